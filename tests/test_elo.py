@@ -138,14 +138,23 @@ def test_ratings_of_two_players_are_an_elo_difference() -> None:
     assert (ratings.low[0], ratings.high[0]) == pytest.approx((low, high), abs=4.0)
 
 
-def test_sweeps_stay_finite() -> None:
-    """With one virtual game each, 200 (1 - p(d)) = p(d / 2) - 1/2: d is near 1057 Elo."""
-    sweep = pairs_of((0, 0, 0, 0, 100))
-    gap = rate({("a", "b"): sweep}, anchor="b").elo[0]
-    assert 200 * (1 - expected_score(gap)) == pytest.approx(expected_score(gap / 2) - 0.5, rel=1e-4)
-    assert gap == pytest.approx(1057, abs=1)
-    ladder = rate({("a", "b"): sweep, ("b", "c"): sweep, ("a", "c"): sweep}, prior=1e-6)
-    assert ladder.names == ("a", "b", "c") and np.isfinite(ladder.elo).all()
+def test_a_clean_sweep_is_as_in_a_match() -> None:
+    """It has a bound on one side, and does not change the ratings of the others."""
+    sweep = pairs_of((0, 0, 0, 0, 15))
+    elo, low, high = score_pairs(sweep).elo
+    ratings = rate({("a", "b"): sweep}, anchor="b")
+    assert (ratings.elo[0], ratings.high[0]) == (elo, high) == (math.inf, math.inf)
+    assert ratings.low[0] == pytest.approx(low, abs=1e-6)
+    close = pairs_of((3, 0, 9, 0, 6))
+    alone = rate({("b", "c"): close})
+    ratings = rate({("a", "b"): sweep, ("c", "b"): 1.0 - close, ("a", "c"): sweep})
+    assert ratings.names == ("a", "b", "c") and ratings.elo[0] == math.inf
+    np.testing.assert_array_equal(ratings.elo[1:], alone.elo)
+    assert ratings.low[0] > low and np.isfinite(ratings.low[1:]).all()
+    ladder = rate({("a", "b"): sweep, ("b", "c"): sweep, ("a", "c"): sweep}, anchor="b")
+    assert ladder.elo.tolist() == [math.inf, 0.0, -math.inf]
+    assert ladder.low[2] == -math.inf and ladder.low[0] == pytest.approx(low)
+    assert -ladder.high[2] == pytest.approx(ladder.low[0])
 
 
 def league(seed: int, elos: tuple[float, ...], pairs: int) -> dict[tuple[str, str], np.ndarray]:

@@ -21,7 +21,8 @@ from bao_agents.arena import scheduler, tournament
 from bao_agents.arena.match import play_match
 from bao_agents.arena.openings import draw_openings
 from bao_agents.arena.report import Standing, markdown, markdown_table, to_dict
-from bao_agents.arena.tournament import PART_PAIRS, Part, TournamentSettings, kept
+from bao_agents.arena.scheduler import PART_PAIRS, Part
+from bao_agents.arena.tournament import TournamentSettings, kept
 from bao_agents.provenance import provenance
 from bao_agents.registry import load
 from bao_agents.resumable import keep_part
@@ -56,18 +57,17 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_parts() -> None:
     """The parts cover each pairing once."""
-    asked = settings("random", "greedy", "mcts:2", pairs=120, pairs_of={"mcts:2": 30})
-    openings = draw_openings("zanzibar", 120, 8, seed=1, balance=None)
-    units = dict(asked.units(openings))
-    assert PART_PAIRS == 50 and list(units) == [
-        Part("random", "greedy", 0, 50),
-        Part("random", "greedy", 1, 50),
-        Part("random", "greedy", 2, 20),
-        Part("random", "mcts:2", 0, 30),
-        Part("greedy", "mcts:2", 0, 30),
-    ]
-    last = units[Part("random", "greedy", 2, 20)]
-    np.testing.assert_array_equal(last.openings.positions, openings[100:].positions)
+    asked = settings("random", "greedy", "mcts:2", pairs=60, balance=None)
+    first, second, last, *others = asked.parts()
+    assert PART_PAIRS == 25 and (first, second, last) == (
+        Part("random", "greedy", tuple(range(25))),
+        Part("random", "greedy", tuple(range(25, 50))),
+        Part("random", "greedy", tuple(range(50, 60))),
+    )
+    assert [part[:2] for part in others] == [("random", "mcts:2")] * 3 + [("greedy", "mcts:2")] * 3
+    openings = draw_openings("zanzibar", 60, 8, seed=1, balance=None)
+    unit = asked.event().unit(last)
+    np.testing.assert_array_equal(unit.openings.positions, openings[50:].positions)
 
 
 @pytest.mark.slow
@@ -78,10 +78,10 @@ def test_the_same_on_any_processes_with_its_games(tmp_path: Path) -> None:
     two = run(asked, tmp_path / "two", processes=2, games=True)
     assert {points.shape for points in one.results.values()} == {(60, 2)}
     np.testing.assert_equal(two.results, one.results)
-    file = tmp_path / "two" / "games" / "random--greedy" / "0001.txt"
+    file = tmp_path / "two" / "games" / "random--greedy" / "00050.txt"
     games = parse_transcripts(file.read_text())
-    assert len(games) == 2 * (60 - PART_PAIRS)
-    points = two.results["random", "greedy"][PART_PAIRS:].reshape(-1)
+    assert len(games) == 20
+    points = two.results["random", "greedy"][50:].reshape(-1)
     for i, game in enumerate(games):
         outcome = replay(game).outcome
         assert outcome is not None and points[i] == (outcome.winner == i % 2)
@@ -111,11 +111,11 @@ def test_without_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Fai
 @pytest.mark.usefixtures("threads")
 def test_resume_with_other_players_and_more_pairs(tmp_path: Path) -> None:
     pair = "greedy", "alphabeta:2"
-    small = run(settings(*pair, pairs=50), tmp_path)
-    large = run(settings(*pair, "random"), tmp_path)
-    np.testing.assert_array_equal(small.results[pair], large.results[pair][:50])
+    small = run(settings(*pair, pairs=25), tmp_path)
+    large = run(settings(*pair, "random", pairs=35), tmp_path)
+    np.testing.assert_array_equal(small.results[pair], large.results[pair][:25])
     assert len(large.results) == 3
-    assert set(run(settings(*pair), tmp_path).results) == {pair}
+    assert set(run(settings(*pair, pairs=35), tmp_path).results) == {pair}
 
 
 @pytest.mark.usefixtures("threads")
@@ -141,18 +141,13 @@ def test_results_of_other_settings_are_not_taken(tmp_path: Path, change: Any) ->
 
 @pytest.mark.parametrize("key", ["rules_version", "engine_signature"])
 def test_results_of_another_engine_are_not_taken(tmp_path: Path, key: str) -> None:
-    part = Part("greedy", "random", 0, 5)
+    part = Part("greedy", "random", (0, 1, 2, 3, 4))
     changed = replace(FIVE_PAIRS)
     changed.__dict__["description"] = {
         **FIVE_PAIRS.description,
         "made_with": FIVE_PAIRS.description["made_with"] | {key: 0},
     }
     assert changed.file_of(tmp_path, part) != FIVE_PAIRS.file_of(tmp_path, part)
-
-
-def test_folder_of_an_earlier_version(tmp_path: Path, fails: Fails) -> None:
-    (tmp_path / "results.jsonl").touch()
-    assert "results of an earlier version" in fails(f"{COMMAND}{tmp_path}")
 
 
 @pytest.mark.usefixtures("threads")
@@ -192,7 +187,7 @@ RESULT = json.dumps(
     ],
 )
 def test_damaged_results_are_not_taken(tmp_path: Path, old: str, new: str) -> None:
-    part = Part("greedy", "random", 0, 5)
+    part = Part("greedy", "random", (0, 1, 2, 3, 4))
     file = FIVE_PAIRS.file_of(tmp_path, part)
     keep_part(file, RESULT)
     assert kept(FIVE_PAIRS, tmp_path, [part])[part].model_dump() == json.loads(RESULT)
@@ -257,7 +252,7 @@ def test_resume_with_an_own_player(
     """Its games are played again without a fingerprint, and if the fingerprint changes."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    part = Part("me", "random", 0, 5)
+    part = Part("me", "random", (0, 1, 2, 3, 4))
 
     def resume(attribute: str) -> int:
         """Return how many results are kept, and keep one."""
@@ -280,7 +275,8 @@ def test_resume_with_an_own_player(
 
 
 def test_player_that_changes_meanwhile_raises() -> None:
-    [(_, unit)] = FIVE_PAIRS.units(draw_openings("zanzibar", 5, 8, 1))
+    [part] = FIVE_PAIRS.parts()
+    unit = FIVE_PAIRS.event().unit(part)
     assert len(scheduler.play_unit(unit).points) == 5
     with pytest.raises(ValueError, match="player random changed meanwhile"):
         scheduler.play_unit(replace(unit, known={"random": "0123456789abcdef"}))
@@ -305,7 +301,7 @@ def test_killed_and_continued(tmp_path: Path, says: Says, fails: Fails) -> None:
     """The results are those of a tournament left alone. While one runs, another is refused; when it
     is killed, its workers end."""
     alone, out = tmp_path / "alone", tmp_path / "out"
-    line = "tournament random greedy mcts:20 --pairs 150 --threads 2 --out "
+    line = "tournament random greedy mcts:20 --pairs 75 --threads 2 --out "
     says(f"{line}{alone}")
     line += str(out)
 

@@ -16,12 +16,14 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from bao_agents.array_types import Float64Array
+from bao_agents.array_types import Float64Array, Int64Array
 
 Z95 = 1.959963984540054
 """Standard errors from the middle of a 95 % interval to its ends."""
 ELO_PER_LOGIT = 400.0 / math.log(10.0)
 """Elo points per unit of the natural logarithm of the odds."""
+_REACH = 4000.0
+"""Maximum distance of a rating from the opponents', in Elo."""
 _PAIR_SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _NEVER_SEEN = 1e-3
 
@@ -83,7 +85,7 @@ def elo_difference(rate: float) -> float:
 
 def finite(value: float) -> float | None:
     """Return a number, or None for infinity, which JSON cannot express."""
-    return value if math.isfinite(value) else None
+    return float(value) if math.isfinite(value) else None
 
 
 def expected_score(elo: FloatOrArray) -> FloatOrArray:
@@ -138,12 +140,115 @@ def score_pairs(points: Float64Array) -> Score:
     )
 
 
+@dataclass(frozen=True)
+class Placement:
+    """A rating on a ladder's scale."""
+
+    elo: float
+    """Infinite if every game was won or lost."""
+    low: float
+    """Lower end of the 95 % interval; may be infinite."""
+    high: float
+    """Upper end of it."""
+
+    @property
+    def margin(self) -> float:
+        """The longer arm of the interval; infinite after a clean sweep."""
+        if math.isinf(self.elo):
+            return math.inf
+        return max(self.high - self.elo, self.elo - self.low)
+
+    def __str__(self) -> str:
+        if math.isinf(self.high):
+            return f"above {self.low:.0f} Elo (95 %)"
+        if math.isinf(self.low):
+            return f"below {self.high:.0f} Elo (95 %)"
+        return f"{self.elo:.0f} Elo (95 % interval {self.low:.0f} to {self.high:.0f})"
+
+
+def place(
+    ratings: Float64Array,
+    openings: Int64Array,
+    points: Float64Array,
+) -> Placement:
+    """Return the most likely rating of a player, given those of its opponents.
+
+    The model is that of :func:`bao_agents.arena.ratings.rate`. A player who won or lost everything
+    has no rating, only a bound. The interval is Wilson's, as in
+    :func:`score_pairs`, for opponents of different strengths: it contains the
+    ratings at which the points lie within 1.96 standard errors of those expected. The games of an
+    opening are not independent, so the error is taken over openings. The opponents' ratings are
+    taken as exact.
+
+    Args:
+        ratings: float64[pairs], the opponent's rating in each pair of games.
+        openings: int64[pairs], the number of the opening.
+        points: float64[pairs, 2], the player's points in each game (1, 1/2 or 0).
+
+    Raises:
+        ValueError: there is no pair.
+    """
+    if not len(points):
+        raise ValueError("no games to rate a player by: expected at least one pair")
+    low, high = float(ratings.min()) - _REACH, float(ratings.max()) + _REACH
+    total = float(points.sum())
+
+    def surplus(elo: float) -> float:
+        return total - 2.0 * float(expected_score(elo - ratings).sum())
+
+    if total == 0.0:
+        elo = -math.inf
+    elif total == points.size:
+        elo = math.inf
+    else:
+        elo = root(surplus, low, high)
+    effect = design_effect(elo, ratings, openings, points)
+
+    def deviation(elo: float) -> float:
+        return surplus(elo) / math.sqrt(effect * information(elo, ratings).sum())
+
+    middle = min(max(elo, low), high)
+    return Placement(
+        elo=elo,
+        low=root(lambda x: deviation(x) - Z95, low, middle) if total else -math.inf,
+        high=root(lambda x: deviation(x) + Z95, middle, high) if total < points.size else math.inf,
+    )
+
+
+def information(elo: float, ratings: Float64Array) -> Float64Array:
+    """Return the variance of the points of two independent games against each of ``ratings``."""
+    expected = expected_score(elo - ratings)
+    return 2.0 * expected * (1.0 - expected)
+
+
+def design_effect(
+    elo: float,
+    ratings: Float64Array,
+    openings: Int64Array,
+    points: Float64Array,
+) -> float:
+    """Return the variance of the points over openings, relative to that of independent games.
+
+    It is at least 1/2, and 1 if there are too few games to estimate it.
+    """
+    independent = float(information(elo, ratings).sum())
+    _, groups = np.unique(openings, return_inverse=True)
+    surplus = points.sum(axis=1) - 2.0 * expected_score(elo - ratings)
+    residuals = np.bincount(groups, weights=surplus)
+    count = len(residuals)
+    if count < 2 or independent == 0.0:
+        return 1.0
+    return max(0.5, float((residuals**2).sum()) * count / (count - 1) / independent)
+
+
 def wilson_interval(rate: float, games: float) -> tuple[float, float]:
     """Return Wilson's 95 % interval (1927) of a proportion over ``games`` independent games."""
     square = Z95 * Z95 / games
     middle = (rate + square / 2.0) / (1.0 + square)
     half = Z95 / (1.0 + square) * math.sqrt(rate * (1.0 - rate) / games + square / (4.0 * games))
-    return max(0.0, middle - half), min(1.0, middle + half)
+    # Rounding must not turn the bound of a clean sweep into a number.
+    low = max(0.0, middle - half) if rate > 0.0 else 0.0
+    return low, min(1.0, middle + half) if rate < 1.0 else 1.0
 
 
 def likelihood_of_superiority(points: Float64Array) -> float:

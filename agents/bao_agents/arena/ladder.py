@@ -9,30 +9,31 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from bao_agents import registry
-from bao_agents.arena.openings import MatchOpenings, draw_openings
+from bao_agents.arena.openings import (
+    MatchOpenings,
+    draw_openings,
+    parse_openings,
+    write_openings,
+)
 from bao_agents.array_types import Float64Array
 from bao_agents.base import NamedPlayer
 from bao_agents.cli.files import fault
-from bao_agents.nets.checkpoint_files import shipped as shipped_networks
 from bao_agents.signature import signature
 from bao_env.engine.batch import Engine
-from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.ruleset import Ruleset
 
 LADDERS = Path(__file__).with_name("ladders")
 """Folder of the shipped ladders; they are loaded by name, without the suffix."""
 DEFAULT = "bao-ladder-1"
 
-_SEATS = {"south": SOUTH, "north": NORTH}
 _ASKED = 32
 
 
@@ -65,8 +66,6 @@ class Ladder(_Table):
     """A scale on which to rate players."""
 
     name: str
-    spellings: Literal[1, 2] = 1
-    """1 if the anchors have the older names that :func:`_respell` translates."""
     rules: dict[str, Any]
     """:meth:`Ruleset.to_dict` of the rule set."""
     engine_signature: str
@@ -77,7 +76,7 @@ class Ladder(_Table):
     """The openings are those of the tournament's length and balance, drawn with this seed."""
     anchors: tuple[Anchor, ...] = Field(min_length=2)
     openings: tuple[str, ...] = Field(min_length=1)
-    """The openings: the first seat, ``south`` or ``north``, and the actions, with spaces."""
+    """The openings, as :func:`~bao_agents.arena.openings.write_openings` writes them."""
 
     @cached_property
     def ruleset(self) -> Ruleset:
@@ -100,21 +99,7 @@ class Ladder(_Table):
         Raises:
             ValueError: an opening is not legal, ends the game, or differs in length.
         """
-        engine = Engine(self.ruleset)
-        words = [text.split() for text in self.openings]
-        if any(len(line) != len(words[0]) or line[0] not in _SEATS for line in words):
-            raise ValueError("each opening needs a seat, and as many actions as the others")
-        first_players = np.array([_SEATS[line[0]] for line in words], np.int8)
-        actions = np.array([line[1:] for line in words], np.int64)
-        begun = [engine.opening(int(seat)) for seat in first_players]
-        positions = np.array([position for position, _ in begun])
-        masks = np.array([mask for _, mask in begun])
-        winners = np.full(len(words), -1, np.int8)
-        for ply in range(actions.shape[1]):
-            engine.step(positions, actions[:, ply], masks, winners)
-        if (masks == 0).any():
-            raise ValueError("an opening ends the game")
-        return MatchOpenings(positions, actions.astype(np.uint8), first_players)
+        return parse_openings(self.openings, self.ruleset)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -135,23 +120,6 @@ class Ladder(_Table):
         except ValueError as error:
             raise LadderError(f"{error} ({self.name} is for {self.ruleset.name})") from error
 
-    def under(self, ruleset: Ruleset) -> Ladder:
-        """Return the ladder for other rules: the same anchors, with openings of those rules.
-
-        The ratings stay, although they are from games under the ladder's own rules. So ratings on
-        the result can be compared only under the same rules.
-        """
-        length, balance = self.tournament["opening_plies"], self.tournament["balance"]
-        drawn = draw_openings(ruleset, len(self.openings), length, self.openings_seed, balance)
-        changes = {
-            "name": f"{self.name} under {ruleset.name}",
-            "rules": ruleset.to_dict(),
-            "engine_signature": signature(ruleset),
-            "anchors": [anchor.model_dump() | {"answers": ""} for anchor in self.anchors],
-            "openings": write_openings(drawn),
-        }
-        return Ladder.model_validate(self.model_dump() | changes)
-
     def changed(self) -> list[str]:
         """Return the anchors whose answers have changed since they were rated."""
         return [
@@ -171,27 +139,9 @@ def answers(player: NamedPlayer, openings: MatchOpenings, ruleset: Ruleset) -> s
     return hashlib.sha256(chosen.tobytes()).hexdigest()[:16]
 
 
-def write_openings(openings: MatchOpenings) -> tuple[str, ...]:
-    """Return the text of each opening, as in :attr:`Ladder.openings`."""
-    seats = {number: word for word, number in _SEATS.items()}
-    return tuple(
-        " ".join([seats[int(first)], *map(str, actions)])
-        for first, actions in zip(openings.first_players, openings.actions.tolist(), strict=True)
-    )
-
-
 def shipped() -> list[str]:
     """Return the names of the shipped ladders."""
     return sorted(path.stem for path in LADDERS.glob("*.json"))
-
-
-def _respell(player: str) -> str:
-    """Return today's name of a player: ``guided:6`` for ``guided:zanzibar:6``.
-
-    There the name of a shipped network meant the guide of that rule set.
-    """
-    found = re.fullmatch(r"guided:(\w+):([^:]+)", player)
-    return f"guided:{found[2]}" if found and found[1] in shipped_networks() else player
 
 
 def anchors_elo(name: str = DEFAULT) -> dict[str, float]:
@@ -221,12 +171,6 @@ def load_ladder(name: str = DEFAULT) -> Ladder:
         raise LadderError(
             f"{path} is not a ladder with legal rules and openings: {fault(error)}"
         ) from error
-    if ladder.spellings == 1:
-        anchors = tuple(
-            anchor.model_copy(update={"player": _respell(anchor.player)})
-            for anchor in ladder.anchors
-        )
-        ladder = ladder.model_copy(update={"anchors": anchors, "spellings": 2})
     if signature(ladder.ruleset) != ladder.engine_signature:
         raise LadderError(
             f"{ladder.name} was made with other rules: the engine now plays "
@@ -247,7 +191,7 @@ def make_ladder(name: str, report: dict[str, Any], openings: int) -> Ladder:
 
     Raises:
         KeyError: ``report`` is not the JSON of a tournament.
-        LadderError: no player has Elo 0, or one plays differently now.
+        LadderError: no player has Elo 0, or one has no finite rating.
         ValueError: a player is unknown, or there are too few openings.
     """
     settings = report["settings"]
@@ -258,6 +202,8 @@ def make_ladder(name: str, report: dict[str, Any], openings: int) -> Ladder:
     drawn = draw_openings(ruleset, openings, settings["opening_plies"], seed, settings["balance"])
     anchors = []
     for row in report["players"]:
+        if None in (row["elo"], row["elo_low"], row["elo_high"]):
+            raise LadderError(f"{row['player']} won or lost everything: it has no rating")
         spec = settings["players"][row["player"]]
         player = registry.load(spec, ruleset=ruleset, threads=1)
         anchors.append(
@@ -273,7 +219,6 @@ def make_ladder(name: str, report: dict[str, Any], openings: int) -> Ladder:
         )
     return Ladder(
         name=name,
-        spellings=2,
         rules=ruleset.to_dict(),
         engine_signature=settings["made_with"]["engine_signature"],
         tournament={key: settings[key] for key in settings if key != "ruleset"},

@@ -8,6 +8,7 @@ has chosen.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -15,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from bao_agents.arena.games import GAME_OVER
 from bao_agents.array_types import Uint8Array
 from bao_agents.search.alphabeta.evaluation import SCALE
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
@@ -24,6 +26,7 @@ from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import Seats, Words
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.sampling import random_actions, random_states
+from bao_env.game import SEAT_NAMES
 
 OPENING_PLIES = 8
 """Default length of an opening."""
@@ -31,8 +34,6 @@ BALANCE = 1.0
 """Default limit of the search's value of an opening for either side, in logits of winning."""
 BALANCED = Path(__file__).with_name("balanced") / "zanzibar.tsv"
 """Balanced openings of zanzibar; ``docs/known.md`` says how they were chosen."""
-NO_PLY = 255
-"""Fills the rows of :attr:`MatchOpenings.actions` after the end of an opening."""
 _SEARCH_DEPTH = 6
 _ROUNDS = 64
 
@@ -119,6 +120,58 @@ def draw_openings(
     )
 
 
+def replay(positions: Words, actions: Uint8Array, engine: Engine) -> Iterator[tuple[Words, Words]]:
+    """Yield the positions before each ply of some games, and after the last one.
+
+    Args:
+        positions: uint64[G, 6], the starts; not changed.
+        actions: uint8[G, plies], legal actions, :data:`GAME_OVER` after the end.
+        engine: the rules.
+
+    Yields:
+        positions uint64[G, 6] and masks uint64[G], 0 where a game has ended; both arrays change
+        at the next ply.
+    """
+    positions = positions.copy()
+    masks = np.empty(len(positions), np.uint64)
+    winners = np.empty(len(positions), np.int8)
+    engine.legal_masks(positions, masks, winners)
+    for chosen in actions.T:
+        masks[chosen == GAME_OVER] = 0
+        yield positions, masks
+        engine.step(positions, chosen, masks, winners)
+    yield positions, masks
+
+
+def write_openings(openings: MatchOpenings) -> tuple[str, ...]:
+    """Return each opening as text: the first seat, ``south`` or ``north``, and the actions."""
+    return tuple(
+        " ".join([SEAT_NAMES[int(first)].lower(), *map(str, actions)])
+        for first, actions in zip(openings.first_players, openings.actions.tolist(), strict=True)
+    )
+
+
+def parse_openings(texts: Sequence[str], ruleset: Ruleset) -> MatchOpenings:
+    """Return the openings that :func:`write_openings` wrote.
+
+    Raises:
+        ValueError: an opening is not legal, ends the game, or differs in length.
+        OverflowError: an action is too large.
+    """
+    engine = Engine(ruleset)
+    seats = [name.lower() for name in SEAT_NAMES]
+    words = [text.split() for text in texts]
+    if any(len(line) != len(words[0]) or line[0] not in seats for line in words):
+        raise ValueError("each opening needs a seat, and as many actions as the others")
+    first_players = np.array([seats.index(line[0]) for line in words], np.int8)
+    actions = np.array([[int(word) for word in line[1:]] for line in words], np.uint8)
+    starts = np.array([engine.opening(int(seat))[0] for seat in first_players])
+    *_, (positions, masks) = replay(starts, actions, engine)
+    if (masks == 0).any():
+        raise ValueError("an opening ends the game")
+    return MatchOpenings(positions, actions, first_players)
+
+
 def read_openings(file: str | Path, ruleset: str | Ruleset, count: int, seed: int) -> MatchOpenings:
     """Draw openings from a file.
 
@@ -142,7 +195,7 @@ def read_openings(file: str | Path, ruleset: str | Ruleset, count: int, seed: in
         raise ValueError(f"{file}: {len(lines)} openings; expected {count} or more: ask for fewer")
     order = np.random.default_rng(seed).permutation(len(lines))[:count]
     boards = [_follow(lines[i], ruleset, f"{file}, line {i + 1}") for i in order]
-    plies = zip_longest(*(board.move_stack for board in boards), fillvalue=NO_PLY)
+    plies = zip_longest(*(board.move_stack for board in boards), fillvalue=GAME_OVER)
     return MatchOpenings(
         np.array([board.words for board in boards]),
         np.array([*plies], np.uint8).T.copy(),

@@ -12,134 +12,28 @@ import time
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
-from bao_agents.arena.elo import ELO_PER_LOGIT, Z95, expected_score, root
+from bao_agents.arena.elo import (
+    ELO_PER_LOGIT,
+    Z95,
+    Placement,
+    design_effect,
+    information,
+    place,
+)
 from bao_agents.arena.ladder import Ladder
-from bao_agents.arena.scheduler import LocalPool, Record, Unit, play_units
-from bao_agents.array_types import Float64Array, Int64Array
+from bao_agents.arena.scheduler import PART_PAIRS, Event, LocalPool, Part, Record
+from bao_agents.array_types import Float64Array
 from bao_agents.progress import Progress
 
 FIRST_PAIRS = 20
 """Pairs in the first round; each later round at most doubles the number played."""
-PART_PAIRS = 25
-"""Pairs that a process plays at a time, at most."""
-_REACH = 4000.0
-"""Maximum distance of a rating from the anchors, in Elo."""
 
 Ended = Literal["precise", "no openings left", "time is up", "stopped"]
 """Why the games ended."""
-
-
-@dataclass(frozen=True)
-class Placement:
-    """A rating on a ladder's scale."""
-
-    elo: float
-    """Infinite if every game was won or lost."""
-    low: float
-    """Lower end of the 95 % interval; may be infinite."""
-    high: float
-    """Upper end of it."""
-
-    @property
-    def margin(self) -> float:
-        """The longer arm of the interval; infinite after a clean sweep."""
-        if math.isinf(self.elo):
-            return math.inf
-        return max(self.high - self.elo, self.elo - self.low)
-
-    def __str__(self) -> str:
-        if math.isinf(self.high):
-            return f"above {self.low:.0f} Elo (95 %)"
-        if math.isinf(self.low):
-            return f"below {self.high:.0f} Elo (95 %)"
-        return f"{self.elo:.0f} Elo (95 % interval {self.low:.0f} to {self.high:.0f})"
-
-
-def place(
-    ratings: Float64Array,
-    openings: Int64Array,
-    points: Float64Array,
-) -> Placement:
-    """Return the most likely rating of a player, given those of its opponents.
-
-    The model is that of :func:`bao_agents.arena.ratings.rate`. The interval is Wilson's, as in
-    :func:`bao_agents.arena.elo.score_pairs`, for opponents of different strengths: it contains the
-    ratings at which the points lie within 1.96 standard errors of those expected. The games of an
-    opening are not independent, so the error is taken over openings. The opponents' ratings are
-    taken as exact.
-
-    Args:
-        ratings: float64[pairs], the opponent's rating in each pair of games.
-        openings: int64[pairs], the number of the opening.
-        points: float64[pairs, 2], the player's points in each game (1, 1/2 or 0).
-
-    Raises:
-        ValueError: there is no pair.
-    """
-    if not len(points):
-        raise ValueError("no games to rate a player by: expected at least one pair")
-    low, high = float(ratings.min()) - _REACH, float(ratings.max()) + _REACH
-    total = float(points.sum())
-
-    def surplus(elo: float) -> float:
-        return total - 2.0 * float(expected_score(elo - ratings).sum())
-
-    if total == 0.0:
-        elo = -math.inf
-    elif total == points.size:
-        elo = math.inf
-    else:
-        elo = root(surplus, low, high)
-    effect = _design_effect(elo, ratings, openings, points)
-
-    def deviation(elo: float) -> float:
-        return surplus(elo) / math.sqrt(effect * _information(elo, ratings).sum())
-
-    middle = min(max(elo, low), high)
-    return Placement(
-        elo=elo,
-        low=root(lambda x: deviation(x) - Z95, low, middle) if total else -math.inf,
-        high=root(lambda x: deviation(x) + Z95, middle, high) if total < points.size else math.inf,
-    )
-
-
-def _information(elo: float, ratings: Float64Array) -> Float64Array:
-    """Return the variance of the points of two independent games against each of ``ratings``."""
-    expected = expected_score(elo - ratings)
-    return 2.0 * expected * (1.0 - expected)
-
-
-def _design_effect(
-    elo: float,
-    ratings: Float64Array,
-    openings: Int64Array,
-    points: Float64Array,
-) -> float:
-    """Return the variance of the points over openings, relative to that of independent games.
-
-    It is at least 1/2, and 1 if there are too few games to estimate it.
-    """
-    independent = float(_information(elo, ratings).sum())
-    _, groups = np.unique(openings, return_inverse=True)
-    surplus = points.sum(axis=1) - 2.0 * expected_score(elo - ratings)
-    residuals = np.bincount(groups, weights=surplus)
-    count = len(residuals)
-    if count < 2 or independent == 0.0:
-        return 1.0
-    return max(0.5, float((residuals**2).sum()) * count / (count - 1) / independent)
-
-
-class Part(NamedTuple):
-    """Some pairs of games against one anchor."""
-
-    anchor: int
-    """Its place on the ladder."""
-    openings: tuple[int, ...]
-    """The numbers of the openings, each played from both seats."""
 
 
 class Session:
@@ -158,6 +52,7 @@ class Session:
         self.player = player
         self.expected_pairs = 0
         """Estimated number of pairs at the end, from the last plan."""
+        self._numbers = {anchor.player: i for i, anchor in enumerate(ladder.anchors)}
         count = len(ladder.openings)
         self._orders = [
             np.random.default_rng([seed, zlib.crc32(anchor.player.encode())]).permutation(count)
@@ -175,15 +70,15 @@ class Session:
         """Pairs of games so far."""
         return len(self._points)
 
-    def unit(self, part: Part, allow: Sequence[str]) -> Unit:
-        """Return a part as a unit of work; see :class:`Unit` for ``allow``."""
-        words = [self.seed, part.anchor, part.openings[0]]
-        own, other = np.random.SeedSequence(words).generate_state(2).tolist()
-        return Unit(
-            players=(self.player, self.ladder.anchors[part.anchor].player),
-            ruleset=self.ladder.ruleset,
-            openings=self.ladder.starts[np.array(part.openings)],
-            seeds=(own, other),
+    def event(self, allow: Sequence[str] = ()) -> Event:
+        """Return the player and the anchors; see :class:`Event` for ``allow``."""
+        names = [anchor.player for anchor in self.ladder.anchors]
+        return Event(
+            {name: name for name in (*names, self.player)},
+            self.ladder.ruleset,
+            self.ladder.starts,
+            self.seed,
+            keys={name: (i,) for i, name in enumerate(names)} | {self.player: ()},
             allow=allow,
         )
 
@@ -191,7 +86,7 @@ class Session:
         """Add the results of a part, float64[pairs, 2], the player's points."""
         # Together: Ctrl-C may come at any moment.
         self._anchors, self._openings, self._points = (
-            np.append(self._anchors, np.full(len(points), part.anchor)),
+            np.append(self._anchors, np.full(len(points), self._numbers[part.second])),
             np.append(self._openings, part.openings),
             np.concatenate([self._points, points]),
         )
@@ -234,9 +129,9 @@ class Session:
         if not left.any():
             return []
         elo = self.guess()
-        information = _information(elo, self.ladder.ratings)
-        chosen = np.flatnonzero((left > 0) & (information >= information[left > 0].max() / 2.0))
-        missing = self._missing(elo, precision) / float(information[chosen].mean())
+        gains = information(elo, self.ladder.ratings)
+        chosen = np.flatnonzero((left > 0) & (gains >= gains[left > 0].max() / 2.0))
+        missing = self._missing(elo, precision) / float(gains[chosen].mean())
         pairs = min(max(FIRST_PAIRS, math.ceil(missing)), max(FIRST_PAIRS, self.pairs))
         each = math.ceil(pairs / len(chosen))
         parts = []
@@ -246,17 +141,18 @@ class Session:
             self._used[anchor] += size
             taken = self._orders[anchor][start : start + size]
             for openings in np.array_split(taken, math.ceil(size / PART_PAIRS)):
-                parts.append(Part(anchor, tuple(openings.tolist())))
+                opponent = self.ladder.anchors[anchor].player
+                parts.append(Part(self.player, opponent, tuple(openings.tolist())))
         planned = sum(len(part.openings) for part in parts)
         self.expected_pairs = self.pairs + max(planned, math.ceil(min(missing, left.sum())))
         return parts
 
     def _missing(self, elo: float, precision: float) -> float:
-        """Return the missing information, in the units of :func:`_information`."""
+        """Return the missing :func:`~bao_agents.arena.elo.information`."""
         ratings = self.ladder.ratings[self._anchors]
-        effect = _design_effect(elo, ratings, self._openings, self._points)
+        effect = design_effect(elo, ratings, self._openings, self._points)
         needed = effect * (Z95 * ELO_PER_LOGIT / precision) ** 2
-        return max(0.0, needed - float(_information(elo, ratings).sum()))
+        return max(0.0, needed - float(information(elo, ratings).sum()))
 
 
 @dataclass(frozen=True)
@@ -266,8 +162,7 @@ class Result:
     session: Session
     ended: Ended
     ms_a_move: float
-    """The player's time per move on one core: the median over units, because the first one may
-    include compilation."""
+    """The player's average processor time per move."""
     faults: list[str]
     """The causes of the faults by which the player lost games, one for each game."""
 
@@ -288,7 +183,8 @@ def rate_player(
         player: the player's name for :func:`bao_agents.registry.load`.
         ladder: the ladder.
         precision: play until the longer arm of the 95 % interval is no longer than this, in Elo.
-        seconds: the time limit; units that are unfinished then do not count.
+        seconds: the time limit; games that are unfinished then do not count. If none has ended,
+            the first ones are waited for.
         seed: the seed of the openings' order and of the players.
         processes: the number of processes, each on one core.
         allow: names for :func:`bao_agents.registry.allow_architecture`, in each process.
@@ -297,7 +193,8 @@ def rate_player(
         ValueError: the player cannot be loaded, or failed while it played.
     """
     session = Session(ladder, seed, player)
-    times: list[float] = []
+    event = session.event(allow)
+    milliseconds, moves = 0.0, 0
     faults: list[str] = []
     deadline = time.monotonic() + seconds
     try:
@@ -305,16 +202,18 @@ def rate_player(
             while parts := session.plan(precision):
                 bar.total = 2 * session.expected_pairs
                 bar.refresh()
-                units = [session.unit(part, allow) for part in parts]
-                records: dict[int, Record] = {}
+                records: dict[Part, Record] = {}
                 try:
-                    for i, record in play_units(units, pool, bar, deadline - time.monotonic()):
-                        records[i] = record
+                    # Without any game there would be no rating.
+                    for part, record in event.play(parts, pool, bar, deadline, not session.pairs):
+                        records[part] = record
                 finally:
                     # Added in the planned order, so the order in which they ended does not matter.
-                    for i, record in sorted(records.items()):
-                        session.add(parts[i], np.array(record.points))
-                        times.append(1000.0 * record.seconds[0] / max(1, record.moves[0]))
+                    for part in (part for part in parts if part in records):
+                        record = records[part]
+                        session.add(part, np.array(record.points))
+                        milliseconds += 1000.0 * record.seconds[0]
+                        moves += record.moves[0]
                         faults += record.faults[0]
                 bar.set_postfix_str(str(session.placement()))
         precise = session.placement().margin <= precision
@@ -323,4 +222,4 @@ def rate_player(
         ended = "time is up"
     except KeyboardInterrupt:
         ended = "stopped"
-    return Result(session, ended, float(np.median(times)) if times else 0.0, faults)
+    return Result(session, ended, milliseconds / max(1, moves), faults)

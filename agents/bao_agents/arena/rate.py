@@ -180,20 +180,13 @@ def command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--card", type=new_file, metavar="FILE", help="also write the result as Markdown"
     )
-    add_options(parser, "seed", "threads", "json", ruleset=None)
+    add_options(parser, "seed", "threads", "json")
     add_player_options(parser)
     return _run
 
 
 def _run(args: argparse.Namespace) -> int:
     ladder = load_ladder(args.ladder)
-    if args.ruleset is not None and args.ruleset != ladder.ruleset:
-        print(
-            f"note: the bots are rated under {ladder.ruleset.name}: compare the result only with "
-            "others under the same rules",
-            file=sys.stderr,
-        )
-        ladder = ladder.under(args.ruleset)
     mark = fingerprint(args.player, ladder.load(args.player))
     changed = ladder.changed()
     result = rate_player(
@@ -206,7 +199,7 @@ def _run(args: argparse.Namespace) -> int:
         allow=args.allow,
     )
     if not result.session.pairs:
-        raise ValueError(f"{result.ended} before the first games had ended")
+        raise KeyboardInterrupt("before the first games had ended")
     report = to_dict(args.player, ladder, result)
     stopped = result.ended == "stopped"
     blunders = None if stopped else ask_blunders(args.player, ladder, result.ms_a_move)
@@ -216,8 +209,6 @@ def _run(args: argparse.Namespace) -> int:
         "blunders": blunders and blunders.to_dict(),
     }
     options = f"--seed {args.seed} --precision {args.precision:g} --seconds {args.seconds:g}"
-    if args.ruleset is not None:
-        options += f" --ruleset {ladder.ruleset.name}"
     text = card(report, f"bao rate {shlex.quote(args.player)} --ladder {args.ladder} {options}")
     if args.json != "-":
         print(text)

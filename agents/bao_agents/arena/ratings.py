@@ -8,13 +8,15 @@ every step of each fit of the bootstrap.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from bao_agents.arena.elo import ELO_PER_LOGIT, logistic, score_pairs
+from bao_agents.arena.elo import ELO_PER_LOGIT, Placement, logistic, place, score_pairs
 from bao_agents.array_types import Float64Array, Int64Array
+from bao_env.engine.position import Flags
 
 PRIOR = 1.0
 """Virtual games of each player, all drawn, against a player of average strength."""
@@ -29,13 +31,13 @@ class Ratings:
 
     names: tuple[str, ...]
     elo: Float64Array
-    """float64[P], relative to the anchor, or to the mean of all."""
+    """float64[P], relative to the anchor, or to the mean; infinite after a clean sweep."""
     low: Float64Array
     """float64[P], lower end of the 95 % interval of ``elo``; 0 for the anchor."""
     high: Float64Array
     """float64[P], upper end of it."""
     anchor: str | None
-    """The player with Elo 0; None if the mean of all is 0."""
+    """The player with Elo 0; None if the mean of the finite ratings is 0."""
     score: Float64Array
     """float64[P], points per game over all games, 0..1; depends on the opponents met."""
     games: Int64Array
@@ -54,21 +56,22 @@ def rate(
 
     This is the model of Bradley and Terry ("Rank analysis of incomplete block designs", Biometrika
     39, 1952) on Elo's scale; a draw counts as half a win for each. In this model a player who won
-    or lost everything has no finite rating (Ford, American Mathematical Monthly 64, 1957).
-    ``prior`` drawn games against a player at the mean of all ratings keep ratings finite. The form
-    is that of Newman, "Efficient computation of rankings from pairwise comparisons", JMLR 24
-    (2023), whose one win and one loss would be ``prior=2``. The default moves a 75 % score over 200
-    games by less than 1 Elo. The rating of a clean sweep (1050 Elo over 200 games of two players)
-    is a convention.
+    or lost everything has no finite rating (Ford, American Mathematical Monthly 64, 1957). The
+    same holds for a group of players that won or lost everything against the others. So ratings are
+    fitted among the players who can be compared with the anchor, or among the largest such group.
+    The others are infinitely better or worse, with the bound that
+    :func:`bao_agents.arena.elo.place` gives.
 
     The intervals are percentiles of a bootstrap, which draws the pairs of games within each pairing
-    and fits the ratings of each sample. A clean sweep has no variance to draw from, so intervals
-    that depend on it are too narrow.
+    and fits the ratings of each sample. ``prior`` drawn games against a player at the mean of all
+    ratings keep those of a sample finite. The form is that of Newman, "Efficient computation of
+    rankings from pairwise comparisons", JMLR 24 (2023), whose one win and one loss would be
+    ``prior=2``. The default moves a 75 % score over 200 games by less than 1 Elo.
 
     Args:
         results: float64[pairs, 2] for each pairing, the points of its first name in each game
             (1, 1/2 or 0). Both orders of two names may occur.
-        anchor: the player whose Elo is 0; None makes the mean of all 0.
+        anchor: the player whose Elo is 0; None makes the mean of the finite ratings 0.
         samples: number of bootstrap samples.
         seed: seed of the bootstrap. The order of ``results`` does not matter.
         prior: virtual games of each player; more than 0.
@@ -97,28 +100,62 @@ def rate(
         points[0, i, j] = of_a.sum()
         points[1:, i, j] = drawn @ np.arange(5) / 2
         points[:, j, i] = of_a.size - points[:, i, j]
-    met = (games > 0) | np.eye(len(names), dtype=bool)
-    for _ in names:  # whoever met someone who met ... is comparable
-        met = met @ met
+    met = _closure(games > 0)  # whoever met someone who met ... is comparable
     groups = np.unique(met, axis=0)[::-1]
     if len(groups) > 1:
         listed = "; ".join(", ".join(np.array(names)[group]) for group in groups)
         raise ValueError(f"players who never met cannot be compared: {listed}")
-    elo = ELO_PER_LOGIT * _fit(points, games, prior)
+    better = _closure(points[0] > 0)
+    alike = better & better.T
+    compared = alike[index[anchor]] if anchor is not None else alike[alike.sum(axis=1).argmax()]
+    fitted = np.flatnonzero(compared)
+    some = fitted[:, None], fitted
+    samples_elo = np.zeros(points.shape[:2])
+    samples_elo[:, fitted] = ELO_PER_LOGIT * _fit(points[:, *some], games[some], prior)
     if anchor is not None:
-        elo -= elo[:, index[anchor], None]
-    low, high = np.percentile(elo[1:], (2.5, 97.5), axis=0)
-    order = np.argsort(-elo[0], kind="stable")
+        samples_elo -= samples_elo[:, index[anchor], None]
+    elo = samples_elo[0]
+    low, high = np.percentile(samples_elo[1:], (2.5, 97.5), axis=0)
+    known = {names[i]: float(elo[i]) for i in fitted}
+    for i in np.flatnonzero(~compared).tolist():
+        bound = _bound(names[i], pairings, known)
+        elo[i], low[i], high[i] = bound.elo, bound.low, bound.high
     played = games.sum(axis=1)
+    score = points[0].sum(axis=1) / played
+    order = np.lexsort((-score, -elo))
     return Ratings(
         names=tuple(names[i] for i in order),
-        elo=elo[0, order],
+        elo=elo[order],
         low=low[order],
         high=high[order],
         anchor=anchor,
-        score=(points[0].sum(axis=1) / played)[order],
+        score=score[order],
         games=played[order],
     )
+
+
+def _closure(relation: Flags) -> Flags:
+    """Return which players are related through a chain of others, or to themselves."""
+    related = relation | np.eye(len(relation), dtype=bool)
+    for _ in relation:
+        related = related @ related
+    return related
+
+
+def _bound(
+    name: str, pairings: Mapping[tuple[str, str], Float64Array], known: Mapping[str, float]
+) -> Placement:
+    """Place a player by its games against those of known rating, who won none or all of them."""
+    ratings, points = [np.zeros(0)], [np.zeros((0, 2))]
+    for (a, b), of_a in pairings.items():
+        opponent = {a: b, b: a}.get(name, name)
+        if opponent in known:
+            ratings.append(np.full(len(of_a), known[opponent]))
+            points.append(of_a if a == name else 1.0 - of_a)
+    found = np.concatenate(ratings)
+    if not len(found):
+        return Placement(math.nan, -math.inf, math.inf)
+    return place(found, np.arange(len(found)), np.concatenate(points))
 
 
 def cycles(

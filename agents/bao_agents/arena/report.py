@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tabulate
 
-from bao_agents.arena.elo import score_pairs
+from bao_agents.arena.elo import finite, score_pairs
 from bao_agents.arena.games import faults_text
 from bao_agents.arena.ratings import cycles, rate
 from bao_agents.array_types import Float64Array
@@ -48,15 +49,18 @@ def to_dict(
     Args:
         standing: the results.
         settings: the tournament's settings.
-        anchor: the player with Elo 0; by default the mean of all is 0.
+        anchor: the player with Elo 0; by default the mean is 0.
+
+    Returns:
+        ``elo``, ``elo_low`` and ``elo_high`` are None where they are infinite.
     """
     ratings = rate(standing.results, anchor=anchor)
     players = [
         {
             "player": name,
-            "elo": float(ratings.elo[i]),
-            "elo_low": float(ratings.low[i]),
-            "elo_high": float(ratings.high[i]),
+            "elo": finite(ratings.elo[i]),
+            "elo_low": finite(ratings.low[i]),
+            "elo_high": finite(ratings.high[i]),
             "score": float(ratings.score[i]),
             "games": int(ratings.games[i]),
             "ms_a_move": standing.milliseconds[name],
@@ -80,9 +84,24 @@ def to_dict(
 
 
 def elos_of(report: Mapping[str, Any]) -> dict[str, list[float]]:
-    """Return the Elo of each player and both ends of its interval."""
-    keys = ("elo", "elo_low", "elo_high")
-    return {row["player"]: [row[key] for key in keys] for row in report["players"]}
+    """Return the Elo of each player and both ends of its interval; infinite ones as the other."""
+    found = {}
+    for row in report["players"]:
+        values = [row[key] for key in ("elo", "elo_low", "elo_high")]
+        bound = next((value for value in values if value is not None), math.nan)
+        found[row["player"]] = [bound if value is None else value for value in values]
+    return found
+
+
+def _elo(value: float | None, infinite: str) -> str:
+    return infinite if value is None else f"{value:+.0f}"
+
+
+def _zero(report: Mapping[str, Any]) -> str:
+    """Return what has Elo 0."""
+    swept = any(row["elo"] is None for row in report["players"])
+    mean = "the mean of the finite ones" if swept else "the mean of all"
+    return report["anchor"] or mean
 
 
 def _games(report: Mapping[str, Any]) -> int:
@@ -103,14 +122,14 @@ def _crosstable(report: Mapping[str, Any]) -> Float64Array:
 def markdown(report: Mapping[str, Any]) -> str:
     """Return the tables of a report (:func:`to_dict`), and a line about their sources."""
     settings, players = report["settings"], report["players"]
-    zero = report["anchor"] or "the mean of all"
+    zero = _zero(report)
     rows = [
         [
             row["player"],
-            f"{row['elo']:+.0f}",
+            _elo(row["elo"], "+inf" if row["elo_high"] is None else "-inf"),
             ""
             if row["player"] == report["anchor"]
-            else f"{row['elo_low']:+.0f} to {row['elo_high']:+.0f}",
+            else f"{_elo(row['elo_low'], '-inf')} to {_elo(row['elo_high'], '+inf')}",
             f"{row['score']:.1%}",
             f"{row['games']:,}",
             f"{row['ms_a_move']:.{3 if row['ms_a_move'] < 1 else 1}f}",
@@ -175,8 +194,7 @@ def plot(report: Mapping[str, Any]) -> Figure:
     left.set_yticks(range(count), names)
     left.invert_yaxis()
     left.grid(axis="x", alpha=0.3)
-    zero = report["anchor"] or "the mean of all"
-    left.set_xlabel(f"Elo, 95 % intervals; 0 is {zero}")
+    left.set_xlabel(f"Elo, 95 % intervals; 0 is {_zero(report)}")
     table = _crosstable(report)
     for (i, j), points in np.ndenumerate(table):
         if not np.isnan(points):
@@ -195,6 +213,6 @@ def write_report(report: Mapping[str, Any], folder: Path) -> str:
     """Write ``table.md``, ``table.json`` and ``elo.png`` into a folder; return the tables."""
     text = markdown(report)
     save_figure(plot(report), folder / "elo.png")
-    write_atomically(folder / "table.json", json.dumps(report, indent=2) + "\n")
+    write_atomically(folder / "table.json", json.dumps(report, indent=2, allow_nan=False) + "\n")
     write_atomically(folder / "table.md", text)
     return text

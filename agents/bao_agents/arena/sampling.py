@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bao_agents.arena.games import GAME_OVER, MAX_PLIES, play_games
+from bao_agents.arena.games import MAX_PLIES, play_games
+from bao_agents.arena.openings import replay
 from bao_agents.arena.solved_positions import without_seats
 from bao_agents.array_types import Int64Array, Uint8Array
 from bao_env.bots import Agent, RandomAgent
@@ -98,7 +99,7 @@ def games(
         starts, _ = openings.draw(size, rng)
         seats = rng.integers(SOUTH, NORTH + 1, size=size, dtype=np.int8)
         played = play_games((player, opponent), starts, seats, engine, max_plies=plies[1] + 1)
-        owners, new, new_masks = _replay(starts, played.actions, engine, plies[0])
+        owners, new, new_masks = _positions_of(starts, played.actions, engine, plies[0])
         kept = _one_of_each(owners, rng)
         before = len(found)
         found = np.concatenate([found, new[kept]])
@@ -138,14 +139,14 @@ def _sequence(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
     return np.random.SeedSequence(seed)
 
 
-def _replay(
+def _positions_of(
     starts: Words, actions: Uint8Array, engine: Engine, lowest: int
 ) -> tuple[Int64Array, Words, Words]:
     """Return the positions of played games from a given ply.
 
     Args:
         starts: uint64[G, 6].
-        actions: uint8[G, longest], :data:`GAME_OVER` after the end.
+        actions: uint8[G, longest], 255 after the end.
         engine: the rules.
         lowest: first ply.
 
@@ -153,18 +154,12 @@ def _replay(
         the index of each position's game, int64[P], ascending; positions uint64[P, 6]; and masks
         uint64[P].
     """
-    positions = starts.copy()
-    masks = np.empty(len(starts), np.uint64)
-    winners = np.empty(len(starts), np.int8)
-    engine.legal_masks(positions, masks, winners)
     owners, found, found_masks = [], [], []
-    for chosen in actions.T:
-        masks[chosen == GAME_OVER] = 0
+    for (positions, masks), _ in zip(replay(starts, actions, engine), actions.T, strict=False):
         going = np.flatnonzero((masks != 0) & (positions[:, PLY] >= lowest))
         owners.append(going)
         found.append(positions[going])
         found_masks.append(masks[going])
-        engine.step(positions, chosen, masks, winners)
     order = np.argsort(np.concatenate(owners), kind="stable")
     return (
         np.concatenate(owners)[order],

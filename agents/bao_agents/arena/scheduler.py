@@ -7,19 +7,22 @@ except for players limited by time.
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from bao_agents import registry
@@ -31,10 +34,93 @@ from bao_agents.provenance import current_commit
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
 
+PART_PAIRS = 25
+"""Pairs that a process plays, and a tournament saves, at a time, at most."""
+
+
+class Part(NamedTuple):
+    """Some pairs of games between two players of an event."""
+
+    first: str
+    second: str
+    openings: tuple[int, ...]
+    """The numbers of the openings, each played from both seats."""
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """Players who meet under the same rules, from the same openings.
+
+    A tournament plays all of its parts; a rating plans them in rounds.
+    """
+
+    players: Mapping[str, str]
+    """The players by name, each with what :func:`bao_agents.registry.load` takes."""
+    ruleset: Ruleset
+    openings: MatchOpenings
+    seed: int
+    keys: Mapping[str, tuple[int, ...]]
+    """Numbers that tell the players apart. With ``seed`` and the first opening they seed a part."""
+    known: Mapping[str, str | None] = field(default_factory=dict)
+    """The :func:`~bao_agents.fingerprint.fingerprint` that a player of that name must have."""
+    allow: Sequence[str] = ()
+    """Names for :func:`bao_agents.registry.allow_architecture`, in each process."""
+    keep_games: bool = False
+    """Keep the games as transcripts."""
+
+    def unit(self, part: Part) -> Unit:
+        """Return a part as work for a process."""
+        names = part.first, part.second
+        words = [self.seed, *self.keys[part.first], *self.keys[part.second], part.openings[0]]
+        first, second = np.random.SeedSequence(words).generate_state(2).tolist()
+        return Unit(
+            players=(self.players[part.first], self.players[part.second]),
+            ruleset=self.ruleset,
+            openings=self.openings[np.array(part.openings)],
+            seeds=(first, second),
+            keep_as=names if self.keep_games else None,
+            known=self.known,
+            allow=self.allow,
+        )
+
+    def play(
+        self,
+        parts: Sequence[Part],
+        pool: Executor,
+        bar: Progress,
+        deadline: float = math.inf,
+        wait_for_first: bool = False,
+    ) -> Iterator[tuple[Part, Record]]:
+        """Play parts; yield each with its record as it ends.
+
+        Args:
+            parts: the parts; processes take them in this order.
+            pool: the pool that plays them. As a context manager it stops running work, for example
+                after an error.
+            bar: counts the games.
+            deadline: the time of ``time.monotonic`` at which to stop.
+            wait_for_first: stop only when a part has ended.
+
+        Raises:
+            TimeoutError: the time is up; unfinished parts are lost.
+            ValueError: see :func:`play_unit`.
+        """
+        waiting = {pool.submit(play_unit, self.unit(part)): part for part in parts}
+        while waiting:
+            first = wait_for_first and len(waiting) == len(parts)
+            left = math.inf if first else max(0.0, deadline - time.monotonic())
+            ended, _ = wait(waiting, min(left, threading.TIMEOUT_MAX), FIRST_COMPLETED)
+            if not ended:
+                raise TimeoutError("the time is up")
+            for future in ended:
+                record = future.result()
+                bar.update(2 * len(record.points))
+                yield waiting.pop(future), record
+
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """Some pairs of games between two players."""
+    """A part with all that a process needs to play it."""
 
     players: tuple[str, str]
     """The players' names for :func:`bao_agents.registry.load`."""
@@ -43,11 +129,11 @@ class Unit:
     """The openings, each played from both seats."""
     seeds: tuple[int, int]
     """The seeds of the players."""
-    keep_as: tuple[str, str] | None = None
+    keep_as: tuple[str, str] | None
     """Keep the games as transcripts, with these player names."""
-    known: Mapping[str, str | None] = field(default_factory=dict)
+    known: Mapping[str, str | None]
     """The :func:`~bao_agents.fingerprint.fingerprint` that a player of that name must have."""
-    allow: Sequence[str] = ()
+    allow: Sequence[str]
     """Names for :func:`bao_agents.registry.allow_architecture`, in each process."""
 
 
@@ -110,29 +196,6 @@ def play_unit(unit: Unit) -> Record:
         commit=current_commit(),
         games="\n".join(match.transcripts(unit.keep_as)) if unit.keep_as else "",
     )
-
-
-def play_units(
-    units: Sequence[Unit], pool: Executor, bar: Progress, seconds: float = threading.TIMEOUT_MAX
-) -> Iterator[tuple[int, Record]]:
-    """Play units; yield the number and the record of each as it ends.
-
-    Args:
-        units: the units; processes take them in this order.
-        pool: the pool that plays them. As a context manager it stops running work, for example
-            after an error.
-        bar: counts the games.
-        seconds: the time limit.
-
-    Raises:
-        TimeoutError: the time is up; unfinished units are lost.
-        ValueError: see :func:`play_unit`.
-    """
-    futures = {pool.submit(play_unit, unit): number for number, unit in enumerate(units)}
-    for future in as_completed(futures, min(max(0.0, seconds), threading.TIMEOUT_MAX)):
-        record = future.result()
-        bar.update(2 * len(record.points))
-        yield futures[future], record
 
 
 # --- pools ----------------------------------------------------------------------------------------

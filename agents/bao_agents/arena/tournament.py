@@ -2,9 +2,10 @@
 
     bao tournament random greedy alphabeta:4 mcts:1000 --out runs/ladder
 
-All pairings play the same openings, each from both seats. The work is cut into parts of up to
-:data:`PART_PAIRS` pairs of one pairing. Processes play them, each search on one core
-(:mod:`bao_agents.arena.scheduler`); with ``--ray`` the work spreads over a Ray cluster.
+All pairings play the same openings, each from both seats. The work is cut into parts
+of up to :data:`~bao_agents.arena.scheduler.PART_PAIRS` pairs of one pairing. Processes play them,
+each search on one core (:mod:`bao_agents.arena.scheduler`); with ``--ray`` the work spreads over a
+Ray cluster.
 
 A part's result depends only on the seed, the openings and its two players. So the number of
 processes does not change a tournament, except for players limited by time. The same command
@@ -18,25 +19,24 @@ for example to tell apart two checkpoints with the same file name.
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from bao_agents import registry
 from bao_agents.arena.match import add_openings
-from bao_agents.arena.openings import BALANCE, OPENING_PLIES, MatchOpenings, draw_openings
+from bao_agents.arena.openings import BALANCE, OPENING_PLIES, draw_openings
 from bao_agents.arena.report import Standing, to_dict, write_report
-from bao_agents.arena.scheduler import LocalPool, RayPool, Record, Unit, play_units
+from bao_agents.arena.scheduler import PART_PAIRS, Event, LocalPool, Part, RayPool, Record
 from bao_agents.cli.files import hold
 from bao_agents.cli.options import Run, add_options, add_player_options, at_least
 from bao_agents.fingerprint import fingerprint
@@ -44,24 +44,6 @@ from bao_agents.progress import Progress
 from bao_agents.provenance import current_commit, provenance
 from bao_agents.resumable import keep_part, part_file, read_part
 from bao_env.engine.ruleset import Ruleset
-
-PART_PAIRS = 50
-"""Pairs that are played, and saved, at a time."""
-
-
-class Part(NamedTuple):
-    """Some pairs of games between two players."""
-
-    first: str
-    second: str
-    number: int
-    """The part's place in its pairing, from 0."""
-    pairs: int
-
-    @property
-    def folder(self) -> str:
-        """The name of the pairing's folder."""
-        return f"{file_name(self.first)}--{file_name(self.second)}"
 
 
 @dataclass(frozen=True)
@@ -73,49 +55,37 @@ class TournamentSettings:
     ruleset: Ruleset
     pairs: int
     """Number of openings that two players play, each from both seats."""
-    pairs_of: dict[str, int] = field(default_factory=dict)
-    """A smaller number of pairs for every pairing with one of these (slow) players, by name."""
     opening_plies: int = OPENING_PLIES
     balance: float | None = BALANCE
     seed: int = 1
     allow: tuple[str, ...] = ()
     """Names for :func:`bao_agents.registry.allow_architecture`, in each process."""
 
-    def pairs_between(self, *names: str) -> int:
-        """Return the number of pairs of games between two players."""
-        return min(self.pairs, *(self.pairs_of.get(name, self.pairs) for name in names))
+    def parts(self) -> list[Part]:
+        """Return all parts. More pairs only add parts, unless the last one was not full."""
+        return [
+            Part(first, second, tuple(range(low, min(low + PART_PAIRS, self.pairs))))
+            for first, second in combinations(self.players, 2)
+            for low in range(0, self.pairs, PART_PAIRS)
+        ]
 
-    def units(
-        self, openings: MatchOpenings, keep_games: bool = False
-    ) -> Iterator[tuple[Part, Unit]]:
-        """Yield all parts of the tournament, each with its work.
+    def event(self, keep_games: bool = False) -> Event:
+        """Draw the openings; with ``keep_games`` each game is kept as a transcript.
 
-        Args:
-            openings: all openings of the tournament.
-            keep_games: keep the games as transcripts.
+        Raises:
+            ValueError: there are too few openings.
         """
-        known = dict(self.description["known"].values())
-        for names in combinations(self.players, 2):
+        return Event(
+            self.players,
+            self.ruleset,
+            draw_openings(self.ruleset, self.pairs, self.opening_plies, self.seed, self.balance),
+            self.seed,
             # Not Python's hash(), which differs from process to process.
-            words = [zlib.crc32(name.encode()) for name in names]
-            pairs = self.pairs_between(*names)
-            for number, low in enumerate(range(0, pairs, PART_PAIRS)):
-                some = openings[low : min(low + PART_PAIRS, pairs)]
-                first, second = (
-                    np.random.SeedSequence([self.seed, number, i, *words]) for i in range(2)
-                )
-                yield (
-                    Part(*names, number, len(some)),
-                    Unit(
-                        players=(self.players[names[0]], self.players[names[1]]),
-                        ruleset=self.ruleset,
-                        openings=some,
-                        seeds=(int(first.generate_state(1)[0]), int(second.generate_state(1)[0])),
-                        keep_as=names if keep_games else None,
-                        known=known,
-                        allow=self.allow,
-                    ),
-                )
+            keys={name: (zlib.crc32(name.encode()),) for name in self.players},
+            known=dict(self.description["known"].values()),
+            allow=self.allow,
+            keep_games=keep_games,
+        )
 
     @cached_property
     def description(self) -> Mapping[str, Any]:
@@ -137,7 +107,6 @@ class TournamentSettings:
             },
             "ruleset": self.ruleset.to_dict(),
             "pairs": self.pairs,
-            "pairs_of": self.pairs_of,
             "opening_plies": self.opening_plies,
             "balance": self.balance,
             "seed": self.seed,
@@ -150,13 +119,23 @@ class TournamentSettings:
             *(made_with[key] for key in ("rules_version", "engine_signature")),
             *(found[key] for key in ("ruleset", "opening_plies", "balance", "seed")),
             *([name, *found["known"][name]] for name in part[:2]),
-            part.pairs,
+            part.openings,
         ]
-        return part_file(folder / "results" / part.folder, f"{part.number:04}", settings, ".json")
+        return part_file(folder / "results" / folder_of(part), name_of(part), settings, ".json")
 
     def has_unknown(self, part: Part) -> bool:
         """Return whether the part has a player that may have changed unnoticed."""
         return None in (self.description["known"][name][1] for name in part[:2])
+
+
+def folder_of(part: Part) -> str:
+    """Return the name of the folder of a part's pairing."""
+    return f"{file_name(part.first)}--{file_name(part.second)}"
+
+
+def name_of(part: Part) -> str:
+    """Return the name of a part's files, without the suffix: its first opening."""
+    return f"{part.openings[0]:05}"
 
 
 def kept(settings: TournamentSettings, folder: Path, parts: Sequence[Part]) -> dict[Part, Record]:
@@ -167,7 +146,7 @@ def kept(settings: TournamentSettings, folder: Path, parts: Sequence[Part]) -> d
             settings.file_of(folder, part),
             lambda file: Record.model_validate_json(file.read_bytes()),
         )
-        if record is None or len(record.points) != part.pairs:
+        if record is None or len(record.points) != len(part.openings):
             continue
         if settings.has_unknown(part):
             unknown |= {name for name in part[:2] if settings.description["known"][name][1] is None}
@@ -232,30 +211,20 @@ def run(
     Raises:
         HeldError: another process plays in the folder.
         ValueError: a player is unknown or unusable, failed, or changed; there are too few
-            openings; the folder has results of an earlier version; or Ray is not installed.
+            openings; or Ray is not installed.
         OSError: a file cannot be written, or there is no Ray cluster at the address.
     """
     _ = settings.description  # refuse a wrong player before anything is written
-    openings = draw_openings(
-        settings.ruleset, settings.pairs, settings.opening_plies, settings.seed, settings.balance
-    )
+    event, parts = settings.event(keep_games), settings.parts()
     with hold(folder):
-        if (folder / "results.jsonl").exists():
-            raise ValueError(
-                f"{folder} has results of an earlier version, which cannot be continued: choose "
-                "another --out"
-            )
-        units = dict(settings.units(openings, keep_games))
-        results = kept(settings, folder, list(units))
-        left = [part for part in units if part not in results]
-        left.sort(key=lambda part: settings.pairs_between(part.first, part.second))  # slow first
+        results = kept(settings, folder, parts)
+        left = [part for part in parts if part not in results]
         pool: Executor = LocalPool(processes) if ray_address is None else RayPool(ray_address)
-        total, played = (2 * sum(part.pairs for part in parts) for parts in (units, results))
+        total, played = (2 * sum(len(part.openings) for part in some) for some in (parts, results))
         with pool, Progress(total=total, initial=played, unit="game") as bar:
-            for i, record in play_units([units[part] for part in left], pool, bar):
-                part = left[i]
+            for part, record in event.play(left, pool, bar):
                 if record.games:
-                    file = folder / "games" / part.folder / f"{part.number:04}.txt"
+                    file = folder / "games" / folder_of(part) / f"{name_of(part)}.txt"
                     keep_part(file, record.games)
                 keep_part(settings.file_of(folder, part), record.model_dump_json() + "\n")
                 results[part] = record
@@ -303,35 +272,11 @@ def _is_player(word: str) -> bool:
     return True
 
 
-def parse_pairs_of(words: Sequence[str], players: dict[str, str]) -> dict[str, int]:
-    """Parse the options ``--pairs-of NAME=N``.
-
-    Raises:
-        ValueError: no player has that name, or N is not a number of at least 1.
-    """
-    found = {}
-    for word in words:
-        name, _, count = word.rpartition("=")
-        if not name or not re.fullmatch("0*[1-9][0-9]{0,8}", count):
-            raise ValueError(f"--pairs-of {word[:80]!r}: expected NAME=N, N at least 1")
-        if name not in players:
-            raise ValueError(f"--pairs-of {word[:80]!r}: no player is called {name!r}")
-        found[name] = int(count)
-    return found
-
-
 def command(parser: argparse.ArgumentParser) -> Run:
     """``bao tournament``: play a round robin in paired games; write table, crosstable and plot."""
     parser.add_argument("players", nargs="+", metavar="PLAYER", help="PLAYER or NAME=PLAYER")
     parser.add_argument(
         "--pairs", type=at_least(1), default=500, help="openings per pairing (default: 500)"
-    )
-    parser.add_argument(
-        "--pairs-of",
-        action="append",
-        default=[],
-        metavar="NAME=N",
-        help="fewer openings for the pairings of a slow player; may be given several times",
     )
     add_openings(parser)
     parser.add_argument("--anchor", metavar="NAME", help="player with Elo 0; default: the mean")
@@ -356,7 +301,6 @@ def _run(args: argparse.Namespace) -> None:
         players=players,
         ruleset=args.ruleset,
         pairs=args.pairs,
-        pairs_of=parse_pairs_of(args.pairs_of, players),
         opening_plies=args.opening_plies,
         balance=args.balance,
         seed=args.seed,
