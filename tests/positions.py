@@ -33,11 +33,10 @@ from tests.reference import (
     WINS,
     Hole,
     Position,
-    captures,
-    exempt_from_takasia,
     in_namua,
     legal_moves,
     opening,
+    takasia_hole,
     write,
 )
 
@@ -196,8 +195,7 @@ def random_position(rng: random.Random, rules: Any) -> str:
 
     It has 64 seeds, no empty front row, and no owned house that is empty or, where the rules end it
     then, below its minimum. Stores are as they occur in play; either player may have begun the
-    game. Takasia occurs only where it could: the mover is in mtaji without a capture, and the front
-    hole is not exempt. No position waits for a side.
+    game. Takasia occurs only where it could after a takasa. No position waits for a side.
     """
     stores, mover = random_stores(rng, rules)
     seeds = 64 - stores[SOUTH] - stores[NORTH]
@@ -218,16 +216,8 @@ def random_position(rng: random.Random, rules: Any) -> str:
         },
         mover=mover,
     )
-    if (
-        rules.takasia == "zanzibar"
-        and not in_namua(position, mover)
-        and not captures(position, mover, rules)
-        and rng.random() < 0.5
-    ):
-        could_be = [hole for hole in FRONT[mover] if not exempt_from_takasia(position, hole)]
-        filled = [hole for hole in could_be if holes[hole] > 0]
-        if could_be:
-            position.barred = rng.choice(filled if filled and rng.random() < 0.9 else could_be)
+    if not in_namua(position, OPPONENT[mover]) and rng.random() < 0.7:
+        position.barred = takasia_hole(position, rules)
     return write(position)
 
 

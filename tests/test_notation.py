@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import re
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bao_agents
+from bao_env.board import Board
 from bao_env.engine.position import opening, packed_opening, to_words, unpack
-from bao_env.engine.ruleset import RULESETS
+from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.game import legal_actions
 from bao_env.notation import (
     NotationError,
@@ -32,6 +33,7 @@ from bao_env.notation.transcript import (
     parse_transcripts,
     replay,
 )
+from tests import reference
 from tests.conftest import Fails, Says
 from tests.positions import (
     ENDLESS,
@@ -39,7 +41,9 @@ from tests.positions import (
     MAKES_TAKASIA,
     OPENING,
     TAKASIA,
+    played,
     random_games,
+    random_position,
     some_positions,
 )
 from tests.reference import CAN_BE_STRUCK, Without, moves_before_end
@@ -169,6 +173,72 @@ def test_positions_come_back(ruleset: str, seed: int) -> None:
 def test_invalid_positions_raise(text: str, complaint: str) -> None:
     with pytest.raises(NotationError, match=re.escape(complaint)):
         parse_position(text, ZANZIBAR)
+
+
+BARS = {
+    "zanzibar": ZANZIBAR,
+    "malawi": RULESETS["malawi"],
+    "kibao with takasia": RULESETS["kibao"].replace(name="own", takasia="zanzibar"),
+    "no house": ZANZIBAR.replace(name="own", house=False),
+    "any captures": ZANZIBAR.replace(name="own", capture_limit=63),
+}
+
+
+@pytest.mark.parametrize("rules", BARS.values(), ids=BARS)
+def test_only_a_bar_that_can_arise_is_read(rules: Ruleset, seed: int) -> None:
+    """A bar is accepted where the reference finds it after a takasa, and nowhere else."""
+    rng = random.Random(seed)
+    texts = [random_position(rng, rules) for _ in range(500)]
+    texts += [text for text in islice(random_games(rng, rules), 3000) if text.split()[1] == "0,0"]
+    arose = 0
+    for text in texts:
+        fields = text.split()
+        position = reference.parse(text, rules)
+        due = reference.takasia_hole(position, rules)
+        if position.stores[reference.OPPONENT[position.mover]] > 0:
+            due = None  # the opponent's last move was not made in mtaji
+        arose += due is not None
+        for bar in [f"A{due[1]}"] if due else [f"A{hole}" for hole in rng.sample(range(1, 9), 2)]:
+            parse = partial(parse_position, " ".join([*fields[:4], bar]), rules)
+            if due:
+                assert parse().barred == int(bar[1]) - 1
+                fields[4] = f"A{int(bar[1]) % 8 + 1}"
+                parse = partial(parse_position, " ".join(fields), rules)
+            with pytest.raises(NotationError, match="Donkers 4"):
+                parse()
+    assert arose > 5
+
+
+@EVERY_RULESET
+def test_every_position_of_a_game_is_read(ruleset: str, seed: int) -> None:
+    """Also the last, at which the game is over."""
+    for game in range(20):
+        board = played(ruleset, seed + game)
+        assert Board.from_text(board.text(), ruleset).text() == board.text()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("A2", "A3", "takasia cannot bar A3 here"),  # empty
+        ("A2", "A1", "takasia cannot bar A1 here"),  # nobody threatens it
+        ("0,0 -", "1,0 -", "the mover's store is not empty"),
+        ("0,0 -", "0,1 -", "the opponent's store is not empty"),
+        ("0,0,0,0,0,0,1,0", "0,0,0,1,0,0,1,0", "the mover can capture (Donkers 4.1)"),
+        ("2,3,0,7,1,8,0,3", "1,3,0,1,1,1,0,1", "nor the only front hole"),  # 4.1a
+        ("2,3,0,7,1,8,0,3", "0,3,0,0,0,0,0,0", "nor the only front hole"),  # 4.1a
+    ],
+)
+def test_bars_that_the_rules_forbid(old: str, new: str, complaint: str, fails: Fails) -> None:
+    """A position that takasia contradicts is refused, and not solved."""
+    text = TAKASIA.replace(old, new)
+    [board, *fields] = text.split()
+    rows = [[int(seeds) for seeds in row.split(",")] for row in board.split("/")]
+    rows[1][5] += 64 - sum(map(sum, rows)) - sum(map(int, fields[0].split(",")))
+    text = " ".join(["/".join(",".join(map(str, row)) for row in rows), *fields])
+    with pytest.raises(NotationError, match=re.escape(complaint)):
+        parse_position(text, ZANZIBAR)
+    assert complaint in fails(f"solve --ruleset zanzibar '{text}'")
 
 
 # --- actions and moves ------------------------------------------------------------------------

@@ -25,8 +25,9 @@ from typing import Self
 
 from bao_env.engine.action import pack_action, unpack_action
 from bao_env.engine.layout import NORTH, SOUTH, pit_name
-from bao_env.engine.position import Position, opening, validate
+from bao_env.engine.position import Position, opening
 from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.validation import validate
 
 _MAX_POSITION_TEXT = 300
 _CANONICAL = re.compile(r"([AB])([1-8])([LR])(>?)")

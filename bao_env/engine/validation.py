@@ -1,0 +1,91 @@
+"""Validate that a position can be played: the engine trusts the positions that it gets."""
+
+from __future__ import annotations
+
+from bao_env.engine.layout import HOUSE, NORTH, NUM_SEEDS, SOUTH, pit_name
+from bao_env.engine.position import Position, to_words
+from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.starts import possible_bar, startable
+
+
+def validate(position: Position, ruleset: Ruleset, *, finished: bool = False) -> None:
+    """Validate that a position can be played under a rule set.
+
+    Args:
+        position: the position.
+        ruleset: the rules.
+        finished: whether one front row may be empty.
+
+    Raises:
+        ValueError: it cannot be played; the message says what is wrong and what was expected.
+    """
+    for seat, who in ((SOUTH, "South"), (NORTH, "North")):
+        lengths = [len(row[seat]) for row in (position.front, position.back)]
+        if lengths != [8, 8]:
+            raise ValueError(f"{who}: rows of {lengths} holes; expected 8 each")
+        if min(*position.pits(seat), position.store[seat]) < 0:
+            raise ValueError(f"{who}: a count of seeds is negative; expected 0 or more")
+        lost = not any(position.front[seat])
+        if lost and not (finished and any(position.front[1 - seat])):
+            raise ValueError(f"{who}'s front row is empty: the game is over (Donkers 1.2)")
+        if not position.owns_house[seat]:
+            continue
+        house = position.front[seat][HOUSE]
+        if not ruleset.house:
+            raise ValueError(f"{who} owns a house, but rule set {ruleset.name!r} has none")
+        if house == 0:
+            raise ValueError(f"{who} owns an empty house: a house ends when emptied (Donkers 2.5a)")
+        if ruleset.house_lost_below_min and house < ruleset.house_min:
+            raise ValueError(
+                f"{who} owns a house of {house} seeds, but rule set {ruleset.name!r} ends it "
+                f"below {ruleset.house_min} (Dutch footnote 2)"
+            )
+    seeds = sum(position.pits(SOUTH)) + sum(position.pits(NORTH)) + sum(position.store)
+    if seeds != NUM_SEEDS:
+        raise ValueError(f"{seeds} seeds on the board and in the stores; expected {NUM_SEEDS}")
+    mover, other = position.mover, 1 - position.mover
+    if mover not in (SOUTH, NORTH):
+        raise ValueError(f"mover {mover!r}: expected SOUTH (0) or NORTH (1)")
+    if position.pending is not None:
+        if ruleset.capture_side != "free":
+            raise ValueError(
+                f"a waiting capture, but rule set {ruleset.name!r} has no choice of side"
+            )
+        if not 2 <= position.pending <= 5:
+            raise ValueError("a capture waits for its side at A3 to A6 only (Dutch I.a)")
+        if not position.front[mover][position.pending]:
+            raise ValueError(f"the capture at {pit_name(position.pending)} waits at an empty hole")
+        if not position.front[other][7 - position.pending]:
+            raise ValueError(f"the capture at {pit_name(position.pending)} faces an empty hole")
+        if not 0 <= position.pending_sown <= ruleset.sow_limit:
+            raise ValueError(
+                f"{position.pending_sown} seeds sown so far: expected 0 to {ruleset.sow_limit}"
+            )
+    if not 0 <= position.ply < 2**31:
+        raise ValueError(f"ply {position.ply}: expected 0 to {2**31 - 1}")
+    if position.barred is not None:
+        _check_bar(position, position.barred, ruleset)
+
+
+def _check_bar(position: Position, barred: int, ruleset: Ruleset) -> None:
+    """Raise ValueError unless takasia can bar ``barred`` in an otherwise valid position."""
+    if ruleset.takasia != "zanzibar":
+        raise ValueError(f"a barred hole, but rule set {ruleset.name!r} bars none in a position")
+    if not 0 <= barred < 8:
+        raise ValueError("takasia bars a front hole, A1 to A8 (Donkers 4.1)")
+    name = pit_name(barred)
+    for seat, who in ((position.mover, "mover"), (1 - position.mover, "opponent")):
+        if position.store[seat]:
+            raise ValueError(
+                f"takasia bars a hole in mtaji only, but the {who}'s store is not empty "
+                "(Donkers 4.1)"
+            )
+    words = to_words(position)
+    if startable(ruleset.kernel, words)[0]:
+        raise ValueError(f"takasia bars {name}, but the mover can capture (Donkers 4.1)")
+    if possible_bar(ruleset.kernel, words) != barred:
+        raise ValueError(
+            f"takasia cannot bar {name} here: it bars the only hole that the opponent threatens "
+            "(Donkers 4.1), but neither an owned house (4.1c) nor the only front hole that is "
+            "filled or holds two seeds (4.1a)"
+        )
