@@ -36,15 +36,3 @@ def load_ruleset(path: str | os.PathLike[str]) -> Ruleset:
         return get_ruleset(switches.pop("base", "zanzibar")).replace(**switches)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
-
-
-def read_ruleset(text: str) -> Ruleset:
-    """Return the rule set with a name, or the one in a ``.toml`` file.
-
-    Raises:
-        ValueError: it is neither, or the file cannot be read; the message says why.
-    """
-    try:
-        return load_ruleset(text) if text.endswith(".toml") else get_ruleset(text)
-    except OSError as error:
-        raise ValueError(f"{text}: {error.strerror}") from error

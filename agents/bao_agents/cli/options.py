@@ -60,12 +60,15 @@ def new_file(text: str) -> str:
 
 
 def _ruleset(text: str) -> Any:
-    from bao_env.notation.rule_files import read_ruleset
+    """Return the rule set with a name, or the one in a ``.toml`` file, as an argument type."""
+    from bao_env import get_ruleset, load_ruleset
 
     try:
-        return read_ruleset(text)
+        return load_ruleset(text) if text.endswith(".toml") else get_ruleset(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{text}: {error.strerror}") from error
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
