@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from bao_agents import registry
 from bao_agents.arena.elo import Sprt, score_pairs, wilson_interval
 from bao_agents.arena.games import GAME_OVER
-from bao_agents.arena.match import SPRT_PAIRS, play_match, table
+from bao_agents.arena.match import SPRT_PAIRS, play_match, table, warm_up
 from bao_agents.arena.openings import draw_openings, read_openings
+from bao_agents.arena.report import markdown_table
+from bao_agents.base import NamedPlayer
 from bao_agents.faults import PlayerFault
 from bao_agents.search.alphabeta.evaluation import SCALE
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
@@ -20,9 +24,11 @@ from bao_env.bots import Agent, GreedyAgent, RandomAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.kernel import legal_mask
 from bao_env.engine.position import unpack
+from bao_env.engine.ruleset import get_ruleset
 from bao_env.notation.positions import action_to_move
 from bao_env.notation.transcript import parse_transcripts, replay
 from bao_training.cli import main as bao
+from tests.conftest import Says
 from tests.positions import OPENING
 from tests.rulesets import every_ruleset
 
@@ -228,9 +234,39 @@ def test_sequential_test_stops_early() -> None:
     assert losing.verdict == "H0"
 
 
+def test_tables_for_papers_and_programs(says: Says) -> None:
+    line = "match random greedy random --pairs 2 --format "
+    rows = list(csv.DictReader(says(line + "csv").splitlines()))
+    assert [row["opponent"] for row in rows] == ["greedy", "random"]
+    assert all(row["player"] == "random" and float(row["ms_a_move"]) >= 0 for row in rows)
+    assert says(line + "latex").count(r"\\") == 3
+    table = says(line + "markdown").splitlines()
+    assert len(table) == 4 and table[2].startswith("| greedy ")
+
+
+def test_a_move_takes_no_time_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another player of that name makes the first move."""
+    moves = []
+
+    class Slow(GreedyAgent):
+        def act(self, positions: np.ndarray, legal: np.ndarray) -> np.ndarray:
+            moves.append(id(self))
+            return super().act(positions, legal)
+
+    def load(*args: object, **how: object) -> NamedPlayer:
+        return NamedPlayer("slow", Slow())
+
+    monkeypatch.setattr(registry, "load", load)
+    warm_up.cache_clear()
+    for _ in range(2):
+        warm_up("greedy", get_ruleset("zanzibar"))
+    assert len(moves) == 1
+
+
 def test_the_table_fits_a_terminal() -> None:
     match = play_match(GreedyAgent(), RandomAgent(1), pairs=2)
     points = np.random.default_rng(0).choice([0.0, 0.5, 1.0], (4000, 2))
     match = replace(match, score=score_pairs(points), seconds=(1e5, 1e-3))
-    lines = table([("search:zanzibar:16", match)]).splitlines()
+    rows = table([("search:zanzibar:16", match)])
+    lines = markdown_table(*rows, style="simple").splitlines()
     assert len(lines) == 4 and max(map(len, lines)) <= 80

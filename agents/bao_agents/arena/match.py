@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ from bao_agents.cli.options import (
     write_json,
 )
 from bao_agents.provenance import provenance
+from bao_env.board import Board
 from bao_env.bots import Agent
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
@@ -213,16 +215,29 @@ def ruleset_of(player: str) -> Ruleset | None:
     return checkpoint.load(path).ruleset
 
 
+@cache
+def warm_up(player: str, ruleset: Ruleset) -> None:
+    """Compile what a player needs, so that its first move takes no longer than the others.
+
+    Another player of that name makes a move, which uses up no random numbers of the first. A
+    program gets ready by itself.
+
+    Args:
+        player: the name for :func:`bao_agents.registry.load`.
+        ruleset: the rules.
+    """
+    if registry.parse(player).kind.name != "pipe":
+        registry.load(player, ruleset=ruleset).choose(Board(ruleset))
+
+
 def milliseconds(match: Match) -> tuple[float, float]:
     """Return both players' processor milliseconds per move."""
     times = [1000 * match.seconds[i] / max(1, match.moves[i]) for i in range(2)]
     return times[0], times[1]
 
 
-def table(matches: list[tuple[str, Match]]) -> str:
-    """Format the results against each opponent, in two lines of up to 80 characters."""
-    from bao_agents.arena.report import markdown_table  # play_match needs no tabulate
-
+def table(matches: list[tuple[str, Match]]) -> tuple[list[str], list[list[str]]]:
+    """Return head and rows of a table of the results: a row of two lines for each opponent."""
     head = ["opponent", "won", "drawn", "lost", "score", "Elo", "LOS", "ms"]
     rows = []
     for name, match in matches:
@@ -231,14 +246,14 @@ def table(matches: list[tuple[str, Match]]) -> str:
         own_time, other_time = (f"{ms:.{3 if ms < 1 else 1}f}" for ms in milliseconds(match))
         rows.append(
             [
-                *(name, score.wins, score.draws, score.losses),
+                *(name, str(score.wins), str(score.draws), str(score.losses)),
                 f"{100 * score.rate:.1f}\n{100 * score.low:.1f} to {100 * score.high:.1f}",
                 f"{elo}\n{low} to {high}",
                 f"{100 * score.los:.1f}",
                 f"{own_time}\n{other_time}",
             ]
         )
-    return markdown_table(head, rows, style="simple")
+    return head, rows
 
 
 def result(opponent: str, match: Match) -> dict[str, Any]:
@@ -289,7 +304,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         metavar=("ELO0", "ELO1"),
         help="stop when a test (5 %% errors) has decided between these Elo differences",
     )
-    add_options(parser, "seed", "json", ruleset=None)
+    add_options(parser, "seed", "json", "format", ruleset=None)
     parser.add_argument(
         "--games", type=new_file, metavar="FILE", help="also write every game as a transcript"
     )
@@ -327,6 +342,8 @@ def _run(args: argparse.Namespace) -> None:
         openings = read_openings(args.openings, ruleset, args.pairs, args.seed)
     else:
         openings = draw_openings(ruleset, args.pairs, args.opening_plies, args.seed, args.balance)
+    for name in (args.player, *args.opponents):
+        warm_up(name, ruleset)
     engine = Engine(ruleset)
     rows: list[tuple[str, Match]] = []
     try:
@@ -349,7 +366,13 @@ def _report(
     rows: list[tuple[str, Match]],
 ) -> None:
     """Print the results, and write the files that the options name."""
-    if args.json != "-":
+    from bao_agents.arena.report import markdown_table, result_table  # play_match needs no tabulate
+
+    results = [result(name, match) for name, match in rows]
+    if args.format:
+        named = [{"player": player} | row for row in results]
+        print(result_table(args.format, *table(rows), named))
+    elif args.json != "-":
         source = f"balanced openings of {args.opening_plies} random\nplies"
         if args.openings:
             source = f"openings\nfrom {args.openings}"
@@ -359,7 +382,7 @@ def _report(
             "and LOS in percent, processor ms a move;\nsecond lines: 95 % intervals, the "
             "opponent's time.\n"
         )
-        print(table(rows))
+        print(markdown_table(*table(rows), style="simple"))
         for name, match in rows:
             for who, causes in zip((player, name), match.faults, strict=True):
                 if causes:
@@ -382,6 +405,6 @@ def _report(
             "balance": None if args.openings else args.balance,
             "openings": args.openings,
             "seed": args.seed,
-            "results": [result(name, match) for name, match in rows],
+            "results": results,
         },
     )

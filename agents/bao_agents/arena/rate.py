@@ -21,7 +21,7 @@ from bao_agents.arena.elo import expected_score, finite, score_pairs
 from bao_agents.arena.games import faults_text
 from bao_agents.arena.ladder import DEFAULT, Ladder, load_ladder, shipped
 from bao_agents.arena.placement import Result, rate_player
-from bao_agents.arena.report import markdown_table
+from bao_agents.arena.report import markdown_table, result_table
 from bao_agents.arena.solved_positions import shipped_won_positions
 from bao_agents.cli.files import write_atomically
 from bao_agents.cli.options import (
@@ -104,6 +104,15 @@ def ask_blunders(player: str, ladder: Ladder, ms_a_move: float) -> Blunders | No
         return None
 
 
+def rating_table(report: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Return head and row of a table of the rating in a report of :func:`to_dict`."""
+    row = [
+        *(report["player"], report["rating"]),
+        *(f"{report['games']:,}", f"{report['ms_a_move']:.3f}"),
+    ]
+    return ["player", "rating", "games", "CPU ms a move"], [row]
+
+
 def card(report: dict[str, Any], command: str) -> str:
     """Format the result of :func:`to_dict` as Markdown.
 
@@ -130,8 +139,7 @@ def card(report: dict[str, Any], command: str) -> str:
         f"{made_with['engine_signature']}",
         "games": f"{report['games']}, openings of {report['opening_plies']} random plies from both "
         f"seats, seed {report['seed']}; ended: {report['ended']}",
-        "player": f"{report['ms_a_move']:.3f} ms a move on one core"
-        + (f"; fingerprint {report['fingerprint']}" if report["fingerprint"] else ""),
+        **({"fingerprint": report["fingerprint"]} if report["fingerprint"] else {}),
         **({"faults": faults_text(report["faults"])} if report["faults"] else {}),
         "commit": made_with["commit"],
         "versions": packages,
@@ -148,7 +156,7 @@ def card(report: dict[str, Any], command: str) -> str:
         facts["anchors that now play otherwise"] = ", ".join(report["changed_anchors"])
     return "\n\n".join(
         [
-            f"# {report['player']}: {report['rating']}",
+            f"# {report['player']}: {report['rating']}, {report['ms_a_move']:.3f} CPU ms a move",
             markdown_table(head, rows),
             "\n".join(f"- {name}: {text}" for name, text in facts.items()),
         ]
@@ -180,7 +188,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--card", type=new_file, metavar="FILE", help="also write the result as Markdown"
     )
-    add_options(parser, "seed", "threads", "json")
+    add_options(parser, "seed", "threads", "json", "format")
     add_player_options(parser)
     return _run
 
@@ -210,7 +218,9 @@ def _run(args: argparse.Namespace) -> int:
     }
     options = f"--seed {args.seed} --precision {args.precision:g} --seconds {args.seconds:g}"
     text = card(report, f"bao rate {shlex.quote(args.player)} --ladder {args.ladder} {options}")
-    if args.json != "-":
+    if args.format:
+        print(result_table(args.format, *rating_table(report), [report]))
+    elif args.json != "-":
         print(text)
     write_json(args.json, report)
     if args.card:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,10 +122,8 @@ def _crosstable(report: Mapping[str, Any]) -> Float64Array:
     return table
 
 
-def markdown(report: Mapping[str, Any]) -> str:
-    """Return the tables of a report (:func:`to_dict`), and a line about their sources."""
-    settings, players = report["settings"], report["players"]
-    zero = _zero(report)
+def standings(report: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Return head and rows of the table of players."""
     rows = [
         [
             row["player"],
@@ -134,8 +135,15 @@ def markdown(report: Mapping[str, Any]) -> str:
             f"{row['games']:,}",
             f"{row['ms_a_move']:.{3 if row['ms_a_move'] < 1 else 1}f}",
         ]
-        for row in players
+        for row in report["players"]
     ]
+    return ["player", "Elo", "95 % interval", "points", "games", "CPU ms a move"], rows
+
+
+def markdown(report: Mapping[str, Any]) -> str:
+    """Return the tables of a report (:func:`to_dict`), and a line about their sources."""
+    settings, players = report["settings"], report["players"]
+    zero = _zero(report)
     # Numbers as column heads: names would make it too wide for a terminal.
     against = [
         [f"{i} {row['player']}", *("" if np.isnan(points) else f"{points:.1f}" for points in line)]
@@ -145,7 +153,7 @@ def markdown(report: Mapping[str, Any]) -> str:
         f"Rule set {settings['ruleset']['name']}; {_games(report):,} games in pairs, each opening "
         f"of {settings['opening_plies']} random plies from both seats;\nseed {settings['seed']}; "
         f"{report['mean_plies']:.1f} plies a game. Elo 0 is {zero}.",
-        markdown_table(["player", "Elo", "95 % interval", "points", "games", "ms a move"], rows),
+        markdown_table(*standings(report)),
         "Points of the row against the column, in percent:",
         markdown_table(["", *map(str, range(1, len(players) + 1))], against),
     ]
@@ -179,6 +187,29 @@ def markdown_table(
         rows = [[escaped(cell) for cell in row] for row in rows]
     align = ["left"] * texts + ["right"] * (len(head) - texts)
     return tabulate.tabulate(rows, head, tablefmt=style, colalign=align, disable_numparse=True)
+
+
+def result_table(
+    style: str, head: list[str], rows: Sequence[Sequence[str]], values: Sequence[Mapping[str, Any]]
+) -> str:
+    """Return the results of a command as one table.
+
+    Args:
+        style: ``markdown``, ``latex`` or ``csv``.
+        head, rows: the table for people; a cell's second line comes in brackets.
+        values: the same results as for JSON; CSV has a column for each of their names and numbers.
+    """
+    if style == "csv":
+        columns = [
+            name for name, value in values[0].items() if not isinstance(value, dict | list | tuple)
+        ]
+        file = io.StringIO()
+        writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(values)
+        return file.getvalue().rstrip()
+    lines = [[re.sub(r"\n(.+)", r" (\1)", cell) for cell in row] for row in rows]
+    return markdown_table(head, lines, {"markdown": "pipe", "latex": "latex_booktabs"}[style])
 
 
 def plot(report: Mapping[str, Any]) -> Figure:

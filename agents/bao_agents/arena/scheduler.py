@@ -26,7 +26,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from bao_agents import registry
-from bao_agents.arena.match import play_openings
+from bao_agents.arena.match import play_openings, warm_up
 from bao_agents.arena.openings import MatchOpenings
 from bao_agents.fingerprint import fingerprint
 from bao_agents.progress import Progress
@@ -181,6 +181,8 @@ def play_unit(unit: Unit) -> Record:
             )
         players.append(player)
     try:
+        for spec in unit.players:
+            warm_up(spec, unit.ruleset)
         match = play_openings(players[0], players[1], unit.openings, Engine(unit.ruleset))
     except Exception as error:  # a player may raise anything
         first, second = unit.players

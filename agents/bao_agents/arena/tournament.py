@@ -35,7 +35,7 @@ import numpy as np
 from bao_agents import registry
 from bao_agents.arena.match import add_openings
 from bao_agents.arena.openings import BALANCE, OPENING_PLIES, draw_openings
-from bao_agents.arena.report import Standing, to_dict, write_report
+from bao_agents.arena.report import Standing, result_table, standings, to_dict, write_report
 from bao_agents.arena.scheduler import PART_PAIRS, Event, LocalPool, Part, RayPool, Record
 from bao_agents.cli.files import hold
 from bao_agents.cli.options import Run, add_options, add_player_options, at_least
@@ -290,7 +290,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "one here), or the one that Ray finds; all its machines must have this package and the "
         "players' files at the same paths (pip install ray)",
     )
-    add_options(parser, "ruleset", "seed", "threads", out=Path("runs/tournament"))
+    add_options(parser, "ruleset", "seed", "threads", "format", out=Path("runs/tournament"))
     add_player_options(parser)
     return _run
 
@@ -315,4 +315,8 @@ def _run(args: argparse.Namespace) -> None:
         result = run(settings, args.out, args.threads, args.games, args.ray)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"run the same command to continue from {args.out}") from None
-    print(write_report(to_dict(result, settings.description, args.anchor), args.out))
+    report = to_dict(result, settings.description, args.anchor)
+    text = write_report(report, args.out)
+    if args.format:
+        text = result_table(args.format, *standings(report), report["players"])
+    print(text)

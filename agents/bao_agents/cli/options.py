@@ -89,6 +89,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "metavar": "FILE",
         "help": "also write the results as JSON; - prints only them",
     },
+    "format": {
+        "choices": ["markdown", "csv", "latex"],
+        "help": "print only a table of the results, in this format",
+    },
     "out": {"type": Path, "metavar": "DIR", "help": "folder of the results"},
     "path": {
         "action": "append",
