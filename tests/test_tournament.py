@@ -9,6 +9,7 @@ import re
 import signal
 import sys
 import time
+import types
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -100,6 +101,56 @@ def test_no_cluster_at_the_address(tmp_path: Path, fails: Fails) -> None:
     pytest.importorskip("ray")
     error = fails(f"{COMMAND}{tmp_path} --ray 127.0.0.1:1")
     assert "no Ray cluster at 127.0.0.1:1" in error
+
+
+class FakeRay(types.ModuleType):
+    """What the pool uses of Ray; it fails as it does when a process of Ray dies."""
+
+    class exceptions:
+        class RayError(Exception):
+            pass
+
+        class RayTaskError(RayError):
+            pass
+
+    def __init__(self, found: bool) -> None:
+        super().__init__("ray")
+        self._found = found
+
+    def init(self, *arguments: object, **options: object) -> None:
+        if not self._found:
+            raise ConnectionError("Could not find any running Ray instance.\nAnd much more.")
+
+    def remote(self, **options: object) -> Any:
+        raise self.exceptions.RayError("The node died.\nAnd much more.")
+
+    def shutdown(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("found", "status", "message"),
+    [
+        (
+            False,
+            2,
+            "error: there is no Ray cluster at auto: Could not find any running Ray instance.",
+        ),
+        (True, 1, "error: a worker process died"),
+    ],
+)
+def test_faults_of_ray_are_one_line(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fails: Fails,
+    found: bool,
+    status: int,
+    message: str,
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", FakeRay(found))
+    error = fails(f"{COMMAND}{tmp_path} --ray auto", status=status)
+    [line] = [line for line in error.splitlines() if "error" in line]
+    assert line.startswith(message) and "much more" not in error
 
 
 def test_without_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Fails) -> None:

@@ -15,7 +15,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
@@ -256,6 +263,7 @@ class RayPool(Executor):
     Raises:
         ValueError: Ray is not installed.
         ConnectionError: there is no cluster at the address.
+        BrokenExecutor: at the end of the ``with`` block, if a process of Ray itself has died.
     """
 
     def __init__(self, address: str) -> None:
@@ -263,19 +271,33 @@ class RayPool(Executor):
             import ray
         except ModuleNotFoundError as error:
             raise ValueError("Ray is not installed: pip install ray") from error
+        for name, level in (("RAY_BACKEND_LOG_LEVEL", "fatal"), ("GRPC_VERBOSITY", "NONE")):
+            os.environ.setdefault(name, level)  # the error below says it in one line
+        address = address or os.environ.get("RAY_ADDRESS", "")
         host, colon, port = address.rpartition(":")
-        if colon and port.isdigit():  # Ray itself would try for minutes
-            try:
+        try:
+            if colon and port.isdigit():  # Ray itself would try for minutes
                 socket.create_connection((host, int(port)), timeout=5.0).close()
-            except OSError as error:
-                raise ConnectionError(f"there is no Ray cluster at {address}: {error}") from error
-        ray.init(
-            address or None,
-            # Its processes can import what this one can: a checkout, your modules.
-            runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}},
-            logging_level="WARNING",
-        )
+            ray.init(
+                address or None,
+                # Its processes can import what this one can: a checkout, your modules.
+                runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}},
+                logging_level="WARNING",
+            )
+        except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+            place = f"at {address}" if address else "on this machine"
+            reason = (str(error).splitlines() or [""])[0]
+            raise ConnectionError(f"there is no Ray cluster {place}: {reason:.200}") from error
         self._ray = ray
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.shutdown()
+        exceptions = self._ray.exceptions
+        # The first is any fault of Ray; the second is an error of the player.
+        if isinstance(error, exceptions.RayError) and not isinstance(
+            error, exceptions.RayTaskError
+        ):
+            raise BrokenExecutor(str(error).splitlines()[0]) from error
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """See :class:`concurrent.futures.Executor`; a call takes one core."""
