@@ -51,7 +51,7 @@ from tests.rulesets import EVERY_RULESET
 
 DATA = Path(__file__).parent / "data"
 GAMES = sorted((DATA / "games").glob("*.txt"))
-EXAMPLE = Path(bao_agents.__file__).parent / "play" / "donkers-example.txt"
+EXAMPLE = Path(bao_agents.__file__).parent / "play" / "static" / "donkers-example.txt"
 ZANZIBAR = RULESETS["zanzibar"]
 
 near_moves = st.text("ABab12345678LR<>+*/ 9-", max_size=12)

@@ -15,11 +15,11 @@ from bao_agents.play.analysis import hints, south_chance
 from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
 from bao_agents.play.rule_texts import rule_text
-from bao_agents.play.seated_game import Game, event_values
-from bao_env.board import Board
+from bao_agents.play.seated_game import Game, event_values, hand_way
+from bao_env.board import Board, EventKind
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.moves import SPELLINGS
-from tests.play import HOUSE, Table, ask, start
+from tests.play import HOUSE, Table, start
 
 pytestmark = pytest.mark.usefixtures("patience")
 
@@ -76,7 +76,9 @@ def test_undo_and_redo(client: TestClient) -> None:
     action = state["legal"][0]["action"]  # two clicks, or two pages of one game
     assert "ply 4, not 3" in game("play", 409, action=action, ply=3)["error"]
     assert "expected 0 to 4" in game("goto", 400, ply=5)["error"]
-    assert "expected 0 to 3" in game("events", 400, ply=4)["error"]
+    for ply in (4, -1):
+        game("events", 400, ply=ply)
+        game("review", 400, ply=ply)
 
 
 def test_transcripts_go_round(client: TestClient) -> None:
@@ -84,7 +86,7 @@ def test_transcripts_go_round(client: TestClient) -> None:
     state = play_on(game, state, 30)
     assert state["ruleset"] == "dutch" and state["ply"] == 30
     for spelling in SPELLINGS:
-        text = game("transcript", spelling=spelling)["transcript"]
+        text = state["transcripts"][SPELLINGS.index(spelling)]
         loaded = start(client, transcript=text)[1]
         assert loaded | {"version": state["version"]} == state
 
@@ -92,7 +94,7 @@ def test_transcripts_go_round(client: TestClient) -> None:
 def test_texts_may_have_spaces_and_a_byte_order_mark(client: TestClient) -> None:
     _, state = start(client, position=f"\ufeff {HOUSE}\n")
     assert state["text"] == HOUSE
-    text = server.FOLDER.with_name("donkers-example.txt").read_text(encoding="ascii")
+    text = (server.FOLDER / "donkers-example.txt").read_text(encoding="ascii")
     assert start(client, transcript=f"\ufeff{text}")[1]["length"] == 52
 
 
@@ -107,6 +109,41 @@ def test_house_choice(client: TestClient) -> None:
         assert played[len(shared)]["kind"] == kind
         game("goto", ply=0)
     assert "not come to a house choice" in game("choice", 400, pit=7, direction=0)["error"]
+
+
+@pytest.mark.parametrize("name", RULESETS)
+def test_hand_starts_where_the_first_sowing_does(name: str, thorough: bool) -> None:
+    """A move's first sowing is at the pit, or at the end of the front row that the move names."""
+    rng, seen = np.random.default_rng(11), set()
+    for _ in range(20 if thorough else 4):
+        board = Board(name)
+        while board.outcome() is None and board.ply < 60:
+            for action in board.legal_actions:
+                way, events = hand_way(board, action), board.trace(action)
+                kinds = [event.kind for event in events]
+                first = kinds.index(EventKind.SOW)
+                assert way["action"] >> 2 == way["pit"]
+                if way["choice"] == "end":
+                    side = events[kinds.index(EventKind.SIDE)]
+                    assert side.pits == (way["start"],) == events[first].pits[:1]
+                    assert way["start"] == (0, 7)[way["direction"]] != way["way"]
+                    assert way["way"] == 1 - way["direction"]
+                else:
+                    assert way["way"] == way["direction"] and way["start"] == way["pit"]
+                    assert EventKind.SIDE not in kinds[:first]
+                seen.add(way["choice"])
+            board.push(int(rng.choice(board.legal_actions)))
+    assert seen == ({"way"} if name == "kujifunza" else {"way", "end"})
+
+
+def test_typed_moves(client: TestClient) -> None:
+    """They may be written in any notation; a wrong one is answered with the legal moves."""
+    game, _ = start(client)
+    assert game("move", text=" 7L* ", ply=0)["state"]["ply"] == 1
+    assert game("move", text="A5L", ply=1)["state"]["ply"] == 2
+    assert "legal: A" in game("move", 400, text="", ply=2)["error"]
+    assert "legal: A" in game("move", 400, text="9L", ply=2)["error"]
+    game("move", 409, text="7L*", ply=0)
 
 
 def test_illegal_move_names_its_rule(client: TestClient) -> None:
@@ -141,10 +178,10 @@ def test_every_rule_of_an_event_has_its_text(thorough: bool) -> None:
 
 
 def test_example_game(client: TestClient) -> None:
-    answer = ask(client, "/api/example")
-    state = answer["state"]
+    text = (server.FOLDER / "donkers-example.txt").read_text(encoding="ascii")
+    game, state = start(client, transcript=text)
     assert (state["ply"], state["length"]) == (52, 52)
-    events = ask(client, f"/api/games/{answer['id']}/events", ply=0)["events"]
+    events = game("events", ply=0)["events"]
     assert events[0]["words"] == "South puts a seed from the store into A7 (Donkers 2.2)"
     assert events[0]["rule_text"].startswith("2.1, 2.2 Namua.")
 
@@ -189,9 +226,10 @@ def test_hints_see_a_win() -> None:
     )
     [move] = hints(board, "alphabeta", Roster())["moves"]
     assert (move["texts"][0], move["value"], move["win"]["plies"]) == ("B8R", 1.0, 1)
-    assert south_chance(board)["proven"]
+    roster = Roster()
+    assert south_chance(board, "alphabeta", roster)["proven"]
     board.push("B8R")
-    assert south_chance(board) == {"south": 1.0, "proven": True, "win": None}
+    assert south_chance(board, "zanzibar", roster) == {"south": 1.0, "proven": True, "win": None}
     with pytest.raises(Refused, match="the game is over"):
         hints(board, "alphabeta", Roster())
 
@@ -227,8 +265,13 @@ def test_hints_and_evaluation_of_a_proven_win(client: TestClient) -> None:
 
 def test_evaluation_of_an_open_game(client: TestClient) -> None:
     game, _ = start(client)
-    found = game("evaluation")
-    assert 0.3 < found["south"] < 0.7 and not found["proven"] and found["win"] is None
+    seen = set()
+    for evaluator in ("alphabeta", "zanzibar"):
+        found = game("evaluation", evaluator=evaluator)
+        assert 0.3 < found["south"] < 0.7 and not found["proven"] and found["win"] is None
+        seen.add(found["south"])
+    assert len(seen) == 2
+    assert "gives no hints" in game("evaluation", 400, evaluator="greedy")["error"]
     assert game("hints", evaluator="alphabeta")["win"] is None
     assert points(0) == 0 and points(32_000) == 1 and points(-31_990) == -1
     assert points(200) == pytest.approx(0.462, abs=1e-3)

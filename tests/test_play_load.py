@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import httpx2
@@ -125,11 +125,11 @@ def test_work_for_a_client_that_has_left_is_dropped(
     waiting, dropped = threading.Event(), threading.Event()
     run = Computing.run
 
-    async def watched(self: Computing, work: Callable[[], Any], seconds: float) -> Any:
+    async def watched(self: Computing, work: Callable[[], Any], seconds: float, *lanes: str) -> Any:
         if bot.asked:
             waiting.set()
         try:
-            return await run(self, work, seconds)
+            return await run(self, work, seconds, *lanes)
         except asyncio.CancelledError:
             dropped.set()
             raise
@@ -146,6 +146,51 @@ def test_work_for_a_client_that_has_left_is_dropped(
         bot.told.set()
         assert busy.result(PATIENCE)["state"]["ply"] == 1
         assert bot.asked == 1 and http.get(left).json()["state"]["ply"] == 0
+
+
+def test_one_visitor_does_not_stop_the_others(
+    bot: Thinking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one client's requests two are in the queue; the rest wait outside."""
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    order: list[str] = []
+
+    async def run() -> None:
+        computing = Computing()
+
+        def work(who: str) -> Callable[[], None]:
+            return lambda: order.append(who)
+
+        hold = asyncio.ensure_future(
+            computing.run(lambda: bot.told.wait(PATIENCE), PATIENCE, "game 0", "rude")
+        )
+        rude = [
+            asyncio.ensure_future(computing.run(work("rude"), PATIENCE, f"game {i}", "rude"))
+            for i in range(20)
+        ]
+        await asyncio.sleep(0.05)
+        polite = asyncio.ensure_future(computing.run(work("polite"), PATIENCE, "mine", "polite"))
+        await asyncio.sleep(0.05)
+        bot.told.set()
+        await asyncio.gather(hold, polite, *rude)
+
+    asyncio.run(run())
+    assert order.index("polite") <= 2 and len(order) == 21
+
+
+def test_equal_requests_share_an_answer(bot: Thinking) -> None:
+    """Two pages of a game ask its bot once; the work goes on when one of them leaves."""
+    with serve() as (port, http), ThreadPoolExecutor(2) as pool:
+        game = start_slow(http)
+        with open_socket(port, request(f"{game}/bot", '{"ply": 0}')):
+            until(lambda: bot.asked)
+            others = [pool.submit(ask, http, f"{game}/bot", ply=0) for _ in range(2)]
+            time.sleep(0.3)
+        time.sleep(0.3)
+        bot.told.set()
+        answers = [other.result(PATIENCE) for other in others]
+        assert bot.asked == 1 and answers[0] == answers[1]
+        assert answers[0]["state"]["ply"] == 1
 
 
 def test_work_that_takes_too_long_raises() -> None:
@@ -185,14 +230,42 @@ def test_client_that_leaves() -> None:
         assert http.get("/api/setup").status_code == 200
 
 
-def test_too_many_connections_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_connections_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So do those that have sent half a head; only whole requests can fill the server."""
+    monkeypatch.setattr("bao_agents.play.server.MAX_CONNECTIONS", 10)
+    half = b"GET /api/setup HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "
+    with serve() as (port, http), ExitStack() as stack:
+        for number in range(40):
+            stack.enter_context(open_socket(port, half if number % 2 else b""))
+            if number % 5 == 4:
+                assert http.get("/api/setup").status_code == 200
+
+
+def test_too_many_requests_are_refused(bot: Thinking, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bao_agents.play.server.MAX_CONNECTIONS", 10)
     with serve() as (port, http):
+        game = start_slow(http)
         with ExitStack() as stack:
-            for _ in range(20):
-                stack.enter_context(open_socket(port))
-            until(lambda: http.get("/api/setup").status_code == 503)
-        until(lambda: http.get("/api/setup").status_code == 200)
+            for _ in range(11):
+                stack.enter_context(open_socket(port, request(f"{game}/bot", '{"ply": 0}')))
+            with connect(port) as other:
+                until(lambda: other.get("/api/setup").status_code == 503)
+        with connect(port) as other:
+            until(lambda: other.get("/api/setup").status_code == 200)
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HT", request("/api/games", "{", 9)])
+def test_late_requests_are_closed(monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
+    """A connection may not wait for ever, whatever part of a request it has sent."""
+    monkeypatch.setattr("bao_agents.play.server.REQUEST_SECONDS", 0.3)
+    with serve() as (port, _), open_socket(port, sent) as late:
+        begun = time.monotonic()
+        with suppress(ConnectionError):
+            while answer := late.recv(1000):
+                assert b" 408 " in answer or b"too long" in answer
+                late.close()
+                break
+        assert time.monotonic() - begun < 5
 
 
 SERVER = """

@@ -48,7 +48,7 @@ def test_bots_move(client: TestClient, player: str) -> None:
     game, _ = start(client, seats=[player, "human"])
     answer = game("bot", ply=0)
     assert answer["state"]["ply"] == 1 and answer["events"]
-    assert "played by a person" in game("bot", 400, ply=1)["error"]
+    assert "a person is to move" in game("bot", 400, ply=1)["error"]
     assert "ply 1, not 0" in game("bot", 409, ply=0)["error"]
 
 
@@ -111,10 +111,9 @@ def test_own_players_and_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     client = make_client(Roster(players=["board_mine:greedy"], ruleset=rules))
     setup = client.get("/api/setup").json()
     assert [one["name"] for one in setup["rulesets"]] == ["mine", *RULESETS]
-    assert setup["rulesets"][0] == {"name": "mine", "first_player": "south", "words": ""}
+    assert setup["rulesets"][0] == {"name": "mine", "first_player": "south"}
     assert "ten seeds in each house" in ruleset_text("malawi")
     assert setup["players"][0]["spec"] == ["board_mine:greedy", ""]
-    assert setup["first_seats"] == ["human", "board_mine:greedy"]
     game, state = start(client, seats=["board_mine:greedy", "human"], ruleset="mine")
     assert state["ruleset"] == "mine"
     assert game("bot", ply=0)["state"]["ply"] == 1
@@ -154,11 +153,12 @@ def test_setup_lists_players_and_budgets(client: TestClient) -> None:
             with pytest.raises(Refused, match=f"expected a budget from {low} to {high}"):
                 roster.check(f"{before}{budget}{after}", rules)
     assert {"random", "greedy", "alphabeta", "alphabeta-ms", "mcts", "network:kibao"} < values
-    first = setup["first_seats"]
-    assert [roster.check(name, RULESETS["zanzibar"]) for name in first] == first
     offered = {choice["value"]: choice["rulesets"] for choice in setup["players"]}
     assert offered["network:kibao"] == ["kibao"] and len(offered["guided-ms"]) > 1
     assert [level["spec"] for level in setup["levels"]][:2] == ["random", "greedy"]
+    best = setup["levels"][-1]
+    assert (best["spec"], best["elo"]) == ("guided:100ms", None)
+    assert best["rulesets"] == offered["guided-ms"]
     seats = ["kibao", "human"]
     assert "kibao cannot play zanzibar" in ask(client, "/api/games", 400, seats=seats)["error"]
     game, _ = start(client)

@@ -74,9 +74,9 @@ def test_invalid_bodies(client: TestClient) -> None:
         (b'{"x": "' + b"y" * MAX_BYTES + b'"}', 413),
     ):
         for kind in ("application/json", "APPLICATION/JSON; charset=utf-8"):
-            answer = client.post("/api/example", content=body, headers={"content-type": kind})
+            answer = client.post("/api/puzzles", content=body, headers={"content-type": kind})
             assert answer.status_code == status
-    assert client.post("/api/example", content=b"{}").status_code == 415  # a form could send it
+    assert client.post("/api/puzzles", content=b"{}").status_code == 415  # a form could send it
 
 
 def test_invalid_actions(client: TestClient) -> None:
@@ -119,7 +119,7 @@ def test_only_this_host_and_its_own_page_are_answered(client: TestClient) -> Non
     for host in ("127.0.0.1:1", "[::1]:8017", "LOCALHOST:8017"):
         assert client.get("/api/setup", headers={"host": host}).status_code == 200
     for origin in ("http://evil.example", "http://127.0.0.1:9", "null", "http://[", "", HOST):
-        status = client.post("/api/example", json={}, headers={"origin": origin}).status_code
+        status = client.post("/api/puzzles", json={}, headers={"origin": origin}).status_code
         assert status == (200 if origin == HOST else 403)
 
 
@@ -135,7 +135,7 @@ def test_errors_of_the_server_are_answered_without_details(monkeypatch: pytest.M
     app = create_app(Roster())
     client = TestClient(app, base_url=HOST, raise_server_exceptions=False)
     game, _ = start(client)
-    monkeypatch.setattr(Game, "state", lambda self: 1 // 0)
+    monkeypatch.setattr(Game, "state", lambda self, ply: 1 // 0)
     answer = client.get(game.path)
     assert answer.status_code == 500 and "ZeroDivision" not in answer.text
     assert "the server failed" in answer.json()["error"]
@@ -146,18 +146,24 @@ def test_errors_of_the_server_are_answered_without_details(monkeypatch: pytest.M
 
 def test_sessions_are_limited() -> None:
     """The least recently used one is dropped."""
-    sessions: Sessions[int] = Sessions(3)
-    names = [sessions.add(i) for i in range(3)]
+    sessions = Sessions(4, 3)
+    names = [sessions.add(i, "one client") for i in range(3)]
+    other = sessions.add(10, "another")
+
     assert sessions.call(lambda item: item, names[0]) == 0
-    sessions.add(3)
-    assert len(sessions) == 3
+    names.append(sessions.add(3, "one client"))  # in place of its own second one
     with pytest.raises(Refused, match="no longer"):
         sessions.call(lambda item: item, names[1])
+    assert sessions.call(lambda item: item, other) == 10
+    sessions.add(4, "a third")  # in place of the oldest of all
+    with pytest.raises(Refused, match="no longer"):
+        sessions.call(lambda item: item, names[2])
+    assert [sessions.call(lambda item: item, name) for name in (names[0], names[3])] == [0, 3]
 
 
 def test_session_in_use_waits() -> None:
-    sessions: Sessions[int] = Sessions(1)
-    name = sessions.add(0)
+    sessions = Sessions(1, 1)
+    name = sessions.add(0, "client")
 
     def first(item: int) -> None:
         waiting = pool.submit(sessions.call, lambda item: order.append("second"), name)
@@ -174,7 +180,7 @@ def test_session_in_use_waits() -> None:
 def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, fails: Fails) -> None:
     monkeypatch.delitem(sys.modules, "bao_agents.play.server", raising=False)
     monkeypatch.setitem(sys.modules, "starlette.applications", None)
-    assert "a web server: pip install 'bao_env[play]'" in fails("play --no-browser")
+    assert "pip install 'bao_env[play]'" in fails("play --no-browser")
     fails("play --help", status=0)
 
 

@@ -15,7 +15,7 @@ from bao_agents.search.solver.solver import Solver
 from bao_env.board import Board
 from bao_env.engine.action import mask_of
 from bao_env.notation.positions import action_to_move
-from tests.browser.test_browser import Open, Shoot, at_rest, see, set_up
+from tests.browser.test_browser import Open, Shoot, at_rest, see, set_up, sow
 
 STATIC = Path(bao_agents.play.__file__).with_name("static")
 LESSONS = json.loads((STATIC / "lessons.json").read_text(encoding="utf-8"))
@@ -37,10 +37,12 @@ def play(page: Page, position: str, text: str) -> None:
         if {action ^ 2, (action ^ 2) | 1} & set(board.legal_actions):
             arrow.tap()
     else:
-        pit.click(button="left" if side == "left" else "right")
+        sow(page, pit, side)
     if {action & ~1, action | 1} <= set(board.legal_actions):
         page.click(f"#house button[value={'play' if action & 1 else 'stop'}]")
     expect(page.locator("#moves button").first).to_be_visible()
+    if page.locator("#skip").is_enabled():
+        page.click("#skip")  # the captions of a lesson take their time
     at_rest(page)
 
 
@@ -104,7 +106,6 @@ def test_takasia_says_why_a_pit_is_barred(open_page: Open) -> None:
 def test_a_puzzle(open_page: Open, shoot: Shoot) -> None:
     """The page says if a move gives the proven win away; another move keeps it."""
     page = open_page(allowed="409")  # the bot thinks while the move is taken back
-    page.evaluate("localStorage.setItem('bao lesson', '7')")
     page.click("#tab-learn")
     page.click("#lesson button:has-text('Puzzles')")
     see(page, "#lesson h2").to_have_text(re.compile(r"Puzzle: (South|North) wins within \d plies"))

@@ -49,10 +49,15 @@ def test_a_review_names_the_win_that_was_given_away(open_page: Open, shoot: Shoo
     shoot(page, "review")
     given = page.locator("#mistakes button")
     expect(given).to_contain_text("A proven win given away. (South wins in 13 plies)")
+    number = page.inner_text("#moves th")
+    expect(given).to_have_text(re.compile(rf"^{number}\. South \S+\?\? lost 100 %\. Better: \S+ "))
+    see(page, "#analysis").to_contain_text("South's chance: 100 %")
     see(page, "#moves .mark").to_have_text("??")
     given.click()
-    see(page, "#status").to_have_text("Looking back, ply 0: South to move")
-    see(page, "#board .marks .hint").to_have_count(1)
+    see(page, "#status").to_have_text("Looking back, move 1: South to move")
+    see(page, "#board .marks .hint").not_to_have_count(0)
+    see(page, "#board .marks .last").not_to_have_count(0)  # the move that was played
+    see(page, "#graph .shown").to_have_count(1)
     see(page, "#caption").to_contain_text("Better: ")
 
 
@@ -72,7 +77,7 @@ def test_links_hold_the_game_in_themselves(open_page: Open) -> None:
         other.wait_for_selector("body[data-ready]")
         see(other, "#position").to_have_value(text)
         assert moves(other) == (made if button == "link-game" else [])
-        assert "=" not in other.url  # it is a game of this server now
+        assert "#game=" in other.url  # it is a game of this server now
         other.close()
     page.evaluate("location.hash = 'position=rubbish'")
     see(page, "#message").not_to_be_empty()
@@ -170,7 +175,7 @@ def test_keys_of_the_page(open_page: Open) -> None:
     until(page, f"{south} < {lower}")
     page.keyboard.press("h")
     expect(page.locator("#hints table")).to_be_visible()
-    see(page, "#board .marks .hint").to_have_count(1)
+    see(page, "#board .marks .hint").not_to_have_count(0)
     page.keyboard.press("u")
     see(page, "#moves button:not(.undone)").to_have_count(0)
 

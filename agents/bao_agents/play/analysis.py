@@ -5,27 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from bao_agents import registry
-from bao_agents.analysis import Analysis, Line, analyse, points, review_move
+from bao_agents.analysis import Analysis, Line, analyse, review_move
 from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
-from bao_agents.play.seated_game import move_texts, position_values
-from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_agents.play.seated_game import hand_way, move_texts, position_values
 from bao_agents.search.solver.solver import Solution, solve
 from bao_env.board import Board
 
 SEARCH = "alphabeta"
 """The evaluator that is always available."""
 HINT_PLAYER = "alphabeta:200000n"
-REVIEW_PLAYER = "alphabeta:60000n"
-BAR_NODES = 60_000
-"""Positions that the evaluation bar's search visits."""
+QUICK_PLAYER = "alphabeta:60000n"
+"""The search of the evaluation bar and of reviews."""
 PROOF_NODES = 200_000
 """Positions that the solver visits to prove who wins, and as many for the moves of a hint."""
 _MAX_LINE = 8
 """Longest line, in moves."""
 
 
-def share_of(score: float, seat: int = 0) -> float:
+def share_of(score: float, seat: int) -> float:
     """Return South's share of wins, 0 to 1, from a seat's expected result, -1 to 1."""
     return (1 + score) / 2 if seat == 0 else (1 - score) / 2
 
@@ -36,20 +34,29 @@ def _win(solution: Solution) -> dict[str, Any] | None:
     return {"winner": winner, "plies": plies, "exact": is_shortest} if plies else None
 
 
-def south_chance(board: Board) -> dict[str, Any]:
-    """Return South's chance of winning, 0 to 1, by proof or alpha-beta, for the evaluation bar."""
+def south_chance(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]:
+    """Return South's chance of winning, 0 to 1, by proof or by an evaluator.
+
+    Args:
+        board: the game, which may be over.
+        evaluator: as for :func:`hints`.
+        roster: the roster of checkpoints.
+
+    Raises:
+        Refused: the evaluator is unknown or fails.
+    """
     solution = solve(board, nodes=PROOF_NODES, shortest=True)
     if solution.winner is not None:
         return {"south": float(solution.winner == 0), "proven": True, "win": _win(solution)}
-    agent = AlphaBetaAgent(board.ruleset, nodes=BAR_NODES, threads=1)
-    score = points(agent.search(board.words).value)
+    score = _analyse(board, evaluator, roster, QUICK_PLAYER, lines=1, proof_nodes=1).score
     return {"south": share_of(score, board.turn), "proven": abs(score) == 1, "win": None}
 
 
 def evaluators(roster: Roster) -> list[dict[str, Any]]:
     """Return the evaluators that :func:`hints` accepts, each with the parts of its label."""
-    search: dict[str, Any] = {"value": SEARCH, "kind": "hints", "checkpoint": "", "budget": ""}
-    return [search | {"rulesets": list(roster.rulesets)}, *roster.evaluators()]
+    rules = list(roster.rulesets)
+    search = {"value": SEARCH, "kind": "hints", "checkpoint": "", "budget": "", "rulesets": rules}
+    return [search, *roster.evaluators()]
 
 
 def hints(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]:
@@ -63,16 +70,9 @@ def hints(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]:
     Raises:
         Refused: the game is over, or the evaluator is unknown or fails.
     """
-    spec = registry.parse(HINT_PLAYER) if evaluator == SEARCH else roster.parse(evaluator)
-    if not (evaluator == SEARCH or roster.gives_hints(spec)):
-        known = ", ".join(one["value"] for one in evaluators(roster))
-        raise Refused(f"{spec} gives no hints: expected one of {known}")
     if board.outcome() is not None:
         raise Refused("the game is over: there is no move to evaluate")
-    try:
-        found = analyse(board, spec, lines=None, proof_nodes=PROOF_NODES, read=roster.network)
-    except Exception as error:  # a damaged file or one for other rules must not stop the server
-        raise roster.unusable(f"{spec} cannot give hints", error) from error
+    found = _analyse(board, evaluator, roster, HINT_PLAYER)
     return {
         "mover": board.turn,
         "win": _win(found.proof),
@@ -81,11 +81,30 @@ def hints(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]:
     }
 
 
+def _analyse(
+    board: Board,
+    evaluator: str,
+    roster: Roster,
+    search: str,
+    lines: int | None = None,
+    proof_nodes: int = PROOF_NODES,
+) -> Analysis:
+    """Return the analysis by an evaluator of :func:`evaluators`; ``search`` stands for SEARCH."""
+    spec = registry.parse(search) if evaluator == SEARCH else roster.parse(evaluator)
+    if not (evaluator == SEARCH or roster.gives_hints(spec)):
+        known = ", ".join(one["value"] for one in evaluators(roster))
+        raise Refused(f"{spec} gives no hints: expected one of {known}")
+    try:
+        return analyse(board, spec, lines=lines, proof_nodes=proof_nodes, read=roster.network)
+    except Exception as error:  # a damaged file or one for other rules must not stop the server
+        raise roster.unusable(f"{spec} cannot give hints", error) from error
+
+
 def _move(board: Board, line: Line) -> dict[str, Any]:
     return {
         **move_texts(board, line.action),
-        "action": line.action,
-        "value": share_of(line.score),
+        **hand_way(board, line.action),
+        "value": share_of(line.score, 0),
         "probability": line.probability,
         "win": _win(line.proof),
     }
@@ -101,15 +120,15 @@ def _line(board: Board, analysis: Analysis) -> list[dict[str, Any]]:
     return moves
 
 
-def review(board: Board, ply: int) -> dict[str, Any]:
-    """Return the analysis of the move of a game after ``ply`` others.
+def review(board: Board) -> dict[str, Any]:
+    """Return the analysis of the last move of a game.
 
-    ``south`` is South's chance before the move, ``best`` the best moves, as in :func:`hints`.
+    ``south`` is South's chance before the move; ``played`` and ``best`` are the moves and ``line``
+    the best line, as in :func:`hints`.
     """
-    found = review_move(board, ply, REVIEW_PLAYER, proof_nodes=PROOF_NODES // 2)
-    before = board.copy()
-    for _ in board.move_stack[ply:]:
-        before.pop()
+    ply, before = len(board.move_stack) - 1, board.copy()
+    before.pop()
+    found = review_move(board, ply, QUICK_PLAYER, proof_nodes=PROOF_NODES // 2)
     return {
         "ply": ply,
         "south": share_of(found.analysis.score, found.seat),
@@ -118,4 +137,5 @@ def review(board: Board, ply: int) -> dict[str, Any]:
         "given_away": found.gives_win_away,
         "played": _move(before, found.played),
         "best": _move(before, found.analysis.lines[0]),
+        "line": _line(before, found.analysis),
     }

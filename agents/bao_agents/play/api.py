@@ -10,7 +10,6 @@ import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
@@ -23,8 +22,7 @@ from bao_agents.play.computing import Computing
 from bao_agents.play.geometry import LAYOUTS, board_parts
 from bao_agents.play.refused import Refused, check_types
 from bao_agents.play.roster import HUMAN, Roster
-from bao_agents.play.rule_texts import ruleset_text
-from bao_agents.play.seated_game import Game
+from bao_agents.play.seated_game import Game, Ply
 from bao_agents.play.sessions import Sessions
 from bao_env.board import Board
 from bao_env.engine.layout import NORTH, SOUTH
@@ -32,15 +30,13 @@ from bao_env.engine.position import unpack
 from bao_env.engine.ruleset import Ruleset
 from bao_env.notation.positions import format_position
 
-EXAMPLE = Path(__file__).with_name("donkers-example.txt")
-"""Donkers' example game, as a transcript."""
 MAX_GAMES = 200
+MAX_GAMES_OF_CLIENT = 50
+"""Games of one address; a page begins a dropped game anew from its transcript."""
 BOT_TIMEOUT = 120.0
 """Seconds after which the server gives up on a bot's move, a hint or an evaluation.
 
 Few take long, but the first of its kind compiles for up to a minute on a slow machine."""
-FIRST_BOT = "greedy"
-"""The player first offered against a person."""
 PUZZLE_PLIES = 9
 """The longest win in a puzzle, in plies; one-ply wins are not used."""
 PUZZLE_BOT = "solver:300ms"
@@ -58,12 +54,12 @@ class Tables:
     """The state of the server, and the requests that do not belong to one game."""
 
     roster: Roster
-    games: Sessions[Game] = field(default_factory=lambda: Sessions(MAX_GAMES))
-    _computing: Computing = field(default_factory=Computing)
+    games: Sessions = field(default_factory=lambda: Sessions(MAX_GAMES, MAX_GAMES_OF_CLIENT))
+    computing: Computing = field(default_factory=Computing)
 
-    async def compute(self, work: Callable[[], T]) -> T:
-        """Return the result of work that may take long."""
-        return await self._computing.run(work, BOT_TIMEOUT)
+    async def compute(self, work: Callable[[], T], client: str, name: str) -> T:
+        """Return the result of work that may take long, for a client and the game ``name``."""
+        return await self.computing.run(work, BOT_TIMEOUT, name, client)
 
     @check_types
     def setup(self) -> Data:
@@ -73,14 +69,12 @@ class Tables:
                 {
                     "name": rules.name,
                     "first_player": rules.first_player,
-                    "words": ruleset_text(rules.name),
                 }
                 for rules in self.roster.rulesets.values()
             ],
             "players": self.roster.choices(),
             "levels": self.roster.levels(),
             "evaluators": analysis.evaluators(self.roster),
-            "first_seats": (HUMAN, next(iter(self.roster.further), FIRST_BOT)),
         }
 
     @check_types
@@ -94,9 +88,10 @@ class Tables:
     @check_types
     def new_game(
         self,
+        client: str,
         seats: Players,
         ruleset: str = "zanzibar",
-        first_player: Literal["south", "north", "lot"] = "south",
+        first_player: Literal["south", "north"] = "south",
         position: str | None = None,
         transcript: str | None = None,
     ) -> Data:
@@ -108,20 +103,14 @@ class Tables:
                 text = position.removeprefix(_BYTE_ORDER_MARK).strip()
                 board = Board.from_text(text, self._ruleset(ruleset))
             else:
-                first = {"south": SOUTH, "north": NORTH, "lot": secrets.randbelow(2)}
-                board = Board(self._ruleset(ruleset), first[first_player])
+                board = Board(self._ruleset(ruleset), first_player)
         except ValueError as error:
             raise Refused(str(error)) from error
         game = Game(board, self._checked(seats, board.ruleset))
-        return {"id": self.games.add(game), **game.show()}
+        return {"id": self.games.add(game, client), **game.show()}
 
     @check_types
-    def example(self) -> Data:
-        """Start Donkers' example game; return its name and state."""
-        return self.new_game([HUMAN, HUMAN], transcript=EXAMPLE.read_text(encoding="ascii"))
-
-    @check_types
-    def puzzle(self, ruleset: str = "zanzibar") -> Data:
+    def puzzle(self, client: str, ruleset: str = "zanzibar") -> Data:
         """Start a game from a position that its mover can win; return it, with the plies.
 
         The solver plays the other seat and resists as long as it can.
@@ -138,7 +127,11 @@ class Tables:
         game = Game(Board.from_text(position, rules), (HUMAN, HUMAN))
         seats = (HUMAN, PUZZLE_BOT) if game.board().turn == SOUTH else (PUZZLE_BOT, HUMAN)
         game.take_seats(self._checked(list(seats), rules))
-        return {"id": self.games.add(game), "plies": int(known.plies[chosen]), **game.show()}
+        return {
+            "id": self.games.add(game, client),
+            "plies": int(known.plies[chosen]),
+            **game.show(),
+        }
 
     @check_types
     def take_seats(self, name: str, seats: Players) -> Data:
@@ -152,18 +145,18 @@ class Tables:
         return analysis.hints(self.games.call(Game.board, name, ply), evaluator, self.roster)
 
     @check_types
-    def evaluation(self, name: str, ply: int | None = None) -> Data:
-        """Return South's chance, for the evaluation bar."""
+    def evaluation(
+        self, name: str, evaluator: str = analysis.SEARCH, ply: int | None = None
+    ) -> Data:
+        """Return South's chance, for the evaluation bar, by the search or checkpoint of hints."""
         board = self.games.call(Game.board, name, ply)
-        return {"ply": len(board.move_stack), **analysis.south_chance(board)}
+        chance = analysis.south_chance(board, evaluator, self.roster)
+        return {"ply": len(board.move_stack), **chance}
 
     @check_types
-    def review(self, name: str, ply: int) -> Data:
+    def review(self, name: str, ply: Ply) -> Data:
         """Analyse the move made at a ply; see :func:`bao_agents.play.analysis.review`."""
-        board = self.games.call(Game.board, name, ply + 1)
-        if ply < 0:
-            raise Refused(f"ply {ply}: expected 0 or more")
-        return analysis.review(board, ply)
+        return analysis.review(self.games.call(Game.board, name, ply + 1))
 
     def _checked(self, players: list[str], rules: Ruleset) -> tuple[str, str]:
         first, second = (self.roster.check(player, rules) for player in players)
@@ -176,15 +169,31 @@ class Tables:
         return rulesets[name]
 
 
-Handler = Callable[[Tables, Data], Awaitable[Data]]
-"""A function that answers a request from its values, which may name a game."""
+Handler = Callable[[Tables, str, Data], Awaitable[Data]]
+"""A function that answers the request of a client from its values, which may name a game."""
 
 
-def quick(function: Callable[..., Data]) -> Handler:
-    """Run a function in another thread, to its end even if the client disconnects."""
+def quick(function: Callable[..., Data], begins: bool = False) -> Handler:
+    """Run a function in another thread, to its end even if the client disconnects.
 
-    async def answer(tables: Tables, values: Data) -> Data:
+    One that begins a game is also told the client.
+    """
+
+    async def answer(tables: Tables, client: str, values: Data) -> Data:
+        if begins:
+            values |= {"client": client}
         return await asyncio.shield(run_in_threadpool(partial(function, tables, **values)))
+
+    return answer
+
+
+def shared(handler: Handler) -> Handler:
+    """Give equal requests one answer, as long as the game does not change."""
+
+    async def answer(tables: Tables, client: str, values: Data) -> Data:
+        game = partial(tables.games.call, Game.version, values["name"])
+        key = handler, await run_in_threadpool(game), repr(sorted(values.items()))
+        return await tables.computing.share(key, lambda: handler(tables, client, values))
 
     return answer
 
@@ -192,10 +201,10 @@ def quick(function: Callable[..., Data]) -> Handler:
 def computed(function: Callable[..., Data]) -> Handler:
     """Run a function that computes for a long time."""
 
-    async def answer(tables: Tables, values: Data) -> Data:
-        return await tables.compute(partial(function, tables, **values))
+    async def answer(tables: Tables, client: str, values: Data) -> Data:
+        return await tables.compute(partial(function, tables, **values), client, values["name"])
 
-    return answer
+    return shared(answer)
 
 
 def of_game(method: Callable[..., Data]) -> Handler:
@@ -203,31 +212,31 @@ def of_game(method: Callable[..., Data]) -> Handler:
     return quick(lambda tables, /, name, **values: tables.games.call(method, name, **values))
 
 
-async def bot(tables: Tables, values: Data) -> Data:
+@shared
+async def bot(tables: Tables, client: str, values: Data) -> Data:
     """Let a bot play a ply of a game.
 
     A bot that fails, or takes longer than BOT_TIMEOUT, leaves the game as it was.
     """
-    name = values.pop("name")
-    board, player = await run_in_threadpool(partial(tables.games.call, Game.turn, name, **values))
-    action = await tables.compute(partial(tables.roster.act, player, board))
-    advance = partial(tables.games.call, Game.advance, name, board=board, action=action)
+    call, name = tables.games.call, values.pop("name")
+    board, player = await run_in_threadpool(partial(call, Game.turn, name, **values))
+    action = await tables.compute(partial(tables.roster.act, player, board), client, name)
+    advance = partial(call, Game.advance, name, board=board, action=action)
     return await asyncio.shield(run_in_threadpool(advance))
 
 
 GAME = "/api/games/{name}"
 POSTS: dict[str, Handler] = {
-    "/api/games": quick(Tables.new_game),
-    "/api/example": quick(Tables.example),
-    "/api/puzzles": quick(Tables.puzzle),
+    "/api/games": quick(Tables.new_game, begins=True),
+    "/api/puzzles": quick(Tables.puzzle, begins=True),
     f"{GAME}/play": of_game(Game.play),
+    f"{GAME}/move": of_game(Game.play_text),
     f"{GAME}/goto": of_game(Game.go_to),
-    f"{GAME}/look": of_game(Game.look),
+    f"{GAME}/look": of_game(Game.show),
     f"{GAME}/seats": quick(Tables.take_seats),
     f"{GAME}/events": of_game(Game.events),
     f"{GAME}/choice": of_game(Game.choice),
     f"{GAME}/why": of_game(Game.why_not),
-    f"{GAME}/transcript": of_game(Game.transcript),
     f"{GAME}/bot": bot,
     f"{GAME}/hints": computed(Tables.hints),
     f"{GAME}/evaluation": computed(Tables.evaluation),

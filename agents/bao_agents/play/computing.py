@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from contextlib import AsyncExitStack
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from bao_agents.play.refused import Refused
 
 T = TypeVar("T")
+LANE = 2
+"""Computations of one game, and of one client, that wait or run in the threads at a time."""
 
 
 class Computing:
@@ -25,8 +29,11 @@ class Computing:
 
     def __init__(self, threads: int | None = None) -> None:
         self._threads = ThreadPoolExecutor(threads or max(1, (os.cpu_count() or 1) - 1))
+        self._lanes: WeakValueDictionary[Hashable, asyncio.Semaphore] = WeakValueDictionary()
+        self._shared: dict[Hashable, tuple[asyncio.Future[Any], list[None]]] = {}
+        """Work under way, with an item for each caller that waits for it."""
 
-    async def run(self, work: Callable[[], T], seconds: float) -> T:
+    async def run(self, work: Callable[[], T], seconds: float, *lanes: Hashable) -> T:
         """Return the result of some work.
 
         If the caller is cancelled, work that still waits is dropped. Work that has begun cannot be
@@ -35,12 +42,17 @@ class Computing:
         Args:
             work: the work; its errors are raised here.
             seconds: the longest time to wait.
+            lanes: the game and the client that the work is for. Each may have LANE computations
+                in the queue, and its others wait outside, so nobody can fill the queue alone.
 
         Raises:
             Refused: the time is up.
         """
         try:
-            async with asyncio.timeout(seconds) as limit:
+            async with asyncio.timeout(seconds) as limit, AsyncExitStack() as held:
+                for lane in lanes:
+                    place = self._lanes.setdefault(lane, asyncio.Semaphore(LANE))
+                    await held.enter_async_context(place)
                 return await asyncio.wrap_future(self._threads.submit(work))
         except TimeoutError as error:
             if not limit.expired():  # the work itself raised it
@@ -50,3 +62,20 @@ class Computing:
                 "try again, or choose a player that thinks less",
                 504,
             ) from error
+
+    async def share(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
+        """Return the result of some work, which callers with the same key share.
+
+        The work is cancelled when the last of them is.
+        """
+        if key not in self._shared:
+            self._shared[key] = asyncio.ensure_future(work()), []
+        task, callers = self._shared[key]
+        callers.append(None)
+        try:
+            return await asyncio.shield(task)
+        finally:
+            callers.pop()
+            if not callers:
+                task.cancel()
+                del self._shared[key]

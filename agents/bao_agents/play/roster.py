@@ -11,6 +11,7 @@ import json
 import stat
 import threading
 from collections.abc import Hashable, Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -93,9 +94,10 @@ LEVELS = (
     "alphabeta:4",
     "alphabeta:6",
     "alphabeta:10",
+    "guided:100ms",
 )
-"""The opponents that the page offers first, from the weakest to the strongest: anchors of the
-ladder ``LADDER``."""
+"""The opponents that the page offers first, from the weakest to the strongest; all but the last
+are anchors of the ladder ``LADDER``."""
 LADDER = LADDERS / f"{DEFAULT}.json"
 
 
@@ -146,10 +148,18 @@ class Roster:
         self._lock = threading.Lock()
 
     def levels(self) -> list[dict[str, Any]]:
-        """Return LEVELS as plain values: each a ``spec`` with its ``elo``, measured in zanzibar."""
+        """Return LEVELS as plain values.
+
+        Each has a ``spec``, the names of the ``rulesets`` that it can play, and its ``elo``,
+        measured in zanzibar, or None. Without torch no guided search can play.
+        """
         anchors = json.loads(LADDER.read_text(encoding="utf-8"))["anchors"]
-        elo = {anchor["player"]: anchor["elo"] for anchor in anchors}
-        return [{"spec": spec, "elo": round(elo[spec])} for spec in LEVELS]
+        elo = {anchor["player"]: round(anchor["elo"]) for anchor in anchors}
+        specs = LEVELS if find_spec("torch") else LEVELS[:-1]
+        return [
+            {"spec": spec, "elo": elo.get(spec), "rulesets": self._rules_of(self.parse(spec))}
+            for spec in specs
+        ]
 
     def choices(self) -> list[dict[str, Any]]:
         """Return all players except people, as plain values, for a list to choose from.
@@ -179,10 +189,11 @@ class Roster:
         for choice in choices:
             least = str(choice["budget"]["low"]) if choice["budget"] else ""
             spec = self.parse(least.join(choice["spec"]))
-            choice["rulesets"] = [
-                n for n, rules in self.rulesets.items() if self._plays(spec, rules)
-            ]
+            choice["rulesets"] = self._rules_of(spec)
         return choices
+
+    def _rules_of(self, spec: PlayerSpec) -> list[str]:
+        return [name for name, rules in self.rulesets.items() if self._plays(spec, rules)]
 
     def _plays(self, spec: PlayerSpec, rules: Ruleset) -> bool:
         """Return whether a player can play some rules: whether its network was trained for them."""

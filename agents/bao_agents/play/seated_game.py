@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from itertools import takewhile
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -13,9 +13,8 @@ from bao_agents.play.roster import HUMAN
 from bao_agents.play.rule_texts import rule_text
 from bao_env.board import Board, Event, EventKind, IllegalMoveError
 from bao_env.engine.action import pack_action, unpack_action
-from bao_env.game import SEAT_NAMES
+from bao_env.game import Stage
 from bao_env.notation.moves import SPELLINGS, why_illegal
-from bao_env.notation.positions import NotationError
 
 MAX_PLIES = 2000
 """The longest game; people do not play longer ones."""
@@ -28,9 +27,13 @@ _TOLD = {
 }
 """The events that the summary of a move mentions, besides captures and the end of the game."""
 
+_KICHWA = (0, 7)
+"""The left and the right end of a front row."""
+
 Data = dict[str, Any]
 Pit = Annotated[int, Field(ge=0, le=15)]
 Direction = Annotated[int, Field(ge=0, le=1)]
+Ply = Annotated[int, Field(ge=0)]
 
 
 def event_values(event: Event) -> Data:
@@ -53,8 +56,8 @@ def position_values(board: Board) -> Data:
     """Return the values that a drawing of a board needs."""
     position, before, last = board.position, board.copy(), None
     if board.move_stack:
-        pit, direction, _ = unpack_action(before.pop())
-        last = {"seat": before.turn, "pit": pit, "direction": direction}
+        action = before.pop()
+        last = {"seat": before.turn, **hand_way(before, action)}
     return {
         "ply": len(board.move_stack),
         "mover": position.mover,
@@ -64,6 +67,28 @@ def position_values(board: Board) -> Data:
         "last": last,
         "barred": position.barred,
         "pending": position.pending,
+    }
+
+
+def hand_way(board: Board, action: int) -> Data:
+    """Return a legal action with the pit and the direction in which its hand begins to sow.
+
+    A direction is the ``way`` of the hand, or in a capture of namua the ``end`` of the front row
+    from which it sows inwards what it captures (Donkers 1.4); ``choice`` says which.
+    """
+    pit, direction, house = unpack_action(action)
+    namua = board.stage is Stage.NAMUA or board.position.pending is not None
+    start, way, choice = pit, direction, "way"
+    if namua and "*" not in board.move_text(action):
+        start, way, choice = _KICHWA[direction], 1 - direction, "end"
+    return {
+        "action": action,
+        "pit": pit,
+        "direction": direction,
+        "house": house,
+        "start": start,
+        "way": way,
+        "choice": choice,
     }
 
 
@@ -118,6 +143,8 @@ class Game:
         """The game, including moves that have been undone."""
         self._version = 0
         """Increased by each change, so that a page notices those made by another."""
+        self._written: tuple[int, list[str]] | None = None
+        """The transcripts, with the version that they are of."""
         self.ply = len(board.move_stack)
         """Actions from the start to the position shown."""
         if self.ply > MAX_PLIES:
@@ -140,13 +167,8 @@ class Game:
         return _up_to(self._board, ply)
 
     @check_types
-    def show(self) -> Data:
-        """Return the game at its current position."""
-        return {"state": self.state()}
-
-    @check_types
-    def look(self, ply: int) -> Data:
-        """Return the game at any ply, without moving it there.
+    def show(self, ply: int | None = None) -> Data:
+        """Return the game at a ply, without moving it there; None means the current position.
 
         Raises:
             Refused: the game has no such ply.
@@ -181,6 +203,23 @@ class Game:
         self._version += 1
         return {"events": events, **self.show()}
 
+    @check_types
+    def play_text(self, text: str, ply: int) -> Data:
+        """Play a move in any notation; see :meth:`play`.
+
+        Raises:
+            Refused: the text is not a legal move; the message lists those.
+        """
+        self._check_ply(ply)
+        try:
+            return self.play(self.board().parse_move(text.strip()), ply)
+        except IllegalMoveError as error:
+            raise Refused(str(error)) from error
+
+    def version(self) -> int:
+        """Return a number that changes whenever the game does."""
+        return self._version
+
     def _check_ply(self, ply: int) -> None:
         if ply != self.ply:
             raise Refused(f"the game is at ply {self.ply}, not {ply}: look again", 409)
@@ -198,7 +237,7 @@ class Game:
         if board.outcome() is not None:
             raise Refused("the game is over")
         if player == HUMAN:
-            raise Refused(f"{SEAT_NAMES[board.turn]} is played by a person")
+            raise Refused("a person is to move")
         return board, player
 
     def advance(self, board: Board, action: int) -> Data:
@@ -223,16 +262,16 @@ class Game:
         return self.show()
 
     @check_types
-    def events(self, ply: int) -> Data:
+    def events(self, ply: Ply) -> Data:
         """Return the events of the action played at ``ply``, and the state before it.
 
         Raises:
             Refused: no action was played there.
         """
-        if not 0 <= ply < len(self._moves):
-            raise Refused(f"ply {ply}: expected 0 to {len(self._moves) - 1}")
-        events = self.board(ply).trace(self._board.move_stack[ply])
-        return {"events": [event_values(event) for event in events], "state": self.state(ply)}
+        board = self.board(ply + 1)
+        action = board.pop()
+        events = [event_values(event) for event in board.trace(action)]
+        return {"events": events, "state": self.state(ply)}
 
     @check_types
     def choice(self, pit: Pit, direction: Direction) -> Data:
@@ -265,24 +304,12 @@ class Game:
             words, rule = why_illegal(board.words, board.ruleset, action)
         return {"words": words, "rule": rule, "rule_text": rule_text(rule.split(",")[0])}
 
-    @check_types
-    def transcript(self, spelling: Literal["donkers", "kibao"] = "donkers") -> dict[str, str]:
-        """Return the game as text, up to the position shown.
-
-        Raises:
-            Refused: the name of a player cannot be written in a transcript.
-        """
-        head = {name.lower(): who for name, who in zip(SEAT_NAMES, self.seats, strict=True)}
-        try:
-            return {"transcript": self.board().transcript(head, spelling)}
-        except NotationError as error:
-            raise Refused(str(error)) from error
-
     def state(self, ply: int | None = None) -> Data:
         """Return everything that a screen shows at a ply, as plain values.
 
-        ``at`` is the current ply of the game, and ``must`` says what the legal moves have in
-        common: they are captures, ``takasa``, or the ``side`` of a capture.
+        ``at`` is the current ply of the game, ``must`` says what the legal moves have in common:
+        they are captures, ``takasa``, or the ``side`` of a capture. ``transcripts`` is the game
+        up to the current ply in each of SPELLINGS, for the page to keep.
         """
         board = self.board(ply)
         position, outcome, legal = board.position, board.outcome(), board.legal_actions
@@ -301,16 +328,12 @@ class Game:
             "text": board.text(),
             "stage": board.stage.value,
             "outcome": outcome and {"winner": outcome.winner, "how": outcome.termination.value},
-            "legal": [_option(action) for action in legal],
+            "legal": [hand_way(board, action) for action in legal],
             "moves": self._moves,
+            "transcripts": self._transcripts(),
         }
 
-
-def _option(action: int) -> Data:
-    pit, direction, house = unpack_action(action)
-    return {
-        "action": action,
-        "pit": pit,
-        "direction": direction,
-        "house": house,
-    }
+    def _transcripts(self) -> list[str]:
+        if self._written is None or self._written[0] != self._version:
+            self._written = self._version, [self.board().transcript(None, s) for s in SPELLINGS]
+        return self._written[1]

@@ -22,6 +22,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bao_agents.play.api import GETS, POSTS, Data, Handler, Tables
 from bao_agents.play.refused import Refused
@@ -32,7 +33,10 @@ FOLDER = Path(__file__).with_name("static")
 MAX_BYTES = 64 * 1024
 """The largest request body."""
 MAX_CONNECTIONS = 256
-"""Open connections beyond which requests are answered with status 503."""
+"""Open connections. Beyond them the one that has waited longest for its request is closed; if all
+have sent theirs, status 503 is the answer."""
+REQUEST_SECONDS = 10
+"""The longest time that a connection may take for the headers of a request, and for its body."""
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -50,7 +54,8 @@ def _route(tables: Tables, path: str, handler: Handler, method: str) -> Route:
 
     async def endpoint(request: Request) -> Response:
         values = await _body(request) if method == "POST" else {}
-        answer = handler(tables, values | request.path_params)
+        client = request.client.host if request.client else ""
+        answer = handler(tables, client, values | request.path_params)
         return JSONResponse(await _while_connected(request, answer))
 
     return Route(path, endpoint, methods=[method])
@@ -97,10 +102,14 @@ async def _body(request: Request) -> Data:
     if kind != "application/json":
         raise Refused("expected content-type application/json", 415)
     body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BYTES:
-            raise Refused(f"too long: expected at most {MAX_BYTES} bytes", 413)
+    try:
+        async with asyncio.timeout(REQUEST_SECONDS):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MAX_BYTES:
+                    raise Refused(f"too long: expected at most {MAX_BYTES} bytes", 413)
+    except TimeoutError as error:
+        raise Refused("the request took too long to arrive", 408) from error
     try:
         data = from_json(body or b"{}")
     except ValueError:
@@ -171,20 +180,41 @@ def create_app(roster: Roster, hosts: Sequence[str] = ()) -> ASGIApp:
     return Guard(app, ["127.0.0.1", "localhost", "::1", *hosts])
 
 
-def make_server(app: ASGIApp) -> uvicorn.Server:
-    """Return a server with limits on connections, their headers and their idle time.
+class Connection(H11Protocol):
+    """A connection that must begin its requests in time, and makes room for others until then."""
 
-    Only a reverse proxy can also close connections that send requests slowly or not at all.
-    """
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for a request."""
+        super().connection_made(transport)
+        wait = self.loop.call_later(REQUEST_SECONDS, transport.abort)
+        self.timeout_keep_alive_task = wait  # uvicorn cancels it when it has read the headers
+        waiting = {
+            one.timeout_keep_alive_task.when(): one
+            for one in self.connections - {self}
+            if isinstance(one, Connection) and one.timeout_keep_alive_task
+        }
+        if waiting and len(self.connections) > MAX_CONNECTIONS:
+            oldest = waiting[min(waiting)]
+            oldest.transport.abort()
+            self.connections.discard(oldest)
+
+    def data_received(self, data: bytes) -> None:
+        """Read what has arrived; a part of a request does not extend its time."""
+        self.conn.receive_data(data)
+        self.handle_events()
+
+
+def make_server(app: ASGIApp) -> uvicorn.Server:
+    """Return a server with limits on connections, their headers and their time."""
     config = uvicorn.Config(
         app,
         loop="asyncio",
-        http="h11",
+        http=Connection,
         ws="none",
         lifespan="off",
         log_level="warning",
-        limit_concurrency=MAX_CONNECTIONS,
-        timeout_keep_alive=10,
+        limit_concurrency=MAX_CONNECTIONS + 1,
+        timeout_keep_alive=REQUEST_SECONDS,
         timeout_graceful_shutdown=1,
         h11_max_incomplete_event_size=32 * 1024,
     )

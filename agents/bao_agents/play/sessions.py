@@ -4,36 +4,38 @@ from __future__ import annotations
 
 import secrets
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
-
-from cachetools import LRUCache
+from typing import Any, TypeVar
 
 from bao_agents.play.refused import Refused
 
-T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Sessions(Generic[T]):
+class Sessions:
     """Items, each under a random name that nobody can guess.
 
     Args:
         max_items: the most items that are kept.
+        max_owned: the most items of one owner, whose own items make room for another.
     """
 
-    def __init__(self, max_items: int) -> None:
-        self._kept: LRUCache[str, tuple[T, threading.Lock]] = LRUCache(max_items)
+    def __init__(self, max_items: int, max_owned: int) -> None:
+        self._kept: OrderedDict[str, tuple[Any, str, threading.Lock]] = OrderedDict()
+        self._max_items, self._max_owned = max_items, max_owned
         self._lock = threading.Lock()
 
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    def add(self, item: T) -> str:
+    def add(self, item: object, owner: str) -> str:
         """Add an item, and return its name for :meth:`call`."""
         name = secrets.token_urlsafe(12)
         with self._lock:
-            self._kept[name] = (item, threading.Lock())
+            owned = [kept for kept, (_, other, _) in self._kept.items() if other == owner]
+            if len(owned) >= self._max_owned:
+                del self._kept[owned[0]]
+            elif len(self._kept) >= self._max_items:
+                self._kept.popitem(last=False)
+            self._kept[name] = (item, owner, threading.Lock())
         return name
 
     def call(self, method: Callable[..., R], name: str, /, *args: Any, **values: Any) -> R:
@@ -45,7 +47,8 @@ class Sessions(Generic[T]):
         with self._lock:
             if name not in self._kept:
                 raise Refused("this game is not (or no longer) kept: start a new one", 404)
-            item, lock = self._kept[name]
+            self._kept.move_to_end(name)
+            item, _, lock = self._kept[name]
         if not lock.acquire(timeout=5):
             raise Refused("the game is busy with another request: try again", 409)
         try:

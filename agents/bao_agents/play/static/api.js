@@ -1,24 +1,10 @@
 // Talks to the server. Every failure is an Error whose message a person can read.
 
 async function ask(path, options) {
-  let response;
-  try {
-    response = await fetch(path, options);
-  } catch {
-    throw new Error("no_server");
-  }
-  let data = {};
-  try {
-    data = await response.json();
-  } catch {
-    // An answer without JSON has only its status.
-  }
-  if (!response.ok) {
-    const error = new Error(data.error || `${response.status}`);
-    error.status = response.status;
-    throw error;
-  }
-  return data;
+  const response = await fetch(path, options).catch(() => { throw new Error("no_server"); });
+  const data = await response.json().catch(() => ({})); // an answer without JSON has only its status
+  if (response.ok) return data;
+  throw Object.assign(new Error(data.error || `${response.status}`), { status: response.status });
 }
 
 export function get(path) {

@@ -12,7 +12,8 @@ export function boardParts(layout, viewer) {
   return fetched.get(path);
 }
 
-function make(name, attributes = {}, parent = null, markup = "") {
+// An element of a drawing.
+export function make(name, attributes = {}, parent = null, markup = "") {
   const element = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
   if (markup) element.innerHTML = markup; // drawn by our own server
@@ -59,29 +60,36 @@ export class Board {
 
   addName(entry) {
     const [x, y, w, h] = entry.box;
+    entry.region = this.overlay("div", "store", x + w / 2, y + h / 2, w, h);
+    entry.region.setAttribute("role", "img");
     const at = h > w ? [x + w / 2, y - 12] : [x + 34, y + 20];
     entry.name = make("text", { x: at[0], y: at[1], class: "seat-name" }, this.labelLayer);
   }
 
   addButton(entry) {
-    const button = this.overlay(entry.owned ? "pit house" : "pit", entry.x, entry.y, this.parts.pit, this.parts.pit);
+    const button = this.button(entry.owned ? "pit house" : "pit", entry.x, entry.y, this.parts.pit, this.parts.pit);
     button.dataset.pit = entry.name;
     this.listen(button, (side) => this.actions.pit(entry, side), () => this.actions.pit(entry, "choose"));
     entry.button = button;
   }
 
-  // A button over the drawing, with its middle at x and y.
-  overlay(className, x, y, width, height) {
+  // An element over the drawing, with its middle at x and y.
+  overlay(tag, className, x, y, width, height) {
     const { parts } = this;
-    const button = document.createElement("button");
+    const element = document.createElement(tag);
+    element.className = className;
+    element.style.left = `${(100 * (x - width / 2)) / parts.width}%`;
+    element.style.top = `${(100 * (y - height / 2)) / parts.height}%`;
+    element.style.width = `${(100 * width) / parts.width}%`;
+    element.style.height = `${(100 * height) / parts.height}%`;
+    this.container.append(element);
+    return element;
+  }
+
+  button(...place) {
+    const button = this.overlay("button", ...place);
     button.type = "button";
-    button.className = className;
     button.tabIndex = -1;
-    button.style.left = `${(100 * (x - width / 2)) / parts.width}%`;
-    button.style.top = `${(100 * (y - height / 2)) / parts.height}%`;
-    button.style.width = `${(100 * width) / parts.width}%`;
-    button.style.height = `${(100 * height) / parts.height}%`;
-    this.container.append(button);
     return button;
   }
 
@@ -90,11 +98,15 @@ export class Board {
     let pointer = "";
     button.addEventListener("pointerdown", (event) => { pointer = event.pointerType; });
     button.addEventListener("keydown", () => { pointer = ""; });
-    button.addEventListener("click", () => (pointer === "mouse" ? click("left") : touch()));
+    const answer = (side) => {
+      if (pointer) button.blur(); // or Space and the arrow keys would go to the pit
+      if (pointer === "mouse") click(side);
+      else touch();
+    };
+    button.addEventListener("click", () => answer("left"));
     button.addEventListener("contextmenu", (event) => {
       event.preventDefault();
-      if (pointer === "mouse") click("right");
-      else touch();
+      answer("right");
     });
   }
 
@@ -123,7 +135,8 @@ export class Board {
       this.place(seat, 4).frame.setAttribute("visibility", state.owns_house[seat] ? "visible" : "hidden");
     }
     const { mover, last, barred, pending } = state;
-    this.mark(last ? [[last.seat, last.pit, "last", [this.side(last.seat, last.direction)]]] : []);
+    this.mark([]);
+    if (last) this.markMove(last.seat, last, "last");
     if (barred !== null) this.mark([[mover, barred, "barred"]], true);
     if (pending !== null) this.mark([[mover, pending, "now"]], true);
   }
@@ -160,18 +173,34 @@ export class Board {
     entry.label.classList.toggle("none", entry.pit !== null && entry.heap.length === 0);
   }
 
-  // A mark on a pit, with the arrows of some sides; its drawing comes from the server.
-  addMark(layer, place, kind, sides = []) {
+  // A mark on a pit, or only its arrows; its drawing comes from the server.
+  addMark(layer, place, kind, sides = [], ring = true) {
     const { marks } = this.parts;
     const group = make("g", { class: kind, transform: `translate(${place.x} ${place.y})` }, layer);
-    make("g", {}, group, marks[kind][place.owned ? "square" : "round"]);
+    if (ring) make("g", {}, group, marks[kind][place.owned ? "square" : "round"]);
     for (const side of sides) make("g", {}, group, marks[kind][side]);
   }
 
-  // Marks [seat, pit, kind, sides]; the kinds are those of bao_env.render.marks.
+  // Marks the pit of a move, and where and in which way its hand begins to sow.
+  markMove(seat, { pit, start, way }, kind) {
+    for (const old of this.marks.querySelectorAll(`.${kind}`)) old.remove();
+    this.mark([[seat, pit, kind]], true);
+    this.addMark(this.marks, this.place(seat, start), kind, [this.side(seat, way)], false);
+  }
+
+  // Marks [seat, pit, kind]; the kinds are those of bao_env.render.marks.
   mark(marks, keep = false) {
     if (!keep) this.marks.replaceChildren();
-    for (const [seat, pit, kind, sides] of marks) this.addMark(this.marks, this.place(seat, pit), kind, sides);
+    for (const [seat, pit, kind] of marks) this.addMark(this.marks, this.place(seat, pit), kind);
+  }
+
+  // Lines from a pit to where its hand may begin.
+  curves(from, places) {
+    for (const old of this.legal.querySelectorAll("path")) old.remove();
+    for (const { x, y } of places) {
+      const bend = from.y + (from.y < this.parts.height / 2 ? 1 : -1) * this.parts.pit;
+      make("path", { d: `M${from.x} ${from.y} Q${(from.x + x) / 2} ${bend} ${x} ${y}` }, this.legal);
+    }
   }
 
   // Shows the pits that may be played, [place, sides]; each arrow is its own target.
@@ -187,7 +216,7 @@ export class Board {
   addWay(place, side) {
     const { pit } = this.parts;
     const sign = side === "left" ? -1 : 1;
-    const way = this.overlay(`way ${side}`, place.x + 0.34 * sign * pit, place.y - 0.34 * pit, 0.44 * pit, 0.4 * pit);
+    const way = this.button(`way ${side}`, place.x + 0.34 * sign * pit, place.y - 0.34 * pit, 0.44 * pit, 0.4 * pit);
     way.setAttribute("aria-hidden", "true"); // the pit's button does all of it
     this.listen(way, () => this.actions.sow(place, side), () => this.actions.pit(place, "choose"));
   }
@@ -259,12 +288,14 @@ export class Board {
     this.count(entry);
   }
 
-  // Plays the events of a move. `told(event)` is called when each begins.
-  async animate(events, told = () => {}) {
+  // Plays the events of a move. `told(event)` is called when each begins, and says how long it
+  // lasts at least.
+  async animate(events, told = () => 0) {
     this.mark([]);
     for (const event of events) {
-      told(event);
+      const least = this.wait(told(event));
       await this.animateEvent(event);
+      await least;
       this.settle(event);
     }
   }

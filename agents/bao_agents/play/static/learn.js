@@ -1,73 +1,95 @@
 // Lessons and puzzles: a card above the board says what to do; the server's engine judges the moves.
 
-import { get, post } from "./api.js";
+import { get } from "./api.js";
+import { $, button, element } from "./dom.js";
 import { plies, seatName, t, withTerms } from "./texts.js";
 
-const $ = (id) => document.getElementById(id);
 const HUMANS = ["human", "human"];
+const KUJIFUNZA = 1; // the last lesson that the learners' game needs
 
 export class Learn {
-  // `begin(data, how)` begins a game on the table; `play()` begins a game of kujifunza.
-  constructor(table, begin, play, store) {
+  // `page` begins games on the table, and returns to the visitor's own; `store` remembers.
+  constructor(table, page, store) {
     this.table = table;
-    this.begin = begin;
-    this.play = play;
-    this.store = store; // gets and sets what is remembered
-    this.lessons = null;
-    this.task = null; // what is asked for now: { kind, id, ... }
+    this.page = page;
+    this.store = store;
+    this.lessons = [];
+    this.task = null; // what is asked for now: { kind, ... }
   }
 
   // --- the card ---
 
-  // Shows a card: its title, its text, and buttons [text, work, main].
+  // Shows a card: its title, its text, and buttons [words, work, main].
   card(title, text, buttons, kind = "") {
     const card = $("lesson");
-    const head = document.createElement("h2");
-    head.textContent = title;
-    const body = document.createElement("p");
+    const had = card.contains(document.activeElement);
+    const head = element("h2", title);
+    head.tabIndex = -1;
+    const body = element("p");
     body.append(withTerms(text));
-    const row = document.createElement("div");
-    row.className = "buttons";
-    for (const [words, work, main] of buttons) {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.textContent = t(words);
-      button.className = main ? "main" : "";
-      button.addEventListener("click", work);
-      row.append(button);
-    }
+    const row = element("div", "", "buttons");
+    row.append(...buttons.map(([words, work, main]) => button(words, work, main ? "main" : "")));
     card.className = kind;
     card.hidden = false;
     card.replaceChildren(head, body, row);
+    if (this.lessons.length) card.append(this.list());
+    if (had) head.focus({ preventScroll: true });
     this.table.announce(`${title}. ${text}`);
   }
 
-  close() {
+  // All lessons, with a tick on those that are done, and the puzzles.
+  list() {
+    const row = element("div", t("lessons"), "buttons list");
+    this.lessons.forEach((lesson, at) => {
+      const ticked = this.done().has(at);
+      const one = button(`${at + 1}${ticked ? " ✓" : ""}`, () => this.lesson(at));
+      one.title = `${at + 1}. ${(lesson[document.documentElement.lang] ?? lesson.en).title}`;
+      one.setAttribute("aria-label", ticked ? `${one.title}, ${t("lesson_ticked")}` : one.title);
+      if (this.task?.at === at) one.setAttribute("aria-current", "step");
+      row.append(one);
+    });
+    row.append(button(t("puzzles"), () => this.puzzle()));
+    return row;
+  }
+
+  done() {
+    return new Set(JSON.parse(this.store.get("done") ?? "[]"));
+  }
+
+  // Ends the lesson or puzzle; another game has begun, or is about to.
+  end() {
     this.task = null;
     this.freeze(false);
-    $("lesson").hidden = true;
-    $("tab-learn").setAttribute("aria-pressed", "false");
-    $("tab-play").setAttribute("aria-pressed", "true");
+    this.table.keepFocus(() => { $("lesson").hidden = true; });
+    this.press(false);
+  }
+
+  // Goes back to the visitor's own game.
+  async leave() {
+    this.end();
+    if (this.table.task) await this.page.resume();
   }
 
   // Offers help to new visitors.
   welcome() {
-    if (this.store.get("met")) return;
+    if (this.store.get("met") || this.table.task) return;
     const met = (work) => () => {
       this.store.set("met", "true");
-      this.close();
+      this.end();
       work();
     };
     this.task = { kind: "welcome" };
     this.card(t("welcome_title"), t("welcome"), [
-      ["welcome_learn", met(() => this.lesson(0)), true],
-      ["welcome_play", met(() => this.play()), false],
-      ["welcome_no", met(() => {}), false],
+      [t("welcome_learn"), met(() => this.lesson(0)), true],
+      [t("welcome_play"), met(() => this.page.playKujifunza()), false],
+      [t("welcome_no"), met(() => {}), false],
     ]);
   }
 
+  // Shows the first lesson that isn't done.
   async open() {
-    await this.lesson(Number(this.store.get("lesson") ?? 0));
+    const done = this.done();
+    await this.lesson([...Array(8).keys()].find((at) => !done.has(at)) ?? 0);
   }
 
   translate() {
@@ -77,19 +99,26 @@ export class Learn {
     if (task?.kind === "puzzle") this.showPuzzle("puzzle_text");
   }
 
+  async load() {
+    if (!this.lessons.length) this.lessons = await get("/static/lessons.json");
+  }
+
   // --- lessons ---
 
   async lesson(number) {
-    this.lessons ??= await get("/static/lessons.json");
-    const at = Math.min(Math.max(number, 0), this.lessons.length - 1);
+    await this.load();
+    const at = Math.min(Math.max(Math.trunc(number) || 0, 0), this.lessons.length - 1);
     const { position } = this.lessons[at];
-    this.close();
-    if (!(await this.begin({ seats: HUMANS, ruleset: "zanzibar", position }))) return;
+    this.end();
+    const game = { seats: HUMANS, ruleset: "zanzibar", position };
+    if (!(await this.page.begin(game, { task: `lesson=${at + 1}` }))) return;
     this.store.set("met", "true");
-    this.store.set("lesson", at);
-    this.task = { kind: "lesson", at, result: "text", id: this.table.id };
-    this.press();
+    this.task = { kind: "lesson", at, result: "text" };
+    this.press(true);
+    $("lesson").style.minHeight = "";
     this.showLesson();
+    $("lesson").style.minHeight = `${$("lesson").offsetHeight}px`; // the board stays where it is
+    scrollTo(0, 0);
   }
 
   freeze(frozen) {
@@ -97,55 +126,53 @@ export class Learn {
     if (this.table.state && !this.table.busy) this.table.showStatus();
   }
 
-  press() {
-    $("tab-learn").setAttribute("aria-pressed", "true");
-    $("tab-play").setAttribute("aria-pressed", "false");
+  press(learning) {
+    $("tab-learn").setAttribute("aria-pressed", String(learning));
+    $("tab-play").setAttribute("aria-pressed", String(!learning));
   }
 
   showLesson() {
     const { at, result } = this.task;
     const lesson = this.lessons[at];
     const words = lesson[document.documentElement.lang] ?? lesson.en;
-    const last = at === this.lessons.length - 1;
+    const done = result === "done";
     const title = t("lesson_title", { number: at + 1, count: this.lessons.length, title: words.title });
-    const on = last
-      ? [["welcome_play", () => this.play(), result === "done"], ["puzzles", () => this.puzzle(), false]]
-      : [["lesson_next", () => this.lesson(at + 1), result === "done"]];
-    const again = ["lesson_again", () => this.lesson(at), true];
-    const back = ["lesson_back", () => this.lesson(at - 1), false];
+    const last = at === this.lessons.length - 1;
     this.card(title, words[result] ?? words.text, [
-      ...(at ? [back] : []),
-      ...(result === "wrong" ? [again] : []),
-      ...on,
-      ["lesson_end", () => this.close(), false],
+      ...(at ? [[t("lesson_back"), () => this.lesson(at - 1), false]] : []),
+      ...(result === "wrong" ? [[t("lesson_again"), () => this.lesson(at), true]] : []),
+      ...(last ? [] : [[t("lesson_next"), () => this.lesson(at + 1), done]]),
+      ...(last || (done && at === KUJIFUNZA) ? [[t("welcome_play"), () => this.page.playKujifunza(), done && last]] : []),
+      [t("lesson_end"), () => this.leave(), false],
     ], result);
   }
 
   // --- puzzles: positions that the solver has proved won ---
 
-  async puzzle() {
-    const rules = this.table.game.ruleset === "kujifunza" ? "kujifunza" : "zanzibar";
-    this.close();
+  async puzzle(ruleset = this.table.game?.ruleset) {
+    const rules = ruleset === "kujifunza" ? "kujifunza" : "zanzibar";
+    await this.load();
+    this.end();
     let made = null;
-    const begun = await this.begin({ ruleset: rules }, {
+    const begun = await this.page.begin({ ruleset: rules }, {
       path: "/api/puzzles",
+      task: `puzzle=${rules}`,
       told: (answer) => { made = answer; },
     });
     if (!begun) return;
-    this.task = { kind: "puzzle", id: made.id, plies: made.plies, who: made.state.mover };
-    this.press();
+    this.task = { kind: "puzzle", plies: made.plies, who: made.state.mover };
+    this.press(true);
     this.showPuzzle("puzzle_text");
   }
 
   showPuzzle(result) {
     const { plies: count, who } = this.task;
     const title = t("puzzle_title", { who: seatName(who), plies: plies(count) });
-    const again = ["lesson_again", () => this.table.goTo(this.task.good ?? 0, true), true];
+    const again = [t("lesson_again"), () => this.table.goTo(this.task.good ?? 0, true), true];
     this.card(title, t(result), [
       ...(result === "puzzle_wrong" ? [again] : []),
-      ["puzzle_other", () => this.puzzle(), result === "puzzle_done"],
-      ["lessons", () => this.open(), false],
-      ["lesson_end", () => this.close(), false],
+      [t("puzzle_other"), () => this.puzzle(), result === "puzzle_done"],
+      [t("lesson_end"), () => this.leave(), false],
     ], result.replace("puzzle_", ""));
   }
 
@@ -155,8 +182,8 @@ export class Learn {
   async changed() {
     const { task, table } = this;
     if (!task || task.kind === "welcome" || table.lookingBack) return;
-    if (task.id !== table.id) {
-      this.close();
+    if (!table.task) {
+      this.end();
       return;
     }
     const { game } = table;
@@ -165,8 +192,8 @@ export class Learn {
       const result = !game.at ? "text" : this.lessons[task.at].goal.includes(move.texts[0]) ? "done" : "wrong";
       if (result === task.result) return;
       task.result = result;
+      if (result === "done") this.store.set("done", JSON.stringify([...this.done().add(task.at)]));
       this.freeze(result !== "text");
-      if (result === "done") this.store.set("lesson", task.at + 1);
       this.showLesson();
     } else await this.judgePuzzle(task, game);
   }
@@ -177,7 +204,7 @@ export class Learn {
       return;
     }
     if (game.mover === task.who) return;
-    const { win } = await post(`/api/games/${task.id}/evaluation`, { ply: game.at });
+    const { win } = await this.table.ask("evaluation", { ply: game.at });
     if (this.task !== task || this.table.game.at < game.at) return;
     const wrong = win?.winner === 1 - task.who;
     if (!wrong) task.good = game.at + 1; // the next turn, to which a wrong move is taken back

@@ -1,6 +1,7 @@
 // Brings the page to life: settings, forms, keys, addresses, and which of its parts are shown.
 
 import { get, post } from "./api.js";
+import { $, element } from "./dom.js";
 import { Learn } from "./learn.js";
 import { PlayerInput, specWords } from "./players.js";
 import { Review } from "./review.js";
@@ -9,8 +10,8 @@ import { Study } from "./study.js";
 import { Table } from "./table.js";
 import { rulesetWords, t, useLanguage, withTerms } from "./texts.js";
 
-const $ = (id) => document.getElementById(id);
-const MAX_ADDRESS = 60000; // the server takes 64 KiB
+const MAX_FILE = 60000; // the server takes 64 KiB
+const HUMANS = ["human", "human"];
 
 function remembered(name, fallback) {
   try {
@@ -51,11 +52,16 @@ function listenToKeys(table, study) {
     f: () => table.turn(),
     h: () => study.hint(),
     u: () => table.undo(),
+    m: () => {
+      $("panel-moves").open = true;
+      $("typed").focus();
+    },
+    Escape: () => table.answerHouse(""),
     " ": () => (table.busy ? table.skip() : study.story && study.step(1)),
   };
   addEventListener("keydown", (event) => {
     const busy = event.altKey || event.ctrlKey || event.metaKey || !table.state;
-    if (busy || document.querySelector("dialog[open]")) return;
+    if (busy) return;
     if (event.target.closest("input, select, textarea")) return;
     if (event.key === " " && event.target.closest("button, summary")) return;
     const work = keys[event.key];
@@ -70,13 +76,12 @@ class Page {
     this.setup = setup;
     this.table = new Table((spec) => specWords(setup, spec, this.table.state.ruleset));
     this.study = new Study(this.table);
-    this.review = new Review(this.table, this.study);
-    this.editor = new SetUp(this.table);
-    this.learn = new Learn(this.table, (data, how) => this.begin(data, how), () => this.playKujifunza(), {
-      get: (name) => remembered(name, null),
-      set: remember,
-    });
+    this.review = new Review(this.table);
+    this.editor = new SetUp(this.table, (position) => this.setUp(position));
+    this.learn = new Learn(this.table, this, { get: (name) => remembered(name, null), set: remember });
     this.table.changed = (what) => {
+      if (what === "position" || what === "kept") this.keep();
+      if (what === "kept") return;
       if (what === "position") this.study.forget();
       else this.study.endStory();
       if (what === "game" || what === "move") this.review.forget();
@@ -84,11 +89,16 @@ class Page {
         $("transcript").value = "";
         this.editor.end();
       }
-      if (what === "position") this.learn.changed();
+      if (what === "position") {
+        this.showLevels();
+        this.review.show();
+        this.learn.changed();
+      }
     };
     this.players = [0, 1].map((i) => {
       const player = new PlayerInput($(`seat-${i}`), $(`budget-${i}`), setup);
-      player.spec = setup.first_seats[i];
+      const [first] = setup.players; // one of the command line has no kind
+      player.spec = i === 0 ? "human" : first.kind ? setup.levels[1].spec : first.value;
       return player;
     });
     for (const rules of setup.rulesets) $("ruleset").add(new Option(rules.name, rules.name));
@@ -100,12 +110,20 @@ class Page {
   listen() {
     const clicks = {
       "change-seats": () => this.changeSeats(),
-      load: () => this.begin({ seats: ["human", "human"], transcript: $("transcript").value }),
+      load: () => this.begin({ seats: HUMANS, transcript: $("transcript").value }),
       save: () => this.save(),
-      "set-up": () => this.begin({ seats: this.seats(), ruleset: $("ruleset").value, position: $("position").value }),
+      "set-up": () => this.setUp($("position").value),
       example: () => this.example(),
       rematch: () => this.rematch(),
-      "link-game": () => this.linkGame(),
+      easier: () => this.changeLevel(-1),
+      harder: () => this.changeLevel(1),
+      "to-board": () => this.table.pits.focus.button.focus(),
+      "to-new": () => {
+        $("panel-new").open = true;
+        $("panel-new").scrollIntoView();
+        $("seat-1").focus({ preventScroll: true });
+      },
+      "link-game": () => this.showLink({ transcript: this.table.game.transcripts[0] }),
       "link-position": () => this.showLink({ ruleset: this.table.state.ruleset, position: this.table.state.text }),
     };
     for (const [id, work] of Object.entries(clicks)) $(id).addEventListener("click", work);
@@ -133,7 +151,7 @@ class Page {
       this.translate();
     });
     $("spelling").addEventListener("change", () => this.showLegend());
-    $("tab-play").addEventListener("click", () => this.learn.close());
+    $("tab-play").addEventListener("click", () => this.learn.leave());
     $("tab-learn").addEventListener("click", () => this.learn.open());
     let resizing = 0;
     addEventListener("resize", () => {
@@ -149,11 +167,12 @@ class Page {
     for (const player of this.players) player.translate();
     this.noteRules();
     this.study.setup(this.setup, this.table.game?.ruleset ?? this.ruleset().name);
-    $("help").replaceChildren(...t("help_items").map((text) => {
-      const item = document.createElement("li");
+    const items = t("help_items").map((text) => {
+      const item = element("li");
       item.append(withTerms(text));
       return item;
-    }));
+    });
+    $("help").replaceChildren(...items);
     this.showLegend();
     if (this.table.state && !this.table.busy) this.table.show();
     this.study.translate();
@@ -186,7 +205,7 @@ class Page {
       const made = post(path, data);
       await this.table.begin(made, how);
       told(await made);
-      this.showSeats();
+      if (!how.task) this.showSeats();
       this.table.scrollToBoard();
       return true;
     } catch (error) {
@@ -207,11 +226,13 @@ class Page {
   }
 
   newGame(how) {
-    return this.begin({
-      seats: this.seats(),
-      ruleset: $("ruleset").value,
-      first_player: $("first-player").value,
-    }, how);
+    const chosen = $("first-player").value;
+    const first_player = chosen === "lot" ? ["south", "north"][Math.floor(2 * Math.random())] : chosen;
+    return this.begin({ seats: this.seats(), ruleset: $("ruleset").value, first_player }, how);
+  }
+
+  setUp(position) {
+    return this.begin({ seats: this.seats(), ruleset: $("ruleset").value, position });
   }
 
   // Begins the learners' game against the weakest player.
@@ -226,55 +247,59 @@ class Page {
     return this.begin({ seats: [seats[1], seats[0]], ruleset, first_player: this.ruleset().first_player });
   }
 
-  async changeSeats() {
+  // The level next to that of a person's opponent, if there is one.
+  nextLevel(by) {
+    const { seats, ruleset } = this.table.game;
+    const levels = this.setup.levels.filter((one) => one.rulesets.includes(ruleset));
+    const at = levels.findIndex((one) => seats.includes(one.spec));
+    return at < 0 || !seats.includes("human") ? undefined : levels[at + by]?.spec;
+  }
+
+  showLevels() {
+    $("easier").hidden = !this.nextLevel(-1);
+    $("harder").hidden = !this.nextLevel(1);
+  }
+
+  // Plays again, against a weaker or stronger opponent.
+  changeLevel(by) {
+    const { seats, ruleset } = this.table.game;
+    const next = seats.map((spec) => (spec === "human" ? spec : this.nextLevel(by)));
+    return this.begin({ seats: next, ruleset, first_player: this.ruleset().first_player });
+  }
+
+  changeSeats() {
     const { table } = this;
-    try {
-      const { state } = await post(`/api/games/${table.id}/seats`, { seats: this.seats() });
+    return table.attempt(async () => {
+      const { state } = await table.ask("seats", { seats: this.seats() });
       table.paused = false;
       table.say("");
       await table.take(state);
-    } catch (error) {
-      table.complain(error);
-    }
+    });
   }
 
   async example() {
-    if (await this.begin({}, { path: "/api/example" })) await this.study.tell(0);
+    const transcript = await (await fetch("/static/donkers-example.txt")).text();
+    if (await this.begin({ seats: HUMANS, transcript })) await this.study.tell(0);
   }
 
   // --- transcripts and links ---
 
-  async transcript() {
-    const spelling = $("spelling").selectedIndex ? "kibao" : "donkers";
-    return (await post(`/api/games/${this.table.id}/transcript`, { spelling })).transcript;
-  }
-
-  async save() {
-    try {
-      $("transcript").value = await this.transcript();
-      download("bao.txt", $("transcript").value);
-    } catch (error) {
-      this.table.complain(error);
-    }
+  // The transcript is the page's own: it can be saved although the server is gone.
+  save() {
+    const { seats, transcripts } = this.table.game;
+    $("transcript").value = `south: ${seats[0]}\nnorth: ${seats[1]}\n${transcripts[$("spelling").selectedIndex]}`;
+    download("bao.txt", $("transcript").value);
   }
 
   async openFile() {
     const [file] = $("file").files;
     if (!file) return;
-    if (file.size > MAX_ADDRESS) this.table.complain(new Error("file_too_long"));
+    if (file.size > MAX_FILE) this.table.complain(new Error("file_too_long"));
     else {
       $("transcript").value = await file.text();
       $("load").click();
     }
     $("file").value = "";
-  }
-
-  async linkGame() {
-    try {
-      this.showLink({ transcript: await this.transcript() });
-    } catch (error) {
-      this.table.complain(error);
-    }
   }
 
   // A link that holds the game or the position itself, so it works on any server.
@@ -284,33 +309,56 @@ class Page {
     $("link").select();
     try {
       await navigator.clipboard.writeText(link);
+      this.table.caption(t("copied"));
       this.table.announce(t("copied"));
     } catch {
       // This page may not use the clipboard: select the link in its box instead.
     }
   }
 
-  // Shows what the address names: a game of this server, or a game or position in the address.
+  // Keeps the game in the address and in the browser, so that it outlives the server and the tab.
+  keep() {
+    const { task, id, game } = this.table;
+    if (task) return;
+    const content = { game: id, transcript: game.transcripts[0] };
+    const address = `#${new URLSearchParams(content)}`;
+    if (location.hash !== address) history.replaceState({ seats: game.seats }, "", address);
+    remember("game", JSON.stringify({ ...content, seats: game.seats, over: Boolean(game.outcome) }));
+  }
+
+  // Goes on with the visitor's last game, or begins one.
+  async resume(how) {
+    const last = JSON.parse(remembered("game", "null"));
+    return (last && !last.over && await this.openGame(last, how)) || this.newGame(how);
+  }
+
+  // Shows a game of this server; if it has lost the game, begins it anew from the transcript.
+  async openGame({ game, transcript, seats }, how) {
+    try {
+      const { state } = await get(`/api/games/${encodeURIComponent(game)}`);
+      await this.table.begin(Promise.resolve({ id: game, state }), how);
+      this.showSeats();
+      return true;
+    } catch {
+      return Boolean(transcript) && this.begin({ transcript, seats }, how);
+    }
+  }
+
+  // Shows what the address names: a lesson, a game, or the game or position in the address.
   async openAddress() {
     const { table } = this;
-    const address = location.hash.slice(1);
-    if (!address) return table.id || this.newGame({ replace: true });
-    if (address === table.id) return true;
-    if (address.includes("=")) {
-      const { ruleset, position, transcript } = Object.fromEntries(new URLSearchParams(address));
-      const content = { ruleset, position, transcript, seats: ["human", "human"] };
-      if (address.length > MAX_ADDRESS) table.say(t("link_too_long"));
-      else if (await this.begin(content, { replace: true })) return true;
-      return table.id || this.startInstead($("message").textContent);
-    }
-    try {
-      const { state } = await get(`/api/games/${encodeURIComponent(address)}`);
-      await table.begin(Promise.resolve({ id: address, state }), { replace: true });
-      this.showSeats();
-    } catch {
-      await this.startInstead(t("unknown_game"));
-    }
-    return true;
+    const how = { replace: true };
+    const { lesson, puzzle, game, ...content } = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+    if (lesson) await this.learn.lesson(lesson - 1);
+    else if (puzzle) await this.learn.puzzle(puzzle);
+    else if (game) {
+      if (game === table.id) return;
+      const seats = history.state?.seats ?? HUMANS; // a link from elsewhere starts no bot
+      if (!(await this.openGame({ ...content, game, seats }, how))) await this.startInstead(t("unknown_game"));
+    } else if (content.position || content.transcript) {
+      if (await this.begin({ ...content, seats: HUMANS }, how)) return;
+      if (!table.id) await this.startInstead($("message").textContent);
+    } else if (!table.id || table.task) await this.resume(how);
   }
 
   // Begins a new game instead of what the address names, and says why.

@@ -1,8 +1,7 @@
 // The moves of a game: the list beside the board, and a move in words.
 
+import { $, button, element } from "./dom.js";
 import { eventWords, seatName, seeds, t } from "./texts.js";
-
-const $ = (id) => document.getElementById(id);
 
 export function spelling() {
   return Number($("spelling").value);
@@ -15,6 +14,11 @@ export function moveSummary(move) {
     : t("took_none");
   const told = move.told.map(eventWords);
   return `${seatName(move.seat)}: ${[`${move.texts[spelling()]}, ${did}`, ...told].join(" · ")}`;
+}
+
+// The number of the move at a ply, as the list counts; the ply may be the next.
+export function numberOf({ moves, mover }, ply) {
+  return rowsOf([...moves.slice(0, ply), moves[ply] ?? { seat: mover }]).length;
 }
 
 // Rows of South and North; a row begins with the first of the two that moves in it.
@@ -37,9 +41,8 @@ export function showMoves(game, shown, marks, onMove) {
   body.replaceChildren();
   rowsOf(game.moves).forEach((row, i) => {
     const line = body.insertRow();
-    const head = document.createElement("th");
+    const head = element("th", i + 1);
     head.scope = "row";
-    head.textContent = i + 1;
     line.append(head);
     for (const plies of row) {
       const cell = line.insertCell();
@@ -56,20 +59,12 @@ export function showMoves(game, shown, marks, onMove) {
 function moveButton(game, ply, shown, mark, onMove) {
   const move = game.moves[ply];
   const text = move.texts[spelling()];
-  const button = document.createElement("button");
-  button.type = "button";
-  button.dataset.move = (move.joined ? "/" : "") + text;
-  button.append(button.dataset.move);
-  button.setAttribute("aria-label", [moveSummary(move), mark && t(`mark ${mark}`)].filter(Boolean).join(". "));
-  button.className = ply >= game.at ? "undone" : "";
-  if (ply === shown - 1) button.setAttribute("aria-current", "true");
-  for (const [name, words] of [["gain", move.seeds ? `+${move.seeds}` : ""], ["mark", mark ?? ""]]) {
-    if (!words) continue;
-    const span = document.createElement("span");
-    span.className = name;
-    span.textContent = words;
-    button.append(span);
-  }
-  button.addEventListener("click", () => onMove(ply + 1));
-  return button;
+  const words = (move.joined ? "/" : "") + text;
+  const made = button(words, () => onMove(ply + 1), ply >= game.at ? "undone" : "");
+  made.dataset.move = words;
+  made.setAttribute("aria-label", [moveSummary(move), mark && t(`mark ${mark}`)].filter(Boolean).join(". "));
+  if (ply === shown - 1) made.setAttribute("aria-current", "true");
+  if (move.seeds) made.append(element("span", `+${move.seeds}`, "gain"));
+  if (mark) made.append(element("span", mark, "mark"));
+  return made;
 }

@@ -1,14 +1,14 @@
 // Lets people play the pits, each in its legal directions, by mouse, touch and keyboard.
 
 import { Board, boardParts } from "./board.js";
-import { seeds, t } from "./texts.js";
+import { $, button, element } from "./dom.js";
+import { seatName, seeds, t } from "./texts.js";
 
-const $ = (id) => document.getElementById(id);
 const SIDES = ["left", "right"];
 
 export class Pits {
   // `actions.pit(place, how)` is called for a pit, `actions.sow(place, side)` for an arrow, and
-  // `actions.announce(words)` for what a screen reader should say.
+  // `actions.ask(words)` for what people are to choose.
   constructor(actions) {
     this.actions = actions;
     this.board = null;
@@ -27,17 +27,9 @@ export class Pits {
     if (this.board?.parts === parts) return false;
     this.board = new Board($("board"), parts, this.actions);
     this.board.stepTime = stepTime;
-    this.arrows = document.createElement("div");
-    this.arrows.className = "arrows";
+    this.arrows = element("div", "", "arrows");
     this.arrows.hidden = true;
-    for (const side of SIDES) {
-      const arrow = document.createElement("button");
-      arrow.type = "button";
-      arrow.className = side;
-      arrow.textContent = side === "left" ? "◀" : "▶";
-      arrow.addEventListener("click", () => this.actions.sow(this.chosen, side));
-      this.arrows.append(arrow);
-    }
+    this.arrows.append(...SIDES.map((side) => button("", () => this.actions.sow(this.chosen, side), side)));
     $("board").append(this.arrows);
     return true;
   }
@@ -45,6 +37,11 @@ export class Pits {
   options(place, side) {
     if (place.seat !== this.state.mover) return [];
     return this.state.legal.filter((o) => o.pit === place.pit && this.board.side(place.seat, o.direction) === side);
+  }
+
+  // What the direction of a pit means: the "way" of the hand, or the "end" from which it sows.
+  choice(place) {
+    return SIDES.flatMap((side) => this.options(place, side))[0]?.choice;
   }
 
   ways(place) {
@@ -56,9 +53,12 @@ export class Pits {
     this.active = active;
     const legal = [];
     for (const place of this.board.places.values()) {
-      if (!place.button) continue;
+      if (place.region) {
+        place.region.setAttribute("aria-label", t("store", { who: seatName(place.seat), seeds: seeds(state.store[place.seat]) }));
+        continue;
+      }
       const ways = active ? this.ways(place) : [];
-      if (ways.length) legal.push([place, ways]);
+      if (ways.length) legal.push([place, this.choice(place) === "way" ? ways : []]);
       place.button.classList.toggle("legal", ways.length > 0);
       for (const side of SIDES) place.button.classList.toggle(`to-${side}`, ways.includes(side));
       place.button.setAttribute("aria-label", this.label(place, ways));
@@ -79,28 +79,36 @@ export class Pits {
     if (place.owned && state.owns_house[place.seat]) parts.push(t("house"));
     parts.push(seeds(state.counts[place.seat][place.pit]));
     if (place.seat === state.mover && place.pit === state.barred) parts.push(t("is_barred"));
-    if (ways.length === 2) parts.push(t("both_ways"));
-    else if (ways.length) parts.push(t(`way_${ways[0]}`));
+    if (ways.length) parts.push(t(`${ways.length === 2 ? "both" : ways[0]}_${this.choice(place)}`));
     return parts.join(", ");
   }
 
-  // Asks for the direction of a pit: arrows beside it, or the arrow keys. Null cancels it.
+  // Asks for the direction of a pit: arrows beside it or at the ends of the row, as its hand will
+  // go, or the arrow keys. Null cancels it.
   choose(place) {
     this.chosen = place;
     if (!this.arrows) return;
-    this.arrows.hidden = !place;
-    for (const entry of this.board.places.values()) entry.button?.classList.toggle("chosen", entry === place);
-    if (!place) return;
-    const { width, height, pit } = this.board.parts;
-    const x = Math.min(Math.max(place.x, pit), width - pit);
-    this.arrows.style.left = `${(100 * x) / width}%`;
-    this.arrows.style.top = `${(100 * (place.y + pit / 2)) / height}%`;
-    for (const arrow of this.arrows.children) {
+    const { board, arrows } = this;
+    arrows.hidden = !place;
+    for (const entry of board.places.values()) entry.button?.classList.toggle("chosen", entry === place);
+    const choice = place && this.choice(place);
+    const { width, height, pit } = board.parts;
+    const starts = [];
+    for (const arrow of place ? arrows.children : []) {
       const side = arrow.className;
-      arrow.disabled = !this.options(place, side).length;
-      arrow.setAttribute("aria-label", t(`sow_${side}`, { hole: place.name }));
+      const [option] = this.options(place, side);
+      arrow.hidden = !option;
+      if (!option) continue;
+      let { x, y } = board.place(place.seat, option.start);
+      if (choice === "end") starts.push({ x, y });
+      else [x, y] = [Math.min(Math.max(x, pit), width - pit) + (side === "left" ? -0.6 : 0.6) * pit, y + 0.75 * pit];
+      arrow.style.left = `${(100 * x) / width}%`;
+      arrow.style.top = `${(100 * y) / height}%`;
+      arrow.textContent = board.side(place.seat, option.way) === "left" ? "◀" : "▶";
+      arrow.setAttribute("aria-label", t(`sow_${side}_${choice}`, { hole: place.name }));
     }
-    this.actions.announce(t("choose_way", { hole: place.name }));
+    board.curves(place, starts);
+    if (place) this.actions.ask(t(`choose_${choice}`, { hole: place.name }));
   }
 
   onKey(event) {

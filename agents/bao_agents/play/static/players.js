@@ -1,12 +1,14 @@
 // The choice of a player: a level, or another kind with how much it may think. The server lists both.
 
+import { element } from "./dom.js";
 import { playerWords, t } from "./texts.js";
 
 const LEVEL = "level "; // and the name of its player: the value of a level in the list
 const RATED = "zanzibar"; // the rules under which the levels were rated
 
 function levelWords(levels, i, ruleset) {
-  return t(ruleset === RATED ? "level_elo" : "level", { number: i + 1, elo: levels[i].elo });
+  const name = t("level_names")[i];
+  return ruleset === RATED && levels[i].elo !== null ? t("level_elo", { name, elo: levels[i].elo }) : name;
 }
 
 // The name of a player in words.
@@ -35,11 +37,11 @@ export class PlayerInput {
 
   translate() {
     const chosen = this.select.value;
-    const levels = document.createElement("optgroup");
+    const levels = element("optgroup");
     levels.label = t("levels");
-    levels.append(...this.setup.levels.map(({ spec }, i) =>
-      new Option(levelWords(this.setup.levels, i, this.ruleset), LEVEL + spec)));
-    const more = document.createElement("optgroup");
+    levels.append(...this.setup.levels.flatMap(({ spec, rulesets }, i) => (rulesets.includes(this.ruleset)
+      ? new Option(levelWords(this.setup.levels, i, this.ruleset), LEVEL + spec) : [])));
+    const more = element("optgroup");
     more.label = t("more_players");
     const able = this.setup.players.filter((choice) => choice.rulesets.includes(this.ruleset));
     more.append(...able.map((choice) => new Option(playerWords(choice), choice.value)));
@@ -70,22 +72,12 @@ export class PlayerInput {
   }
 
   set spec(spec) {
-    if (spec === "human" || this.setup.levels.some((level) => level.spec === spec)) {
-      this.select.value = spec === "human" ? spec : LEVEL + spec;
-      this.showBudget(true);
-      return;
-    }
-    for (const choice of this.setup.players) {
-      const [before, after] = choice.spec;
-      const budget = spec.slice(before.length, spec.length - after.length);
-      const fits = before + budget + after === spec && (choice.budget ? /^\d+$/ : /^$/).test(budget);
-      if (fits) {
-        this.select.value = choice.value;
-        this.input.value = budget;
-        this.showBudget(true);
-        return;
-      }
-    }
-    this.showBudget(true); // a player that is not in the list
+    const budget = ({ spec: [before, after] }) => spec.slice(before.length, spec.length - after.length);
+    const choice = this.setup.players.find((one) => (one.budget ? /^\d+$/ : /^$/).test(budget(one))
+      && one.spec.join(budget(one)) === spec);
+    if (spec === "human") this.select.value = spec;
+    else if (this.setup.levels.some((level) => level.spec === spec)) this.select.value = LEVEL + spec;
+    else if (choice) [this.select.value, this.input.value] = [choice.value, budget(choice)];
+    this.showBudget(true);
   }
 }

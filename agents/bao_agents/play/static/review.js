@@ -1,28 +1,23 @@
 // The review of a game: a graph of South's chance, and its mistakes with the better moves.
 
-import { post } from "./api.js";
-import { spelling } from "./moves.js";
+import { make } from "./board.js";
+import { $, button, element } from "./dom.js";
+import { numberOf, spelling } from "./moves.js";
 import { percent, winWords } from "./study.js";
 import { seatName, t } from "./texts.js";
 
-const $ = (id) => document.getElementById(id);
-const SVG = "http://www.w3.org/2000/svg";
 const [WIDTH, HEIGHT] = [600, 90]; // of the graph, in its own units
 
-function shape(name, attributes, parent) {
-  const element = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  parent.append(element);
-  return element;
-}
-
 export class Review {
-  constructor(table, study) {
+  constructor(table) {
     this.table = table;
-    this.study = study;
     this.found = [];
     this.asked = 0;
     for (const id of ["review", "review-game"]) $(id).addEventListener("click", () => this.run());
+    $("graph").addEventListener("click", (event) => {
+      const { left, width } = $("graph").getBoundingClientRect();
+      table.look(Math.round(((event.clientX - left) / width) * (table.game.length - 1)));
+    });
   }
 
   // Drops the review when the game changes.
@@ -36,7 +31,7 @@ export class Review {
   async run() {
     const { table } = this;
     const asked = ++this.asked;
-    const { id, game } = table;
+    const { game } = table;
     if (!game.length) {
       table.say(t("no_moves"));
       return;
@@ -44,11 +39,11 @@ export class Review {
     this.found = [];
     table.marks = {};
     $("analysis").hidden = false;
-    this.show();
     $("analysis").scrollIntoView({ block: "nearest" });
+    this.show();
     for (let ply = 0; ply < game.length; ply++) {
       try {
-        const one = await post(`/api/games/${id}/review`, { ply });
+        const one = await table.ask("review", { ply });
         if (asked !== this.asked) return;
         this.found.push(one);
         if (one.mark) table.marks[ply] = one.mark;
@@ -63,60 +58,57 @@ export class Review {
   }
 
   show() {
-    const { length } = this.table.game;
+    if ($("analysis").hidden) return;
+    const { game } = this.table;
     const done = this.found.length;
-    const marks = [0, 1].map((seat) => this.mistakes().filter((one) => one.played.seat === seat).length);
-    $("review-text").textContent = done < length ? t("review_runs", { done, length })
-      : t("review_done", { south: marks[0], north: marks[1] });
-    this.showGraph(length);
-    $("mistakes").replaceChildren(...this.mistakes().map((one) => this.mistake(one)));
+    const mistakes = this.found.filter((one) => one.mark);
+    const [south, north] = [0, 1].map((seat) => mistakes.filter((one) => one.played.seat === seat).length);
+    $("review-text").textContent = t(done < game.length ? "review_runs" : "review_done", { done, length: game.length, south, north });
+    $("graph-end").textContent = t("graph_move", { number: numberOf(game, game.length - 1) });
+    this.showGraph(mistakes);
+    $("mistakes").replaceChildren(...mistakes.map((one) => this.mistake(one)));
   }
 
-  mistakes() {
-    return this.found.filter((one) => one.mark);
-  }
-
-  // South's chance is the light part; a mistake is a stroke, a blunder a thick one.
-  showGraph(length) {
+  // South's chance is the light part; a mistake is a stroke, a blunder a thick one, and a pale line
+  // is the ply on the board.
+  showGraph(mistakes) {
     const graph = $("graph");
+    const { game, state } = this.table;
     graph.replaceChildren();
-    const x = (ply) => (WIDTH * ply) / Math.max(1, length - 1);
+    const x = (ply) => (WIDTH * ply) / Math.max(1, game.length - 1);
+    const upright = (ply, kind) => make("line", { x1: x(ply), x2: x(ply), y1: 0, y2: HEIGHT, class: kind }, graph);
     const points = this.found.map((one) => `${x(one.ply).toFixed(1)},${(HEIGHT * (1 - one.south)).toFixed(1)}`);
-    if (!points.length) return;
     const last = x(this.found.length - 1).toFixed(1);
-    shape("polygon", { points: `0,${HEIGHT} ${points.join(" ")} ${last},${HEIGHT}`, class: "south" }, graph);
-    shape("line", { x1: 0, x2: WIDTH, y1: HEIGHT / 2, y2: HEIGHT / 2, class: "middle" }, graph);
-    for (const one of this.mistakes()) {
-      shape("line", { x1: x(one.ply), x2: x(one.ply), y1: 0, y2: HEIGHT, class: one.mark === "?" ? "mistake" : "blunder" }, graph);
-    }
-    graph.onclick = (event) => {
-      const { left, width } = graph.getBoundingClientRect();
-      const ply = Math.round(((event.clientX - left) / width) * (length - 1));
-      this.table.look(Math.min(ply, length));
-    };
+    if (points.length) make("polygon", { points: `0,${HEIGHT} ${points.join(" ")} ${last},${HEIGHT}`, class: "south" }, graph);
+    make("line", { x1: 0, x2: WIDTH, y1: HEIGHT / 2, y2: HEIGHT / 2, class: "middle" }, graph);
+    for (const one of mistakes) upright(one.ply, one.mark === "?" ? "mistake" : "blunder");
+    upright(Math.min(state.ply, game.length - 1), "shown");
   }
 
-  // A mistake in words; a click shows the better move on the board.
+  // A mistake in words: the move played, what it lost, and the better line. A click shows both moves.
   mistake(one) {
     const sign = spelling();
-    const item = document.createElement("li");
+    const { table } = this;
+    const { played, best } = one;
+    const item = element("li");
     const words = t("mistake", {
-      number: one.ply + 1,
-      who: seatName(one.played.seat),
-      move: one.played.texts[sign] + one.mark,
-      better: one.best.texts[sign],
+      number: numberOf(table.game, one.ply),
+      who: seatName(played.seat),
+      move: played.texts[sign] + one.mark,
+      lost: percent(Math.max(0, best.value - played.value)),
+      line: one.line.map((move) => move.texts[sign]).join(" "),
     });
-    const win = one.best.win && one.best.win.winner === one.played.seat ? winWords(one.best.win) : "";
+    const win = best.win && best.win.winner === played.seat ? winWords(best.win) : "";
     const given = one.given_away ? t("given_away") : "";
-    const button = this.study.button([words, given, win && `(${win})`].filter(Boolean).join(" "), async () => {
-      await this.table.look(one.ply);
-      this.study.point(one.best.seat, one.best.action);
-      this.table.caption(`${t("better", { move: one.best.texts[sign] })} ${win || t("evaluation_text", {
+    item.append(button([words, given, win && `(${win})`].filter(Boolean).join(" "), async () => {
+      await table.look(one.ply);
+      table.board.markMove(played.seat, played, "last");
+      table.board.markMove(best.seat, best, "hint");
+      table.caption(`${t("better", { move: best.texts[sign] })} ${win || t("evaluation_text", {
         who: seatName(0), share: percent(one.south),
       })}`);
-      this.table.scrollToBoard();
-    });
-    item.append(button);
+      table.scrollToBoard();
+    }, "move"));
     return item;
   }
 }

@@ -1,17 +1,22 @@
 // Setting up a position by clicks: each adds a seed, or takes one away. The server checks the result.
 
+import { $ } from "./dom.js";
 import { seatName, t } from "./texts.js";
 
-const $ = (id) => document.getElementById(id);
 const SEEDS = 64;
 
-// The fields of a position text (bao_env/RULES.md): four rows, stores, houses, who moves.
+// The fields of a position text (bao_env/RULES.md): four rows, stores, houses, who moves. Null if
+// the text has another form; how many seeds there are does not matter.
 function parse(text) {
-  const [pits, store, houses, mover] = text.split(" ");
+  const [pits = "", store = "", houses = "", mover = ""] = text.trim().split(/\s+/);
   const rows = pits.split("/").map((row) => row.split(",").map(Number));
+  const stores = store.split(",").map(Number);
+  const count = (one) => Number.isInteger(one) && one >= 0 && one <= SEEDS;
+  if (rows.length !== 4 || stores.length !== 2 || rows.some((row) => row.length !== 8)) return null;
+  if (![...rows.flat(), ...stores].every(count)) return null;
   return {
     counts: [[...rows[0], ...rows[1]], [...rows[2], ...rows[3]]],
-    store: store.split(",").map(Number),
+    store: stores,
     owns_house: ["S", "N"].map((seat) => houses.includes(seat)),
     mover: mover === "N" ? 1 : 0,
   };
@@ -24,11 +29,14 @@ function format({ counts, store, owns_house: owned, mover }) {
 }
 
 export class SetUp {
-  constructor(table) {
+  // `play(position)` begins a game from the position.
+  constructor(table, play) {
     this.table = table;
     this.state = null; // the position as it is made, or null
-    $("edit").addEventListener("click", () => (this.state ? this.end() : this.start()));
+    $("edit").addEventListener("click", () => this.start());
     $("clear").addEventListener("click", () => this.clear());
+    $("edit-play").addEventListener("click", () => play($("position").value));
+    $("edit-end").addEventListener("click", () => this.end());
     $("edit-mover").addEventListener("change", () => this.set({ mover: Number($("edit-mover").value) }));
     for (const seat of [0, 1]) {
       $(`edit-store-${seat}`).addEventListener("change", () => {
@@ -42,19 +50,25 @@ export class SetUp {
     }
   }
 
+  // Begins with the text in the box, even if it isn't a legal position, else with the board's.
   start() {
-    this.state = parse(this.table.state.text);
+    this.state = parse($("position").value) ?? parse(this.table.state.text);
     this.table.editor = (place, how) => this.click(place, how);
-    $("edit-tools").hidden = false;
+    this.open(true);
     this.table.showStatus();
     this.show();
     this.table.scrollToBoard();
   }
 
+  open(open) {
+    $("edit-tools").hidden = !open;
+    $("game-tools").hidden = open;
+  }
+
   end() {
     this.state = null;
     this.table.editor = null;
-    $("edit-tools").hidden = true;
+    this.open(false);
     if (this.table.state) this.table.show();
   }
 
@@ -64,12 +78,12 @@ export class SetUp {
   }
 
   clear() {
-    this.set({ counts: [0, 1].map(() => Array(16).fill(0)), store: [0, 0] });
+    this.set({ counts: [0, 1].map(() => Array(16).fill(0)), store: [0, 0], owns_house: [false, false] });
   }
 
   click(place, how) {
     const pits = this.state.counts[place.seat];
-    const less = how === "right" || (how === "choose" && $("edit-less").checked);
+    const less = how === "right" || $("edit-less").checked;
     pits[place.pit] = Math.max(0, pits[place.pit] + (less ? -1 : 1));
     this.show();
   }

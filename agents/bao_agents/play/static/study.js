@@ -1,10 +1,9 @@
 // Hints, the evaluation bar, and the story of a move, event by event.
 
-import { post } from "./api.js";
-import { spelling } from "./moves.js";
+import { $, button, element } from "./dom.js";
+import { numberOf, spelling } from "./moves.js";
 import { eventWords, playerWords, plies, ruleWords, seatName, t, withTerms } from "./texts.js";
 
-const $ = (id) => document.getElementById(id);
 export const percent = (share) => `${Math.round(100 * share)} %`;
 
 // A proven win, for example "South wins in 13 plies".
@@ -24,9 +23,10 @@ export class Study {
   constructor(table) {
     this.table = table;
     this.story = null;
-    this.asked = 0;
+    this.asked = 0; // hints
+    this.judged = 0; // evaluations
     $("hint").addEventListener("click", () => this.hint());
-    $("bar").addEventListener("change", () => this.evaluate());
+    for (const id of ["bar", "evaluator"]) $(id).addEventListener("change", () => this.evaluate());
     $("explain").addEventListener("click", () => this.tell(Math.max(0, table.state.ply - 1)));
     $("step-on").addEventListener("click", () => this.step(1));
     $("step-back").addEventListener("click", () => this.step(-1));
@@ -55,30 +55,29 @@ export class Study {
   async evaluate() {
     const on = $("bar").checked;
     $("evaluation").hidden = !on;
-    if (!on || !this.table.id) return;
-    const asked = this.asked;
-    try {
-      const found = await post(`/api/games/${this.table.id}/evaluation`, { ply: this.table.state.ply });
-      if (asked !== this.asked) return;
+    if (!on || !this.table.state) return;
+    const asked = ++this.judged;
+    await this.table.attempt(async () => {
+      const found = await this.table.ask("evaluation", { ply: this.table.state.ply, evaluator: $("evaluator").value });
+      if (asked !== this.judged) return;
       $("evaluation-south").style.width = `${100 * found.south}%`;
       $("evaluation-text").textContent = found.win ? winWords(found.win)
         : t(found.proven ? "evaluation_proven" : "evaluation_text", {
           who: seatName(0),
           share: percent(found.south),
         });
-    } catch (error) {
-      this.table.complain(error);
-    }
+    });
   }
 
   async hint() {
     const { table } = this;
     if (table.state.outcome) return;
+    table.answerHouse("");
     const asked = ++this.asked;
     const box = $("hints");
     box.textContent = t("thinking");
     try {
-      const found = await post(`/api/games/${table.id}/hints`, { evaluator: $("evaluator").value, ply: table.state.ply });
+      const found = await table.ask("hints", { evaluator: $("evaluator").value, ply: table.state.ply });
       if (asked !== this.asked) return;
       this.showHints(box, found);
     } catch (error) {
@@ -88,59 +87,35 @@ export class Study {
     }
   }
 
-  // Shows a move on the board, with its direction.
-  point(seat, action) {
-    const { board } = this.table;
-    board.mark([[seat, action >> 2, "hint", [board.side(seat, (action >> 1) & 1)]]]);
-  }
-
   showHints(box, found) {
     const sign = spelling();
-    const table = document.createElement("table");
+    const table = element("table");
     const policy = found.moves[0].probability !== null;
     const head = table.createTHead().insertRow();
     for (const name of ["hint_move", ...(policy ? ["hint_policy"] : []), "hint_value"]) {
-      const cell = document.createElement("th");
+      const cell = element("th", t(name));
       cell.scope = "col";
-      cell.textContent = t(name);
       head.append(cell);
     }
     const body = table.createTBody();
     for (const move of found.moves) {
       const row = body.insertRow();
-      row.insertCell().append(this.button(move.texts[sign], () => this.point(found.mover, move.action)));
+      const point = () => this.table.board.markMove(found.mover, move, "hint");
+      row.insertCell().append(button(move.texts[sign], point, "move"));
       if (policy) this.showShare(row.insertCell(), move.probability);
-      const cell = row.insertCell();
-      if (move.win) {
-        cell.textContent = moveWords(move, found.mover);
-        cell.className = move.win.winner === found.mover ? "won" : "lost";
-      } else this.showShare(cell, move.value);
+      const won = move.win?.winner === found.mover ? "won" : "lost";
+      if (move.win) row.append(element("td", moveWords(move, found.mover), won));
+      else this.showShare(row.insertCell(), move.value);
     }
-    const line = document.createElement("p");
-    line.append(`${t("best_line")}: `, ...found.line.flatMap((move, i) => [
-      this.button(move.texts[sign], () => this.showLine(found.line, i)), " ",
-    ]));
-    const note = document.createElement("p");
-    note.className = "note";
-    note.textContent = t(policy ? "hint_note_policy" : "hint_note");
-    const win = document.createElement("p");
-    win.className = "win";
+    const line = element("p", `${t("best_line")}: `);
+    found.line.forEach((move, i) => line.append(button(move.texts[sign], () => this.showLine(found.line, i), "move"), " "));
+    const win = element("p", found.win ? winWords(found.win) : "", "win");
     win.hidden = !found.win;
-    win.textContent = found.win ? winWords(found.win) : "";
-    box.replaceChildren(win, line, table, note);
+    box.replaceChildren(win, line, table, element("p", t(policy ? "hint_note_policy" : "hint_note"), "note"));
     const best = found.moves[0];
-    this.point(found.mover, best.action);
+    this.table.board.markMove(found.mover, best, "hint");
     const said = `${t("best_line")}: ${best.texts[sign]}, ${moveWords(best, found.mover)}`;
     this.table.announce(found.win ? `${winWords(found.win)}. ${said}` : said);
-  }
-
-  button(text, work) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "move";
-    button.textContent = text;
-    button.addEventListener("click", work);
-    return button;
   }
 
   // Shows the position after a move of the best line; it is only a view, like looking back.
@@ -151,7 +126,7 @@ export class Study {
   }
 
   showShare(cell, share) {
-    const meter = document.createElement("meter");
+    const meter = element("meter");
     meter.max = 1;
     meter.value = share;
     meter.setAttribute("aria-hidden", "true");
@@ -169,7 +144,7 @@ export class Study {
     ply = Math.min(ply, table.state.length - 1);
     table.announce("");
     try {
-      const { events, state } = await post(`/api/games/${table.id}/events`, { ply });
+      const { events, state } = await table.ask("events", { ply });
       await table.showState({ ...state, inside: true });
       this.story = { ply, events, at: -1 };
     } catch (error) {
@@ -195,14 +170,13 @@ export class Study {
     const { ply, events, at } = this.story;
     const move = this.table.game.moves[ply];
     $("story-title").textContent = t("story_title", {
-      number: ply + 1,
+      number: numberOf(this.table.game, ply),
       who: seatName(move.seat),
       move: move.texts[spelling()],
     });
     $("events").replaceChildren(...events.map((event, i) => {
-      const item = document.createElement("li");
+      const item = element("li", "", i === at ? "now" : i < at ? "past" : "");
       item.append(i === at ? withTerms(eventWords(event)) : eventWords(event), ` (${event.rule})`);
-      item.className = i === at ? "now" : i < at ? "past" : "";
       if (i === at) item.setAttribute("aria-current", "step");
       return item;
     }));

@@ -3,17 +3,15 @@
 // `game` is the game where it stands, `state` what the board shows: the same, or another ply while
 // somebody looks back. Looking back changes nothing, except with `playFromHere`.
 
-import { get, post } from "./api.js";
-import { moveSummary, showMoves, spelling } from "./moves.js";
+import { post } from "./api.js";
+import { $ } from "./dom.js";
+import { moveSummary, numberOf, showMoves } from "./moves.js";
 import { Pits } from "./pits.js";
 import { eventWords, reasonWords, ruleWords, seatName, t, withTerms } from "./texts.js";
 
-const $ = (id) => document.getElementById(id);
-const TOLD = new Set([
-  "capture", "house played", "house stop", "takasia", "takasia stop", "house lost", "pause",
-  "front row empty", "no legal move",
-]);
 const FOLLOW_MS = 2000; // milliseconds between two looks for moves that another page made
+const COMPILE_MS = 6000; // longer than any bot thinks: it is being compiled
+const READ_MS = 50; // milliseconds for each letter of a caption that a learner reads
 
 export class Table {
   // `nameOf(spec)` is a player in words.
@@ -23,7 +21,11 @@ export class Table {
     this.game = null;
     this.state = null;
     this.editor = null; // takes the clicks in pits while a position is set up
+    this.task = null; // the address of a lesson or puzzle, which is not the visitor's game
     this.frozen = false; // a lesson is done: no pit can be played
+    this.offline = false; // the server has not answered
+    this.reviving = null; // the game is being begun anew
+    this.answerHouse = () => {}; // ends the question whether to play the house
     this.marks = {}; // what a review says of a move, by ply
     this.beginning = Promise.resolve(); // the last new game
     this.running = Promise.resolve(); // the last animation
@@ -37,28 +39,30 @@ export class Table {
     this.pits = new Pits({
       pit: (place, how) => this.onPit(place, how),
       sow: (place, side) => this.onArrow(place, side),
-      announce: (words) => this.announce(words),
+      ask: (words) => {
+        this.caption(words);
+        this.announce(words);
+      },
     });
+    for (const id of ["undo", "redo", "skip", "turn", "replay", "back"]) $(id).addEventListener("click", () => this[id]());
     const clicks = {
-      undo: () => this.undo(),
-      redo: () => this.redo(),
-      skip: () => this.skip(),
       "go-on": () => this.goOn(),
       pause: () => this.stop(),
-      turn: () => this.turn(),
-      replay: () => this.replay(),
       first: () => this.look(0),
       previous: () => this.look(this.state.ply - 1),
       next: () => this.look(this.state.ply + 1),
       last: () => this.look(this.state.length),
-      back: () => this.back(),
       "play-from-here": () => this.playFromHere(),
     };
     for (const [id, work] of Object.entries(clicks)) $(id).addEventListener("click", work);
     $("spelling").addEventListener("change", () => this.show());
     for (const input of $("house").querySelectorAll("button")) {
-      input.addEventListener("click", () => $("house").close(input.value));
+      input.addEventListener("click", () => this.answerHouse(input.value));
     }
+    $("typing").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.playTyped();
+    });
     setInterval(() => this.followOthers(), FOLLOW_MS);
   }
 
@@ -92,15 +96,25 @@ export class Table {
 
   // `more` are further terms, each with the text that a click on it shows.
   say(words, lang = "", more = {}) {
-    $("message").lang = lang || document.documentElement.lang;
-    $("message").replaceChildren(withTerms(words, more));
+    const box = $("message");
+    box.lang = lang || document.documentElement.lang;
+    box.replaceChildren(withTerms(words, more));
+    box.classList.remove("far");
+    const { top, bottom } = box.getBoundingClientRect();
+    box.classList.toggle("far", Boolean(words) && (top < 0 || bottom > innerHeight));
   }
 
   // Errors of the server are in English, unless the page has words for them.
   complain(error) {
     const words = t(error.message);
     this.say(words, words === error.message ? "en" : "");
-    if (error.status === 404 || error.status === 409) this.refresh();
+    this.offline = !error.status;
+    if (error.status === 409) this.refresh();
+  }
+
+  // Does some work, and says why if it fails.
+  attempt(work) {
+    return work().catch((error) => this.complain(error));
   }
 
   caption(words) {
@@ -116,14 +130,16 @@ export class Table {
       return you === null ? end : `${t(you === winner ? "you_won" : "you_lost")} ${end}`;
     }
     const who = seatName(state.mover);
-    if (this.lookingBack) return t("looking", { who, ply: state.ply });
+    if (this.frozen) return t("lesson_over");
+    if (state.told) return t("looking_ahead", { who });
+    if (this.lookingBack) return t("looking", { who, number: numberOf(this.game, state.ply) });
     return t(this.waiting ? "thinks" : "to_move", { who });
   }
 
   // Why only these pits may be played.
   whyWords() {
     const { state } = this;
-    if (state.outcome) return "";
+    if (state.outcome || this.frozen) return "";
     const hole = (pit) => this.board.place(state.mover, pit).name;
     const words = [t(`stage ${state.stage}`)];
     if (state.pending !== null) words.push(t("pending", { hole: hole(state.pending) }));
@@ -144,12 +160,24 @@ export class Table {
     this.board.show(state);
     this.board.setNames([seatName(0), seatName(1)], state.outcome ? null : state.mover);
     this.pits.choose(null);
-    this.showStatus();
-    this.showControls();
-    this.showMoves();
+    this.keepFocus(() => {
+      this.showStatus();
+      this.showControls();
+      this.showMoves();
+    });
     const move = state.moves[state.ply - 1];
     this.caption(state.told ?? (move ? moveSummary(move) : ""));
     $("position").value = state.text;
+  }
+
+  // If some work takes the focus from a button, the board gets it, or the move in the list.
+  keepFocus(work) {
+    const had = document.activeElement;
+    const listed = $("moves").contains(had);
+    work();
+    if (had === document.body || (had.isConnected && !had.disabled && had.checkVisibility())) return;
+    const next = listed && $("moves").querySelector("[aria-current]");
+    (next || this.pits.focus.button).focus({ preventScroll: true });
   }
 
   showStatus() {
@@ -158,6 +186,8 @@ export class Table {
     $("players").textContent = [0, 1].map((seat) => `${seatName(seat)}: ${this.nameOf(this.state.seats[seat])}`).join(" · ")
       + ` · ${this.state.ruleset}`;
     this.pits.show(this.state, this.playable());
+    const [option] = this.playable() ? this.state.legal : [];
+    $("how").textContent = t(`how_${option?.choice ?? "way"}`);
   }
 
   playable() {
@@ -195,15 +225,17 @@ export class Table {
     return begun;
   }
 
-  // `replace` keeps the address out of the browser's history.
-  async start(promise, { replace = false } = {}) {
+  // `replace` keeps the address out of the browser's history; `task` is that of a lesson or puzzle.
+  async start(promise, { replace = false, task = null } = {}) {
     const round = ++this.round;
+    this.answerHouse("");
     this.skip();
     const made = await promise;
     if (round !== this.round) return;
     this.round += 1; // requests for the old game no longer count
     this.id = made.id;
-    const address = `#${made.id}`;
+    this.task = task;
+    const address = `#${task ?? `game=${made.id}`}`;
     if (location.hash !== address) history[replace ? "replaceState" : "pushState"](null, "", address);
     this.paused = made.state.at < made.state.length;
     this.pits.viewer = made.state.seats[0] !== "human" && made.state.seats[1] === "human" ? 1 : 0;
@@ -213,18 +245,37 @@ export class Table {
     await this.take(made.state);
   }
 
-  async refresh() {
-    if (!this.id) return;
+  // Asks the server something about the game. If it has lost the game, begins it anew.
+  async ask(request, data) {
     try {
-      const { state } = await get(`/api/games/${this.id}`);
+      return await post(`/api/games/${this.id}/${request}`, data);
+    } catch (error) {
+      if (error.status !== 404) throw error;
+      await (this.reviving ??= this.revive().finally(() => { this.reviving = null; }));
+      return post(`/api/games/${this.id}/${request}`, data);
+    }
+  }
+
+  async revive() {
+    const { transcripts, seats } = this.game;
+    const { id, state } = await post("/api/games", { transcript: transcripts[0], seats });
+    if (!this.lookingBack) this.state = state;
+    this.id = id;
+    this.game = state;
+    this.changed("kept");
+  }
+
+  async refresh() {
+    try {
+      const { state } = await this.ask("look");
       await this.take(state);
     } catch {
       // The message that led here stays.
     }
   }
 
-  // Shows the game as it stands; bots answer unless another page asks them.
-  async take(game, { ask = true } = {}) {
+  // Shows the game as it stands, and lets bots answer.
+  async take(game) {
     const round = this.round;
     this.skip();
     await this.running; // or it would continue over the new position
@@ -233,7 +284,7 @@ export class Table {
     await this.layOut();
     this.show();
     this.changed("position");
-    if (ask) this.letBotMove();
+    this.letBotMove();
   }
 
   // Shows what another page of the same game has done in the meantime.
@@ -243,22 +294,25 @@ export class Table {
     const round = this.round;
     let game;
     try {
-      game = (await get(`/api/games/${this.id}`)).state;
-    } catch (error) {
-      if (error.status === 404 && round === this.round) {
-        this.say(t("game_gone"));
-        this.id = null;
-      }
+      game = (await this.ask("look")).state;
+    } catch {
       return;
     }
-    if (round !== this.round || !free() || game.version <= this.game.version) return;
+    if (this.offline) this.say("");
+    this.offline = false;
+    if (round !== this.round || !free()) return;
+    if (game.version <= this.game.version) {
+      this.letBotMove();
+      return;
+    }
+    this.paused = game.at < game.length;
     if (this.lookingBack) {
       this.game = game;
       this.showControls();
       this.showMoves();
     } else if (game.at === this.game.at + 1 && game.length === game.at) {
-      await this.follow(post(`/api/games/${this.id}/events`, { ply: this.game.at }).then(({ events }) => ({ events, state: game })), 0, { ask: false });
-    } else await this.take(game, { ask: false });
+      await this.follow(this.ask("events", { ply: this.game.at }).then(({ events }) => ({ events, state: game })));
+    } else await this.take(game);
   }
 
   // --- moving ---
@@ -283,8 +337,13 @@ export class Table {
     return round === this.round;
   }
 
+  // In a lesson each event lasts as long as it takes to read.
   animate(events) {
-    return this.alone(() => this.board.animate(events, (event) => this.caption(eventWords(event))));
+    return this.alone(() => this.board.animate(events, (event) => {
+      const words = eventWords(event);
+      this.caption(words);
+      return this.task?.startsWith("lesson") ? READ_MS * words.length : 0;
+    }));
   }
 
   skip() {
@@ -297,7 +356,8 @@ export class Table {
     this.pits.focus = place;
     this.say("");
     if (this.busy) this.skip();
-    else if (!this.state || this.frozen) return false;
+    else if (!this.state) return false;
+    else if (this.frozen) this.say(t("lesson_over"));
     else if (this.lookingBack) this.say(t("only_looking"));
     else if (this.state.outcome) this.say(t("is_over"));
     else if (!this.isHuman(this.state.mover)) this.say(t(this.paused ? "bot_paused" : "bot_moves"));
@@ -315,7 +375,7 @@ export class Table {
     if (!(await this.mayPlay(place))) return;
     const ways = this.pits.ways(place);
     if (ways.length === 1) await this.sow(place, ways[0]);
-    else if (how === "choose" && ways.length) this.pits.choose(place);
+    else if (ways.length && (how === "choose" || this.pits.choice(place) === "end")) this.pits.choose(place);
     else await this.sow(place, how === "choose" ? "left" : how);
   }
 
@@ -327,20 +387,21 @@ export class Table {
     if (!place || this.busy || this.sending) return; // a double click is one click
     const direction = [0, 1].find((way) => this.board.side(place.seat, way) === side);
     const options = this.pits.options(place, side);
+    await this.send(() => {
+      if (options.length === 0) return this.explainRefusal(place, direction);
+      if (options.length === 1) return this.play(options[0].action, 0);
+      return this.askHouse(place, direction, options);
+    });
+  }
+
+  async send(work) {
     this.sending = true;
-    try {
-      if (options.length === 0) await this.explainRefusal(place, direction);
-      else if (options.length === 1) await this.play(options[0].action, 0);
-      else await this.askHouse(place, direction, options);
-    } catch (error) {
-      this.complain(error);
-    } finally {
-      this.sending = false;
-    }
+    await this.attempt(work);
+    this.sending = false;
   }
 
   async explainRefusal(place, direction) {
-    const why = await post(`/api/games/${this.id}/why`, { pit: place.pit, direction });
+    const why = await this.ask("why", { pit: place.pit, direction });
     const rule = why.rule && `(${why.rule})`;
     const words = reasonWords(why).replaceAll("{hole}", place.name);
     const { text } = ruleWords(why.rule, why.rule_text);
@@ -352,20 +413,29 @@ export class Table {
 
   async askHouse(place, direction, options) {
     this.pits.choose(null);
-    const { events } = await post(`/api/games/${this.id}/choice`, { pit: place.pit, direction });
+    const { events } = await this.ask("choice", { pit: place.pit, direction });
     if (!(await this.animate(events))) return;
-    const answer = await this.askInDialog();
+    const answer = await this.askBelow();
     const option = options.find((o) => o.house === (answer === "play" ? 1 : 0));
-    if (answer === "play" || answer === "stop") await this.play(option.action, events.length);
+    if (answer) await this.play(option.action, events.length);
     else this.show();
   }
 
-  askInDialog() {
-    const dialog = $("house");
-    dialog.returnValue = "";
-    dialog.showModal();
+  // Asks below the board; whatever else people do takes the move back.
+  askBelow() {
+    const strip = $("house");
+    const keys = $("board").contains(document.activeElement);
+    strip.hidden = false;
+    strip.scrollIntoView({ block: "nearest" });
+    this.announce(strip.innerText);
+    if (keys) strip.querySelector("button").focus({ preventScroll: true });
     return new Promise((done) => {
-      dialog.addEventListener("close", () => done(dialog.returnValue), { once: true });
+      this.answerHouse = (answer) => {
+        this.answerHouse = () => {};
+        if (strip.contains(document.activeElement)) this.pits.focus.button.focus({ preventScroll: true });
+        strip.hidden = true;
+        done(answer);
+      };
     });
   }
 
@@ -373,12 +443,25 @@ export class Table {
     const hadFocus = $("board").contains(document.activeElement);
     this.paused = false;
     this.pits.choose(null);
-    await this.follow(post(`/api/games/${this.id}/play`, { action, ply: this.state.ply }), shown);
+    await this.follow(this.ask("play", { action, ply: this.state.ply }), shown);
     if (hadFocus) this.pits.focus?.button.focus({ preventScroll: true });
   }
 
+  // Plays a move that was typed, in any notation.
+  async playTyped() {
+    if (this.lookingBack || this.busy || this.sending || !this.isHuman(this.state.mover) || this.frozen) {
+      await this.mayPlay(this.pits.focus);
+      return;
+    }
+    this.say("");
+    await this.send(async () => {
+      await this.follow(this.ask("move", { text: $("typed").value, ply: this.state.ply }));
+      $("typed").value = "";
+    });
+  }
+
   // Shows the events of a move that the server has made, all but the first `shown`.
-  async follow(promise, shown = 0, how = {}) {
+  async follow(promise, shown = 0) {
     const round = this.round;
     const { events, state } = await promise;
     if (round !== this.round) return;
@@ -388,45 +471,46 @@ export class Table {
       this.showMoves();
       return;
     }
-    const move = state.moves[state.at - 1];
+    const summary = moveSummary(state.moves[state.at - 1]);
+    this.say("");
     this.changed("move");
-    this.announce(this.moveWords(move, events));
-    if (await this.animate(events.slice(shown))) await this.take(state, how);
-  }
-
-  moveWords(move, events) {
-    const told = events.filter((event) => TOLD.has(event.kind)).map(eventWords);
-    return `${seatName(move.seat)}: ${[move.texts[spelling()], ...told].join(". ")}`;
+    this.announce(summary);
+    if (!(await this.animate(events.slice(shown)))) return;
+    await this.take(state);
+    if (state.outcome || this.playable()) this.announce(`${summary}. ${this.statusWords()}. ${this.whyWords()}`);
   }
 
   async letBotMove() {
     const { game } = this;
-    if (game.outcome) {
-      this.announce(this.statusWords());
-      return;
-    }
+    if (game.outcome) return;
     if (game.seats[game.mover] === "human" || this.paused || this.busy || this.waiting) return;
     const round = this.round;
     this.waiting = true;
     this.showStatus();
     $("board").classList.add("thinking");
     const slow = setTimeout(() => this.announce(this.statusWords()), 1000);
+    const compiles = setTimeout(() => this.caption(t("compiles")), COMPILE_MS);
     let failure = null;
-    const answer = post(`/api/games/${this.id}/bot`, { ply: game.at });
+    const answer = this.ask("bot", { ply: game.at });
     try {
       await answer;
     } catch (error) {
       failure = error;
     }
     clearTimeout(slow);
+    clearTimeout(compiles);
     this.waiting = false;
     $("board").classList.remove("thinking");
     if (round !== this.round) {
       this.letBotMove();
       return;
     }
+    if (failure?.status === 409) { // another page was faster
+      await this.refresh();
+      return;
+    }
     if (failure) {
-      this.paused = true;
+      this.paused = Boolean(failure.status); // if the server is away, ask again when it is back
       this.show();
       this.complain(failure);
       return;
@@ -458,6 +542,7 @@ export class Table {
   // Shows another state of the game, and changes nothing.
   async showState(state) {
     const glance = ++this.glance;
+    this.answerHouse("");
     this.skip();
     await this.running;
     if (glance !== this.glance) return;
@@ -479,14 +564,12 @@ export class Table {
     if (ply < 0 || ply > this.game.length) return;
     const glance = ++this.glance;
     this.changed("look");
-    try {
-      const { state } = await post(`/api/games/${this.id}/look`, { ply });
+    await this.attempt(async () => {
+      const { state } = await this.ask("look", { ply });
       if (glance !== this.glance) return;
       await this.showState(state);
       this.announce(this.statusWords());
-    } catch (error) {
-      this.complain(error);
-    }
+    });
   }
 
   async back() {
@@ -498,19 +581,18 @@ export class Table {
   // Moves the game itself to a ply.
   async goTo(ply, paused) {
     this.round += 1;
+    this.answerHouse("");
     this.skip();
     const round = this.round;
     this.changed("look");
-    try {
-      const { state } = await post(`/api/games/${this.id}/goto`, { ply });
+    await this.attempt(async () => {
+      const { state } = await this.ask("goto", { ply });
       if (round !== this.round) return;
       this.paused = paused;
       this.say("");
       await this.take(state);
       this.announce(this.statusWords());
-    } catch (error) {
-      this.complain(error);
-    }
+    });
   }
 
   // Positions of the best line are not in the game; then it continues from the ply that was shown.
@@ -529,30 +611,28 @@ export class Table {
     const { ply } = this.state;
     if (!ply || this.busy) return;
     const glance = ++this.glance;
-    try {
-      const { events, state } = await post(`/api/games/${this.id}/events`, { ply: ply - 1 });
+    await this.attempt(async () => {
+      const { events, state } = await this.ask("events", { ply: ply - 1 });
       if (glance !== this.glance) return;
       this.board.show(state);
       if (await this.animate(events)) this.show();
-    } catch (error) {
-      this.complain(error);
-    }
+    });
   }
 
-  // If a person plays, undo goes back to that person's last turn.
   undo() {
-    const { moves, at, seats } = this.game;
-    const bot = (seat) => seats[seat] !== "human" && seats[1 - seat] === "human";
-    let target = at - 1;
-    while (target > 0 && bot(moves[target].seat)) target -= 1;
-    if (at > 0) this.goTo(Math.max(0, target), true);
+    if (this.game.at > 0) this.goTo(this.personsTurn(-1), true);
   }
 
   redo() {
+    if (this.game.at < this.game.length) this.goTo(this.personsTurn(1), true);
+  }
+
+  // The ply of the next turn back or forward; if a person plays a bot, of the person's turn.
+  personsTurn(by) {
     const { moves, at, length, seats } = this.game;
     const bot = (seat) => seats[seat] !== "human" && seats[1 - seat] === "human";
-    let target = at + 1;
-    while (target < length && bot(moves[target].seat)) target += 1;
-    if (at < length) this.goTo(target, true);
+    let ply = at + by;
+    while (ply > 0 && ply < length && bot(moves[ply].seat)) ply += by;
+    return ply;
   }
 }

@@ -1,5 +1,7 @@
 // The words of the page, in the language chosen.
 
+import { $, button, element } from "./dom.js";
+
 let words = {};
 let fallback = {};
 
@@ -35,10 +37,10 @@ export function playerWords(choice) {
   return key in fallback ? t(key, choice) : choice.value;
 }
 
-// The description of a rule set: the page's, else the server's, which may have none.
+// The description of a rule set; nothing for one of the command line.
 export function rulesetWords(ruleset) {
   const key = `ruleset ${ruleset.name}`;
-  return key in fallback ? t(key) : ruleset.words;
+  return key in fallback ? t(key) : "";
 }
 
 export function seatName(seat) {
@@ -85,23 +87,27 @@ export function withTerms(text, more = {}) {
   const escaped = names.map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   const parts = text.split(new RegExp(`(?<![\\p{L}])(${escaped.join("|")})(?![\\p{L}])`, "giu"));
   const fragment = document.createDocumentFragment();
-  parts.forEach((part, i) => fragment.append(i % 2 ? termButton(part, known[part] ?? known[part.toLowerCase()]) : part));
+  parts.forEach((part, i) => {
+    if (i % 2) {
+      const unit = element("span", "", "unit"); // no punctuation may begin a line
+      const [sign] = parts[i + 1].match(/^[^\s\p{L}\d(]+/u) ?? [""];
+      parts[i + 1] = parts[i + 1].slice(sign.length);
+      unit.append(termButton(part, known[part] ?? known[part.toLowerCase()]), sign);
+      fragment.append(unit);
+    } else fragment.append(part);
+  });
   return fragment;
 }
 
 function termButton(name, meaning) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "term";
-  button.textContent = name;
-  button.addEventListener("click", () => {
-    const box = document.getElementById("explanation");
+  const term = button(name, () => {
+    const box = $("explanation");
     box.textContent = meaning;
     box.showPopover();
-    const { left, bottom } = button.getBoundingClientRect();
+    const { left, bottom } = term.getBoundingClientRect();
     box.style.left = `${Math.max(8, Math.min(left, innerWidth - box.offsetWidth - 8))}px`;
     box.style.top = `${Math.min(bottom + 6, innerHeight - box.offsetHeight - 8)}px`;
-    document.getElementById("live").textContent = meaning;
-  });
-  return button;
+    $("live").textContent = meaning;
+  }, "term");
+  return term;
 }

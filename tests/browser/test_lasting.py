@@ -1,0 +1,160 @@
+"""Test what outlives the server, the tab and other pages: games, lessons and their addresses."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import ROOT
+from tests.browser.test_browser import Open, click_any, moves, peoples_turn, see, unfold, until
+
+Server = Callable[[], None]
+LOST = r"ERR_|404|Failed to load"
+"""What the console says while the server is away."""
+
+
+@pytest.fixture
+def restart() -> Iterator[Callable[[], str]]:
+    """Start a server, or stop the last one and start another on its port."""
+    running: list[subprocess.Popen[str]] = []
+    port = "0"
+
+    def start() -> str:
+        nonlocal port
+        stop()
+        command = [sys.executable, "-m", "bao_training", "play", "--no-browser", "--port", port]
+        server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        running.append(server)
+        assert server.stdout is not None
+        found = re.search(r"http://\S+:(\d+)/", server.stdout.readline())
+        assert found
+        port = found[1]
+        return found[0]
+
+    def stop() -> None:
+        for server in running:
+            server.terminate()
+            server.wait()
+        running.clear()
+
+    yield start
+    stop()
+
+
+def visit(page: Page, address: str) -> None:
+    page.goto(address)
+    page.wait_for_selector("body[data-ready]")
+
+
+def test_a_game_outlives_the_server(open_page: Open, restart: Callable[[], str]) -> None:
+    """It goes on with its bot, whether the page is open meanwhile or loaded later."""
+    page = open_page(allowed=LOST)
+    visit(page, restart())
+    click_any(page, 0)
+    made = moves(page)
+    restart()
+    click_any(page, 1)
+    see(page, "#moves button").to_have_count(4)
+    assert moves(page)[:2] == made
+    made = moves(page)
+    see(page, "#message").to_be_empty()
+    restart()
+    page.reload()
+    see(page, "#moves button").to_have_count(4)
+    assert moves(page) == made
+    see(page, "#players").to_contain_text("North: Very easy")
+    click_any(page, 0)
+    see(page, "#moves button").to_have_count(6)
+
+
+def test_a_dropped_game_can_be_saved_and_linked(open_page: Open) -> None:
+    """Both come from the page's own moves: they need no server."""
+    page = open_page(allowed=LOST)
+    click_any(page, 0)
+    made = moves(page)
+    page.context.set_offline(True)
+    unfold(page, "panel-text")
+    with page.expect_download() as download:
+        page.click("#save")
+    text = download.value.path().read_text()
+    assert "north: greedy" in text and made[0] in text
+    page.click("#link-game")
+    see(page, "#link").to_have_value(re.compile("transcript="))
+    page.context.set_offline(False)
+
+
+def test_the_last_game_goes_on_in_a_new_tab(open_page: Open, address: str) -> None:
+    page = open_page()
+    click_any(page, 0)
+    made = moves(page)
+    other = page.context.new_page()
+    page.close()
+    visit(other, address)
+    see(other, "#moves button").to_have_count(2)
+    assert moves(other) == made
+    see(other, "#players").to_contain_text("North: Very easy")
+
+
+def test_a_second_page_asks_the_bot_when_the_first_is_gone(open_page: Open, address: str) -> None:
+    page = open_page(allowed="409")
+    page.select_option("#seat-1", "alphabeta-ms")
+    page.fill("#budget-1", "2500")
+    page.click("#new-game [type=submit]")
+    see(page, "#players").to_contain_text("alphabeta:2500ms")
+    other = page.context.new_page()
+    visit(other, page.url)
+    page.click("[data-pit=A6]")
+    until(page, "document.querySelectorAll('#moves button').length == 1")
+    page.close()
+    see(other, "#moves button").to_have_count(2)
+
+
+def test_lessons_do_not_touch_the_game(open_page: Open) -> None:
+    page = open_page()
+    for turn in range(2):
+        click_any(page, turn)
+    made, position = moves(page), page.input_value("#position")
+    page.click("#tab-learn")
+    see(page, "#lesson h2").to_contain_text("Lesson 1 of 8")
+    see(page, "#seat-1 option:checked").to_contain_text("Very easy")
+    page.click("#lesson [aria-label^='3.']")
+    see(page, "#lesson h2").to_contain_text("Lesson 3 of 8")
+    assert page.url.endswith("#lesson=3")
+    page.reload()
+    see(page, "#lesson h2").to_contain_text("Lesson 3 of 8")
+    page.click("#tab-play")
+    see(page, "#position").to_have_value(position)
+    assert moves(page) == made
+    see(page, "#lesson").to_be_hidden()
+    see(page, "#players").to_contain_text("North: Very easy")
+    peoples_turn(page)
+    page.click("#tab-learn")
+    see(page, "#lesson h2").to_contain_text("Lesson 1 of 8")
+    page.go_back()
+    see(page, "#position").to_have_value(position)
+
+
+def test_lessons_are_listed_with_ticks(open_page: Open) -> None:
+    """The two that kujifunza needs come first, and captions last as long as they are read."""
+    page = open_page(path="#lesson=1", speed=10)
+    see(page, "#lesson h2").to_have_text("Lesson 1 of 8: Capture")
+    see(page, "#lesson .list button").to_have_count(9)
+    expect(page.locator("#lesson .list")).not_to_contain_text("✓")
+    page.click("[data-pit=B8]")
+    caption = page.locator("#caption")
+    expect(caption).to_contain_text("lifts 2 seeds")
+    page.wait_for_timeout(500)
+    expect(caption).to_contain_text("lifts 2 seeds", timeout=1)
+    page.click("#skip")
+    see(page, "#lesson.done h2").to_be_visible()
+    see(page, "#status").to_have_text("The lesson is done: go on above the board.")
+    expect(page.locator("#lesson .list")).to_contain_text("1 ✓")
+    page.click("[data-pit=a8]")
+    see(page, "#message").to_have_text("The lesson is done: go on above the board.")
+    page.click("#lesson .list button:has-text('Puzzles')")
+    see(page, "#lesson h2").to_contain_text("Puzzle: ")

@@ -1,0 +1,272 @@
+"""Test that everyone reaches everything: by keys, by ear, by touch, and in time."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from playwright.sync_api import expect
+
+from tests.browser.test_browser import (
+    HOUSE,
+    Open,
+    Shoot,
+    at_rest,
+    click_any,
+    moves,
+    peoples_turn,
+    see,
+    set_up,
+    unfold,
+    until,
+)
+from tests.browser.test_learning import TAKASIA, play
+from tests.browser.test_study import in_view
+
+SMALL: dict[str, Any] = {
+    "viewport": {"width": 360, "height": 740},
+    "has_touch": True,
+    "is_mobile": True,
+}
+CAPTURE = "0,0,1,1,0,0,3,0/0,0,1,1,1,1,1,1/0,0,0,2,9,5,2,1/0,0,0,0,0,0,0,0 17,17 N S -"
+"""South captures with A3 or A4, sown from either end."""
+FOCUS = "document.activeElement"
+
+
+def test_skip_to_the_board_keeps_the_game(open_page: Open) -> None:
+    page = open_page()
+    page.keyboard.press("Tab")
+    assert page.evaluate(f"{FOCUS}.innerText") == "Skip to the board"
+    click_any(page, 0)
+    made, address = moves(page), page.url
+    page.focus(".skip-link")
+    page.keyboard.press("Enter")
+    assert page.evaluate(f"{FOCUS}.classList.contains('pit')")
+    page.wait_for_timeout(500)
+    assert moves(page) == made and page.url == address
+    page.evaluate("location.hash = 'board'")  # nor does a fragment that names no game
+    page.wait_for_timeout(500)
+    assert moves(page) == made
+
+
+def test_an_arrow_is_the_way_the_hand_goes(open_page: Open, shoot: Shoot) -> None:
+    """In a capture of namua it stands at the end of the row, and the words say so."""
+    page = open_page()
+    see(page, "#how").to_contain_text("is the way the hand goes")
+    set_up(page, CAPTURE)
+    see(page, "#how").to_contain_text("the end of your front row")
+    see(page, "#board .way").to_have_count(0)
+    label = page.get_attribute("[data-pit=A3]", "aria-label")
+    assert label == "A3, 1 seed, captures, sown from the left or the right end"
+    page.click("[data-pit=A3]")
+    see(page, "#caption").to_have_text("A3: from the left or the right end?")
+    shoot(page, "ends")
+    for side, pit, glyph in (("left", "A1", "▶"), ("right", "A8", "◀")):
+        arrow = page.locator(f".arrows .{side}")
+        expect(arrow).to_have_text(glyph)
+        assert arrow.get_attribute("aria-label") == f"Capture with A3, sow from the {side} end"
+        places = arrow.bounding_box(), page.locator(f"[data-pit={pit}]").bounding_box()
+        middles = [box["x"] + box["width"] / 2 for box in places if box]
+        assert abs(middles[0] - middles[1]) < 2
+    page.click(".arrows .left")
+    see(page, "#moves button").to_have_count(1)
+    assert moves(page) == ["3L"]
+    see(page, "#caption").to_contain_text("South: 3L, took 5 seeds")
+
+
+def test_keys_after_a_mouse_move(open_page: Open) -> None:
+    """They belong to the page, not to the pit that was clicked."""
+    page = open_page()
+    page.click("[data-pit=A6]")
+    until(page, "document.querySelectorAll('#moves button').length == 2")
+    peoples_turn(page)
+    made = moves(page)
+    page.keyboard.press("Space")
+    page.wait_for_timeout(700)
+    assert moves(page) == made
+    page.keyboard.press("ArrowLeft")
+    see(page, "#status").to_have_text("Looking back, move 1: North to move")
+
+
+def test_the_bar_shows_the_evaluator(open_page: Open) -> None:
+    page = open_page()
+    unfold(page, "panel-study")
+    page.check("#bar")
+    see(page, "#evaluation-text").to_have_text(re.compile(r"South \d+ %"))
+    asked: list[str] = []
+    page.on("request", lambda one: asked.append(f"{one.url} {one.post_data}"))
+    page.select_option("#evaluator", "zanzibar")
+    page.wait_for_timeout(300)
+    assert any("/evaluation " in one and '"evaluator":"zanzibar"' in one for one in asked)
+
+
+def test_a_red_line_goes_when_a_move_arrives(open_page: Open) -> None:
+    page = open_page(allowed="ERR_|Failed to load")
+    page.select_option("#seat-1", "alphabeta-ms")
+    page.fill("#budget-1", "2000")
+    page.click("#new-game [type=submit]")
+    see(page, "#players").to_contain_text("alphabeta:2000ms")
+    page.click("[data-pit=A6]")
+    see(page, "#status").to_have_text("North thinks …")
+    page.click("[data-pit=A7]")
+    see(page, "#message").to_have_text("It is the bot's turn: wait for it.")
+    see(page, "#moves button").to_have_count(2)
+    see(page, "#message").to_be_empty()
+    expect(page.locator("#caption")).to_be_visible()
+    peoples_turn(page)
+    page.context.set_offline(True)
+    page.click("#previous")
+    see(page, "#message").to_contain_text("The server is not answering")
+    page.context.set_offline(False)
+    see(page, "#message").to_be_empty()
+
+
+def test_a_hint_keeps_the_other_marks(open_page: Open) -> None:
+    page = open_page()
+    set_up(page, TAKASIA)
+    play(page, TAKASIA, "A2L**")
+    see(page, "#board .marks .barred").to_have_count(1)
+    page.click("#hint")
+    expect(page.locator("#hints table")).to_be_visible()
+    see(page, "#board .marks .hint").not_to_have_count(0)
+    see(page, "#board .marks .barred").to_have_count(1)
+    see(page, "#board .marks .last").not_to_have_count(0)
+
+
+def test_a_best_line_is_ahead(open_page: Open) -> None:
+    page = open_page()
+    page.click("#hint")
+    page.locator("#hints p button").first.click()
+    see(page, "#status").to_have_text("Looking ahead: North to move")
+
+
+def test_no_punctuation_begins_a_line(open_page: Open) -> None:
+    page = open_page(**SMALL)
+    split = page.evaluate(
+        """[...document.querySelectorAll('.term')]
+        .filter((e) => /^[^\\s\\p{L}\\d(]/u.test(e.nextSibling?.textContent ?? '')
+            && getComputedStyle(e.parentElement).whiteSpace !== 'nowrap').length"""
+    )
+    assert page.locator(".term").count() > 3 and split == 0
+
+
+def test_the_focus_stays_where_people_are(open_page: Open) -> None:
+    page = open_page()
+    click_any(page, 0)
+    page.locator("#moves button").first.focus()
+    page.keyboard.press("Enter")
+    see(page, "#status").to_contain_text("Looking back")
+    assert page.evaluate(f"{FOCUS}.dataset.move") == moves(page)[0]
+    page.focus("#back")
+    page.keyboard.press("Enter")
+    see(page, "#status").to_have_text("South to move")
+    assert page.evaluate(f"{FOCUS}.classList.contains('pit')")
+    page.focus("#undo")
+    page.keyboard.press("Enter")
+    see(page, "#moves button:not(.undone)").to_have_count(0)
+    assert page.evaluate(f"{FOCUS}.classList.contains('pit')")
+
+
+def test_a_new_visitor_is_left_at_the_board(open_page: Open) -> None:
+    page = open_page(new=True)
+    page.focus("#lesson button >> text=I know Bao")
+    page.keyboard.press("Enter")
+    see(page, "#lesson").to_be_hidden()
+    assert page.evaluate(f"{FOCUS}.classList.contains('pit')")
+
+
+def test_the_house_choice_hides_nothing(open_page: Open, shoot: Shoot) -> None:
+    """It stands below the board, which stays whole; another move of the page takes it back."""
+    page = open_page(**SMALL)
+    set_up(page, HOUSE)
+    page.tap("[data-pit=A8]")
+    see(page, "#house").to_be_visible()
+    at_rest(page)
+    page.wait_for_timeout(300)
+    board, strip = (page.locator(place).bounding_box() for place in ("#board", "#house"))
+    assert board and strip and strip["y"] >= board["y"] + board["height"] - 1
+    assert in_view(page, "#house") and board["y"] >= -60
+    shoot(page, "house-phone")
+    page.tap("#house button[value='']")
+    see(page, "#house").to_be_hidden()
+    see(page, ".pit.legal").not_to_have_count(0)
+    page.tap("[data-pit=A8]")
+    see(page, "#house").to_be_visible()
+    page.tap("#to-new")
+    page.tap("#new-game [type=submit]")
+    see(page, "#house").to_be_hidden()
+    see(page, "#moves button").to_have_count(0)
+
+
+def test_errors_are_where_the_eye_is(open_page: Open, shoot: Shoot) -> None:
+    page = open_page(allowed="400", **SMALL)
+    unfold(page, "panel-text")
+    page.fill("#position", HOUSE.replace("20,20", "21,20"))
+    page.tap("#set-up")
+    see(page, "#message").to_contain_text("65")
+    assert in_view(page, "#message")
+    shoot(page, "error-phone")
+    page.fill("#transcript", "1: 9L;")
+    page.tap("#load")
+    see(page, "#message").to_contain_text("9L")
+    assert in_view(page, "#message")
+
+
+def test_set_up_by_touch(open_page: Open, shoot: Shoot) -> None:
+    """An illegal position is taken in and repaired; its tools are below the board."""
+    page = open_page(allowed="400", **SMALL)
+    unfold(page, "panel-text")
+    page.fill("#position", HOUSE.replace("20,20", "21,20"))
+    page.tap("#edit")
+    see(page, "#caption").to_have_text("Seeds still to place: -1")
+    expect(page.locator("#edit-play")).to_be_in_viewport()
+    page.tap("label:has(#edit-less)")
+    page.tap("[data-pit=A3]")
+    see(page, "#caption").to_contain_text("64 seeds")
+    shoot(page, "set-up-phone")
+    page.tap("#clear")
+    expect(page.locator("#edit-house-0")).not_to_be_checked()
+    see(page, "#position").to_have_value(re.compile(r" 0,0 - S -$"))
+    page.tap("#edit-end")
+    see(page, "#edit-tools").to_be_hidden()
+    page.fill("#position", HOUSE.replace("20,20", "21,20"))
+    page.tap("#edit")
+    page.tap("label:has(#edit-less)")
+    if not page.is_checked("#edit-less"):
+        page.tap("label:has(#edit-less)")
+    page.tap("[data-pit=A3]")
+    page.tap("#edit-play")
+    see(page, "#status").to_have_text("South to move")
+    see(page, "#position").to_have_value(re.compile(r" 21,20 SN S -$"))
+
+
+def test_the_level_follows_the_player(open_page: Open) -> None:
+    page = open_page()
+    offered = page.locator("#seat-1 option").all_inner_texts()
+    assert offered[1:3] == ["First steps · Elo 0", "Very easy · Elo 372"]
+    last = "1,9,0,9,1,11,1,0/1,1,3,0,4,1,0,3/0,0,1,0,0,0,0,0/6,3,1,5,1,0,0,2 0,0 - S -"
+    page.select_option("#ruleset", "zanzibar")
+    set_up(page, last, north="level greedy")
+    click_any(page, 0)
+    see(page, "#status").to_contain_text("You won!")
+    page.click("#harder")
+    see(page, "#players").to_contain_text("North: Easy")
+    see(page, "#row-end").to_be_hidden()
+
+
+def test_what_a_blind_player_needs(open_page: Open) -> None:
+    """The stores have names, a move says what it won and whose turn it is, and moves are typed."""
+    page = open_page(allowed="400")
+    expect(page.get_by_role("img", name="South's store: 22 seeds")).to_have_count(1)
+    page.keyboard.press("m")
+    assert page.evaluate(f"{FOCUS}.id") == "typed"
+    page.keyboard.type("9L")
+    page.keyboard.press("Enter")
+    see(page, "#message").to_contain_text("legal: A6L A6R A7L A7R")
+    page.fill("#typed", "6L*")
+    page.keyboard.press("Enter")
+    until(page, "document.querySelectorAll('#moves button').length == 2")
+    told = r"^North: 5L, took 1 seed in 1 lap\. South to move\. Namua: .* You must capture\.$"
+    see(page, "#live").to_have_text(re.compile(told))
+    expect(page.get_by_role("img", name="South's store: 21 seeds")).to_have_count(1)
+    assert page.evaluate(f"{FOCUS}.id") == "typed"
