@@ -18,7 +18,7 @@ def test_a_file_changes_switches(tmp_path: Path, encoding: str, says: Says) -> N
     assert load_ruleset(path) == RULESETS["dutch"].replace(
         name="mild", takasia="none", sow_limit=500
     )
-    says(f"perft 3 --ruleset {path}")
+    says(f"bench perft 3 --ruleset {path}")
     path.write_text("sow_limit = 500")
     assert load_ruleset(path) == RULESETS["zanzibar"].replace(name="mild", sow_limit=500)
 
