@@ -59,7 +59,7 @@ HOSTILE = {
     "closes": (PLAY + "import os; os.close(1); time.sleep(60)", "closed its output"),
     "refuses": (
         READY + "print('error only\\x1b[2J kibao', flush=True); line()",
-        r"says: only\\x1b\[2J kibao",
+        r"cannot continue: only\\x1b\[2J kibao",
     ),
     "forks": (
         PLAY + "import os; pid = os.fork()\nif not pid: os.setsid(); time.sleep(20)\nsys.exit(0)",

@@ -112,7 +112,7 @@ class PipeAgent:
 
         Raises:
             PlayerFault: the program gave no legal action in time; the message says what it did.
-            ValueError: it cannot be started again.
+            ValueError: it cannot be started again, or says that it cannot continue.
         """
         positions, legal = as_batch(positions, legal)
         actions = np.zeros(len(legal), np.int64)
@@ -181,6 +181,8 @@ class PipeAgent:
             f"go movetime {round(1000 * self._seconds)}",
         )
         word, rest = program.read(self._seconds)
+        if (word, rest) == ("move", "none"):
+            program.fail("found no move")
         if word != "move" or not re.fullmatch("[0-9]{1,2}", rest):
             program.fail_unexpected("move N")
         if int(rest) not in legal:
@@ -262,8 +264,8 @@ class _Program:
             waiting_for: say so on stderr if the program has written nothing for a while.
 
         Raises:
-            PlayerFault: the program is too late, has ended, writes too long a line, or reports an
-                error.
+            PlayerFault: the program is too late, has ended, or writes too long a line.
+            ValueError: it says that it cannot continue.
         """
         begun = time.monotonic()
         while True:
@@ -279,7 +281,8 @@ class _Program:
                 continue
             word, rest = self._next()
             if word == "error":
-                self.fail(f"says: {_printable(rest)[:300]}")
+                self.end()
+                raise ValueError(f"player {self._name} cannot continue: {_printable(rest)[:300]}")
             if word != "info":
                 return word, rest
 
