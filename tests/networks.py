@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from torch import nn
 
-from bao_agents.nets.network import KINDS, NetworkConfig, PolicyNetwork
-
-EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
-"""Parametrises a test by what the network reads."""
+from bao_agents.nets.network import PolicyNetwork
 
 
-def make_network(
-    kind: str = "afterstate", hidden: tuple[int, ...] = (32, 16), architecture: str = "mlp"
-) -> PolicyNetwork:
+def make_network(hidden: tuple[int, ...] = (32, 16)) -> PolicyNetwork:
     """Make an untrained network whose outputs differ."""
     torch.manual_seed(3)
-    network = PolicyNetwork(NetworkConfig(kind, hidden, architecture))
+    network = PolicyNetwork(hidden)
     nn.init.normal_(network.head.weight, std=0.3)
     return network.eval()

@@ -21,7 +21,7 @@ from tests.conftest import Says
 from tests.training import check_resumed, make, options, weights
 
 TINY = (
-    "method=alphazero network_kind=afterstate hidden=[32] alphazero.simulations=4 "
+    "method=alphazero hidden=[32] alphazero.simulations=4 "
     "envs=32 rollout=8 minibatch=64 max_plies=150 alphazero.buffer=6000 steps=2048 "
     "evaluate_every=0 evaluate_pairs=10 "
 )
@@ -52,7 +52,7 @@ def test_results_are_those_of_the_games(monkeypatch: pytest.MonkeyPatch, ruleset
 
     monkeypatch.setattr(worker, "_settle", check)
     for _ in range(12):
-        worker.collect()
+        worker.play()
     assert ended > 20 and buffer.count_settled() > 200
     known = ~np.isnan(buffer.results)
     assert (buffer.policies[known].astype(int).sum(axis=1) - 255 <= 10).all()

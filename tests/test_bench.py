@@ -28,11 +28,12 @@ def test_bench_measures_and_prints_json(says: Says) -> None:
 
 def test_training_bench_prints_a_table(says: Says) -> None:
     settings = options("envs=64 minibatch=512 hidden=[16]")
-    assert "position 16" in says(f"bench train {settings} --updates 2 --threads 1")
+    said = says(f"bench train {settings} --updates 2 --threads 1")
+    assert said.splitlines()[-1].split()[:2] == ["16", "1"]
 
 
 def test_training_bench_tells_search_from_network(says: Says) -> None:
-    settings = "method=alphazero network_kind=afterstate envs=32 rollout=4 minibatch=128 "
+    settings = "method=alphazero envs=32 rollout=4 minibatch=128 "
     settings += "hidden=[16] alphazero.simulations=3 alphazero.buffer=4000 max_plies=100"
     said = says(f"bench train {options(settings)} --updates 2 --threads 1 --json -")
     (row,) = json.loads(said)["results"]

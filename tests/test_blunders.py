@@ -213,7 +213,7 @@ def test_ctrl_c_shows_what_there_is(
 def test_training_logs_it(found: Solved, tmp_path: Path, says: Says) -> None:
     file = tmp_path / "won.npz"
     found.known.won.save(file)
-    settings = "method=ppo ruleset=kujifunza steps=1024 hidden=[16] envs=64 rollout=16 "
+    settings = "ruleset=kujifunza steps=1024 hidden=[16] envs=64 rollout=16 "
     settings += "minibatch=512 evaluate_pairs=2 "
     logging = f"{settings}blunder_positions={file}"
     assert 0 < make(logging).evaluate()["blunders"] < found.known.won.choices.mean()

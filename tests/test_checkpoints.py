@@ -22,8 +22,7 @@ from bao_agents.arena.match import play_match
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Checkpoint, CheckpointError
 from bao_agents.nets.checkpoint_files import CHECKPOINTS, shipped
-from bao_agents.nets.features import FORMER_FEATURES, INPUTS_VERSION, REPLIES_FEATURES
-from bao_agents.nets.network import NetworkConfig, PolicyNetwork
+from bao_agents.nets.network import PolicyNetwork
 from bao_agents.nets.policy import NetworkAgent
 from bao_agents.search.gumbel.player import SearchAgent
 from bao_agents.search.gumbel.search import GumbelSearch
@@ -32,11 +31,10 @@ from tests.networks import make_network
 from tests.positions import random_play
 
 
-@pytest.fixture(params=["position", "afterstate"])
-def saved(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
     path = tmp_path / "net.safetensors"
-    network = make_network(request.param)
-    checkpoint.save(path, Checkpoint(network, RULESETS["zanzibar"], {"steps": 5}))
+    checkpoint.save(path, Checkpoint(make_network(), RULESETS["zanzibar"], {"steps": 5}))
     return path
 
 
@@ -100,7 +98,7 @@ def test_network_that_is_not_finite_does_not_play(saved: Path) -> None:
     for play in (
         NetworkAgent(network, ruleset).act,
         SearchAgent(network, ruleset, 8, threads=1).act,
-        lambda positions, _: GumbelSearch(rules, network, 200, 8, lock_step=True).search(positions),
+        lambda positions, _: GumbelSearch(rules, network, 200, 8).search(positions),
     ):
         with pytest.raises(ValueError, match="outputs are not finite"):
             play(positions, masks)
@@ -130,18 +128,14 @@ def rewrite(path: Path, header: object) -> None:
         ({"format": True}, "has format True"),
         ({"rules_version": 99}, "has rules_version 99"),
         ({"observation_version": 0}, "has observation_version 0"),
-        ({"inputs_version": 5}, "has inputs_version 5; this version of bao_env reads 4"),
+        ({"inputs_version": 0}, "has inputs_version 0; this version of bao_env reads 1"),
         ({"inputs_version": [1]}, r"has inputs_version \[1\]"),
-        ({"network": {"architecture": "x"}}, "architecture='x': expected one of mlp"),
-        ({"network": {"kind": "board", "hidden": [60000, 60000]}}, "do not fit the network"),
-        ({"network": {"hidden": [65536] * 64}}, "do not fit the network"),
-        ({"network": {"hidden": [-1]}}, "1 to 64 layers of 1 to 65536"),
-        ({"network": {"hidden": []}}, "1 to 64 layers of 1 to 65536"),
-        ({"network": {"hidden": 64}}, "expected 1 to 64 layers"),
-        ({"network": {"kind": ["board"]}}, "expected one of position, afterstate"),
-        ({"network": {"kind": "x" * 2_000_000}}, "expected one of position, afterstate"),
-        ({"network": {"architecture": "mine:Net"}}, r"safetensors: architecture='mine:Net' is"),
-        ({"network": {"x" * 2_000_000: 1}}, "not as expected"),
+        ({"hidden": [60000, 60000]}, "do not fit the network"),
+        ({"hidden": [65536] * 64}, "do not fit the network"),
+        ({"hidden": [-1]}, "1 to 64 layers of 1 to 65536"),
+        ({"hidden": []}, "1 to 64 layers of 1 to 65536"),
+        ({"hidden": 64}, "expected 1 to 64 layers"),
+        ({"hidden": ["x" * 2_000_000]}, "expected 1 to 64 layers"),
         ({"ruleset": {"name": "x", "house_minimum": 3}}, "unknown rule switch 'house_minimum'"),
         ({"ruleset": {"opening_front": 5}}, "expected eight counts of seeds"),
         ({"ruleset": {"opening_front": [0] * 10_000}}, "opening_front"),
@@ -153,47 +147,6 @@ def test_invalid_header_raises(saved: Path, changes: dict, message: str) -> None
     with pytest.raises(CheckpointError, match=message) as refused:
         checkpoint.load(saved)
     assert len(str(refused.value)) < 600 + len(str(saved))
-
-
-def test_headers_without_versions(saved: Path) -> None:
-    """Older ones lack the version of the inputs and the architecture, which are 1 and mlp."""
-    header = read_header(saved)
-    assert header.pop("inputs_version") == INPUTS_VERSION
-    assert header["network"].pop("architecture") == "mlp"
-    network = checkpoint.load(saved).network
-    rewrite(saved, header)
-    older = checkpoint.load(saved).network
-    assert older.config == network.config
-    torch.testing.assert_close(older.state_dict(), network.state_dict())
-
-
-@pytest.mark.parametrize("version", FORMER_FEATURES)
-@pytest.mark.parametrize("architecture", ["mlp", "residual"])
-def test_networks_of_earlier_inputs_ignore_newer_features(
-    architecture: str, version: int, tmp_path: Path
-) -> None:
-    path, former = tmp_path / "older.safetensors", FORMER_FEATURES[version][REPLIES_FEATURES]
-    config = NetworkConfig("afterstate+replies", (REPLIES_FEATURES,) * 2, architecture)
-    network = PolicyNetwork(config)
-    checkpoint.save(path, Checkpoint(network, RULESETS["zanzibar"]))
-    header, tensors = read_header(path), load_file(path)
-    first = "model.trunk.0.weight" if architecture == "mlp" else "model.trunk.first.weight"
-    tensors[first] = tensors[first][:, :former].copy()
-    older = json.dumps(header | {"inputs_version": version})
-    save_file(tensors, path, metadata={"bao_env": older})
-    with torch.no_grad():
-        network.get_parameter(first.removeprefix("model."))[:, former:] = 0
-    torch.testing.assert_close(checkpoint.load(path).network.state_dict(), network.state_dict())
-    save_file(tensors, path, metadata={"bao_env": json.dumps(header)})  # now of today's version
-    with pytest.raises(CheckpointError, match="do not fit the network"):
-        checkpoint.load(path)
-
-
-def test_older_names_of_kinds_are_read(saved: Path) -> None:
-    header, kind = read_header(saved), checkpoint.load(saved).network.config.kind
-    header["network"]["kind"] = {"position": "board", "afterstate": "moves"}[kind]
-    rewrite(saved, header)
-    assert checkpoint.load(saved).network.config.kind == kind
 
 
 def test_rules_of_the_same_name_that_differ_raise(saved: Path) -> None:
@@ -313,7 +266,7 @@ ARRAYS: checkpoint.Arrays = {
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Save a checkpoint with a trainer's arrays; tests damage copies of it."""
     path = tmp_path_factory.mktemp("damaged") / "whole.safetensors"
-    made = Checkpoint(make_network("afterstate", (4,)), RULESETS["zanzibar"], {"steps": 5}, ARRAYS)
+    made = Checkpoint(make_network((4,)), RULESETS["zanzibar"], {"steps": 5}, ARRAYS)
     checkpoint.save(path, made)
     return path
 
@@ -361,7 +314,7 @@ JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda children: (
         st.lists(children, max_size=4)
-        | st.dictionaries(st.sampled_from(["kind", "hidden", "name", "x"]), children, max_size=3)
+        | st.dictionaries(st.sampled_from(["hidden", "name", "x"]), children, max_size=3)
     ),
     max_leaves=8,
 )
@@ -370,9 +323,9 @@ JSON = st.recursive(
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_changed_headers_raise_or_play(whole: Path, data: st.DataObject) -> None:
-    """An entry of the header, the rules or the network's shape is missing or has any type."""
+    """An entry of the header or of the rules is missing or has any type."""
     header = read_header(whole)
-    tables = [header, header["network"], header["ruleset"]]
+    tables = [header, header["ruleset"]]
     table = data.draw(st.sampled_from(tables))
     key = data.draw(st.sampled_from(sorted(table)))
     if data.draw(st.booleans()):

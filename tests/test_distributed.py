@@ -19,11 +19,8 @@ from tests.conftest import Says
 from tests.processes import ROOT
 from tests.training import make, metrics, options
 
-SMALL = "method=ppo hidden=[16] envs=32 rollout=8 minibatch=256 evaluate_pairs=2 "
-SEARCH = (
-    "method=alphazero network_kind=afterstate max_plies=100 "
-    "alphazero.simulations=3 alphazero.buffer=4000 "
-)
+SMALL = "hidden=[16] envs=32 rollout=8 minibatch=256 evaluate_pairs=2 "
+SEARCH = "method=alphazero max_plies=100 alphazero.simulations=3 alphazero.buffer=4000 "
 
 
 def command(folder: Path, settings: str) -> str:
@@ -40,7 +37,7 @@ def launch(line: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["ppo", "alphazero"])
+@pytest.mark.parametrize("method", ["td", "alphazero"])
 def test_two_processes_are_one_run(tmp_path: Path, method: str, says: Says) -> None:
     settings = "steps=4096 evaluate_every=2048 " + (SEARCH if method == "alphazero" else "")
     says(command(tmp_path / "1", settings))

@@ -6,16 +6,13 @@ import hashlib
 
 import numpy as np
 
-from bao_agents.nets.answers import BOARDS, LINE_PLIES, LINES_AT, NUMBERS
 from bao_agents.nets.captures import BEST_CAPTURE, IS_STUCK
 from bao_agents.nets.encoding import encode
-from bao_agents.nets.exchanges import SUMMARY_SIZE
 from bao_agents.nets.features import (
-    ANSWERS_AT,
     CAPTURES_AT,
+    ENCODING_SIZE,
     INPUTS_VERSION,
     STARTS_AT,
-    SUMMARY_AT,
     expand,
 )
 from bao_env import RULESETS
@@ -48,11 +45,8 @@ POSITIONS = {
 BYTE_VALUES = 65
 """Values of a byte: 0 to 64 seeds."""
 
-DIGESTS = {
-    # version: (digest of the encodings, digest of the features), the second pair with replies
-    4: (("de3add131d5e1510", "a820805538d893b4"), ("dbfa93532d9e2af6", "6d3df832a1338b19")),
-}
-"""Digests of the inputs of each INPUTS_VERSION; a change must increase the version."""
+DIGESTS = {1: ("61757f9714051949", "050a82f0a0c9fe7f")}
+"""Digests of the encodings and of the features of each INPUTS_VERSION."""
 
 
 @jit
@@ -60,40 +54,26 @@ def _start_of(meta, action):
     return start_of(meta, True, action)
 
 
-def encode_texts(*kinds: str) -> np.ndarray:
-    """Encode POSITIONS as each kind, rule set by rule set, without padding."""
+def encode_texts() -> np.ndarray:
+    """Encode POSITIONS, rule set by rule set, without padding."""
     parts = []
-    for kind in kinds:
-        for name, texts in POSITIONS.items():
-            arrays = pack_texts(list(texts), RULESETS[name])
-            rules = RULESETS[name].kernel
-            encodings, legal_actions, _ = encode(rules, *arrays, kind)
-            parts.append(encodings[: len(texts) if kind == "position" else len(legal_actions)])
+    for name, texts in POSITIONS.items():
+        arrays = pack_texts(list(texts), RULESETS[name])
+        encodings, legal_actions, _ = encode(RULESETS[name].kernel, *arrays)
+        parts.append(encodings[: len(legal_actions)])
     return np.concatenate(parts)
 
 
-def each_byte_alone(size: int) -> np.ndarray:
-    """Return an encoding of ``size`` bytes for each value of each byte, the other bytes zero."""
-    encodings = np.zeros((size, BYTE_VALUES, size), np.uint8)
-    for byte in range(size):
+def each_byte_alone() -> np.ndarray:
+    """Return an encoding for each value of each byte, the other bytes zero."""
+    encodings = np.zeros((ENCODING_SIZE, BYTE_VALUES, ENCODING_SIZE), np.uint8)
+    for byte in range(ENCODING_SIZE):
         encodings[byte, :, byte] = np.arange(BYTE_VALUES)
-    return encodings.reshape(-1, size)
+    return encodings.reshape(-1, ENCODING_SIZE)
 
 
 def digest(array: np.ndarray) -> str:
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
-
-
-def test_encoding_of_a_position_is_the_board() -> None:
-    positions, masks = random_play("zanzibar")
-    encodings, legal_actions, indptr = encode(ZANZIBAR, positions, masks, "position")
-    actions = [actions_of(mask) for mask in masks]
-    assert legal_actions.tolist() == [i * 64 + a for i, legal in enumerate(actions) for a in legal]
-    assert np.diff(indptr, prepend=0).tolist() == [0, *map(len, actions)]
-    seen = np.zeros((len(positions), OBSERVATION_SIZE), np.uint8)
-    observe(positions, seen)
-    np.testing.assert_array_equal(encodings[: len(positions), :CAPTURES_AT], seen)
-    assert not encodings[len(positions) :].any()
 
 
 def test_encoding_of_an_action() -> None:
@@ -102,7 +82,8 @@ def test_encoding_of_an_action() -> None:
     It has the seeds that each start captures, and whether the reply wins or there is no move.
     """
     positions, masks = random_play("zanzibar")
-    encodings, legal_actions, _ = encode(ZANZIBAR, positions, masks, "afterstate")
+    encodings, legal_actions, _ = encode(ZANZIBAR, positions, masks)
+    assert not encodings[len(legal_actions) :].any()
     viewers = movers(positions).astype(np.int8)
     seen = np.empty((1, OBSERVATION_SIZE), np.uint8)
     wins = stuck = several = 0
@@ -136,21 +117,11 @@ def test_encoding_of_an_action() -> None:
 
 
 def test_inputs_have_a_version() -> None:
-    encodings = encode_texts("position", "afterstate")
+    encodings = encode_texts()
     captures = encodings[:, CAPTURES_AT:]
     assert captures[:, BEST_CAPTURE].any() and captures[:, IS_STUCK].any()
-    replies = encode_texts("afterstate+replies")
-    assert replies[:, SUMMARY_AT : ANSWERS_AT + NUMBERS - SUMMARY_SIZE].any(axis=0).all()
-    boards_at, lines_at = ANSWERS_AT + NUMBERS, ANSWERS_AT + LINES_AT
-    boards = replies[:, boards_at:lines_at].reshape(-1, BOARDS, OBSERVATION_SIZE)
-    assert boards[:, :, :36].any(axis=0).all()
-    lines = replies[:, lines_at:-1].reshape(-1, 2 * LINE_PLIES, SUMMARY_SIZE)
-    assert lines.any(axis=(0, 2)).all()
-    found = tuple(
-        (digest(some), digest(expand(np.concatenate([each_byte_alone(some.shape[1]), some]))))
-        for some in (encodings, replies)
-    )
+    found = digest(encodings), digest(expand(np.concatenate([each_byte_alone(), encodings])))
     assert found == DIGESTS.get(INPUTS_VERSION), (
         f"the inputs of networks have changed: raise INPUTS_VERSION in nets/features.py, "
-        f"say there what changed, and note {found} here under the new version"
+        f"and note {found} here under the new version"
     )

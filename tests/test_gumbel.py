@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from bao_agents.nets.network import KINDS, PolicyNetwork
 from bao_agents.nets.policy import NetworkAgent
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN
@@ -18,8 +17,8 @@ from bao_agents.search.gumbel.action_selection import (
     visit_schedule,
 )
 from bao_agents.search.gumbel.search import GumbelSearch
-from bao_agents.search.gumbel.simulation import root_outputs
-from bao_agents.search.gumbel.tree import Tree
+from bao_agents.search.gumbel.simulation import root_output
+from bao_agents.search.gumbel.tree import ROOT, Tree
 from bao_agents.search.solver.solver import Solver
 from bao_agents.successors import ACTION, RESULT
 from bao_env import RULESETS
@@ -30,7 +29,7 @@ from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.masks import is_legal
 from bao_env.engine.position import unpack
 from bao_env.engine.sampling import random_states
-from tests.networks import EVERY_KIND, make_network
+from tests.networks import make_network
 from tests.positions import batch_of, pack_texts
 from tests.searches import wins_by
 
@@ -38,17 +37,9 @@ EITHER = pytest.mark.parametrize("name", ["zanzibar", "dutch"])
 ZANZIBAR = RULESETS["zanzibar"].kernel
 
 
-def network(kind: str = "afterstate") -> PolicyNetwork:
-    """Make an untrained network that is exact on any batch."""
-    return make_network(kind).double()
-
-
-def search_of(
-    name: str, kind: str, games: int, simulations: int, lock_step: bool | None = True
-) -> GumbelSearch:
+def search_of(name: str, games: int, simulations: int) -> GumbelSearch:
     """Make a search with an untrained network."""
-    rules = RULESETS[name].kernel
-    return GumbelSearch(rules, network(kind), games, simulations, lock_step=lock_step)
+    return GumbelSearch(RULESETS[name].kernel, make_network(), games, simulations)
 
 
 def test_schedule_worked_out_by_hand() -> None:
@@ -77,16 +68,14 @@ def test_schedule_can_be_followed(actions: int) -> None:
         assert visits[:2].max() - visits[:2].min() <= 1
 
 
-def edges_of_root(tree: Tree, game: int) -> slice:
+def edges_of_root(tree: Tree) -> slice:
     """Return which edges of a tree are the root's."""
-    root = tree.roots[game]
-    return slice(tree.first_edge[root], tree.first_edge[root] + tree.num_edges[root])
+    return slice(tree.first_edge[ROOT], tree.first_edge[ROOT] + tree.num_edges[ROOT])
 
 
-@EVERY_KIND
 @pytest.mark.parametrize("name", RULESETS)
-def test_policies_are_of_the_legal_actions(name: str, kind: str) -> None:
-    search = search_of(name, kind, 60, 20)
+def test_policies_are_of_the_legal_actions(name: str) -> None:
+    search = search_of(name, 60, 20)
     for count, plies in ((3, 2), (50, 20)):
         positions, masks = batch_of(name, count, plies)
         for rng in (None, random_states(count, 1)):
@@ -98,32 +87,26 @@ def test_policies_are_of_the_legal_actions(name: str, kind: str) -> None:
             assert (np.abs(found.values) <= 1).all()
             assert np.isnan(found.qvalues[~legal]).all()
             assert (~np.isnan(found.qvalues)).any(axis=1).all()  # actions that were visited
-            assert (search.tree.node_visits[search.tree.roots[:count]] == 20).all()
+            assert search.tree.node_visits[ROOT] == 20
 
 
-@EVERY_KIND
 @pytest.mark.parametrize("name", ["zanzibar", "dutch", "kujifunza"])
-def test_roots_have_the_logits_and_values_of_the_network(kind: str, name: str) -> None:
+def test_roots_have_the_logits_and_values_of_the_network(name: str) -> None:
     """They do unless an action decides the game at once."""
     positions, masks = batch_of(name, 200, 24)
-    search = search_of(name, kind, 200, 2)
-    search.search(positions)
+    search = search_of(name, 1, 2)
     tree = search.tree
-    policy = NetworkAgent(network(kind), RULESETS[name]).evaluate(positions, masks)
+    policy = NetworkAgent(make_network(), RULESETS[name]).evaluate(positions, masks)
     index = {action: i for i, action in enumerate(policy.legal_actions.tolist())}
     compared = decided = 0
     for g in range(200):
-        below = edges_of_root(tree, g)
+        search.search(positions[g : g + 1])
+        below = edges_of_root(tree)
         edges = tree.words[below]
         going = edges[:, RESULT] == 0
         rows = [index[64 * g + int(action)] for action in edges[going, ACTION]]
-        found = tree.logits[below][going]
-        np.testing.assert_allclose(found, policy.logits[rows], atol=1e-4)
-        if kind != "position":
-            found = tree.qvalues[below][going]
-            np.testing.assert_allclose(found, policy.values[rows], atol=1e-5)
-        elif going.all():
-            assert tree.node_values[tree.roots[g]] == pytest.approx(policy.values[g], abs=1e-5)
+        np.testing.assert_allclose(tree.logits[below][going], policy.logits[rows], atol=1e-4)
+        np.testing.assert_allclose(tree.qvalues[below][going], policy.values[rows], atol=1e-5)
         compared += len(rows)
         decided += going.any() and not going.all()
     assert compared > 200 and decided > 3
@@ -133,15 +116,16 @@ def test_roots_have_the_logits_and_values_of_the_network(kind: str, name: str) -
 def test_values_and_policies_worked_out_literally(name: str) -> None:
     """An edge sums the values of its node and of the edges there, as seen by who chooses it.
 
-    The policy follows Danihelka et al. (2022), equation 11, with the mixed value of appendix D.
+    The policy follows Danihelka et al. (2022), equation 11; an action without visits has the
+    network's value.
     """
     positions, _ = batch_of(name, 40, 24)
-    search = search_of(name, "position", 40, 60)
-    found = search.search(positions)
+    search = search_of(name, 1, 60)
     tree, discount = search.tree, float(search.workspace.discount)
     edges_compared = policies_compared = 0
     for g in range(40):
-        for node in range(tree.roots[g] + 1, tree.nodes[g]):
+        found = search.search(positions[g : g + 1])
+        for node in range(ROOT + 1, tree.next_node[0]):
             edge, first = tree.parent_edge[node], tree.first_edge[node]
             below = slice(first, first + tree.num_edges[node])
             if tree.words[edge, RESULT] or not tree.num_edges[node]:
@@ -151,70 +135,63 @@ def test_values_and_policies_worked_out_literally(name: str) -> None:
             sign = 1 if unpack(tree.words[edge]).pending is not None else -1
             assert tree.value_sums[edge] == pytest.approx(sign * discount * seen_there, abs=1e-4)
             edges_compared += tree.edge_visits[edge] > 1
-        edges = edges_of_root(tree, g)
+        edges = edges_of_root(tree)
         logits, visits = tree.logits[edges], tree.edge_visits[edges]
         if tree.words[edges, RESULT].any():
             continue
-        priors = np.exp(logits - logits.max())
-        values = tree.value_sums[edges] / np.maximum(visits, 1)
-        known = (priors * values)[visits > 0].sum() / priors[visits > 0].sum()
-        mixed = (tree.node_values[tree.roots[g]] + visits.sum() * known) / (1 + visits.sum())
-        values[visits == 0] = mixed
+        values = np.where(visits, tree.value_sums[edges] / np.maximum(visits, 1), 0)
+        values[visits == 0] = tree.qvalues[edges][visits == 0]
         scale = VALUE_SCALE * (VISIT_OFFSET + VISIT_GROWTH * np.sqrt(visits.max()))
-        score = np.exp(logits + scale * values / 2)  # values are from -1 to 1, the paper's from 0
+        # Values are from -1 to 1, the paper's from 0.
+        score = logits + scale * values / 2
+        score = np.exp(score - score.max())
         actions = tree.words[edges, ACTION].astype(int)
-        np.testing.assert_allclose(found.policies[g, actions], score / score.sum(), atol=1e-4)
+        np.testing.assert_allclose(found.policies[0, actions], score / score.sum(), atol=1e-4)
         policies_compared += 1
     assert edges_compared > 100 and policies_compared > 10
 
 
-@EVERY_KIND
 @EITHER
-def test_lock_step_changes_only_rounding(name: str, kind: str) -> None:
+def test_noise_draws_other_actions(name: str) -> None:
+    """The states of the generator advance, and each position is searched as if alone."""
     positions, _ = batch_of(name, 200, 18)
-    found = []
-    for lock_step in (False, True):
-        rng = random_states(200, 5)
-        search = search_of(name, kind, 200, 40, lock_step)
-        found.append((search.search(positions, rng), rng))
-    (alone, left), (together, right) = found
-    np.testing.assert_array_equal(left, right)
-    assert (alone.actions != search.search(positions).actions).any()  # which draws nothing
-    close = np.isclose(alone.policies, together.policies, atol=1e-3).all(axis=1)
-    assert close.mean() > 0.95
-    np.testing.assert_array_equal(alone.actions[close], together.actions[close])
-    np.testing.assert_allclose(alone.values[close], together.values[close], atol=1e-3)
+    search = search_of(name, 200, 40)
+    rng = random_states(200, 5)
+    before = rng.copy()
+    noisy = search.search(positions, rng)
+    assert (rng != before).all()
+    assert (noisy.actions != search.search(positions).actions).any()  # which draws nothing
+    alone = search_of(name, 1, 40).search(positions[7:8], before[7:8])
+    np.testing.assert_array_equal(alone.policies[0], noisy.policies[7])
 
 
-@EVERY_KIND
 @EITHER
-def test_cache_of_network_outputs_changes_nothing(name: str, kind: str) -> None:
+def test_cache_of_network_outputs_changes_nothing(name: str) -> None:
     """It saves about half of the evaluations after a move, and follows the network."""
     engine = Engine(name)
     positions, masks = batch_of(name, 40, 12)
     winners = np.full(40, -1, np.int8)
-    search = search_of(name, kind, 40, 24, lock_step=False)
+    search = search_of(name, 40, 24)
     read = 0
     for _ in range(4):
-        fresh = search_of(name, kind, 40, 24, lock_step=False)
+        fresh = search_of(name, 40, 24)
         found = search.search(positions)
         for array, other in zip(found, fresh.search(positions), strict=True):
             np.testing.assert_array_equal(array, other)
         read += fresh.encodings_read
         engine.step(positions, found.actions, masks, winners)
     assert 0.5 * read < search.encodings_read < 0.85 * read
-    blank = network(kind)
+    blank = make_network()
     torch.nn.init.zeros_(blank.head.weight)
     search.sync_weights(blank)
-    expected = GumbelSearch(engine.rules, blank, 40, 24, lock_step=False).search(positions)
+    expected = GumbelSearch(engine.rules, blank, 40, 24).search(positions)
     np.testing.assert_array_equal(search.search(positions).policies, expected.policies)
 
 
-@EVERY_KIND
 @pytest.mark.parametrize("name", ["zanzibar", "dutch", "kujifunza"])
-def test_finds_wins_without_a_network(name: str, kind: str) -> None:
+def test_finds_wins_without_a_network(name: str) -> None:
     """The network's outputs are all the same, so only the rules help."""
-    blank = network(kind)
+    blank = make_network()
     torch.nn.init.zeros_(blank.head.weight)
     search = GumbelSearch(RULESETS[name].kernel, blank, 300, 400)
     judge = AlphaBetaAgent(name, depth=3, threads=1)
@@ -225,17 +202,17 @@ def test_finds_wins_without_a_network(name: str, kind: str) -> None:
     assert len(kept) >= 5 and np.mean(kept) >= 0.9
 
 
-@EVERY_KIND
 @pytest.mark.parametrize("name", ["zanzibar", "dutch", "kujifunza"])
-def test_known_results_are_true(name: str, kind: str) -> None:
+def test_known_results_are_true(name: str) -> None:
     """The solver agrees with each result in the tree, and a known win is played."""
     positions, masks = batch_of(name, 150, 24)
     judged = Solver(name, nodes=30_000).judge(positions, masks)
-    search = search_of(name, kind, 150, 60)
-    actions = search.search(positions, random_states(150, 7)).actions
+    search = search_of(name, 1, 60)
+    rng = random_states(150, 7)
     checked = deep = 0
     for g in range(150):
-        edges = search.tree.words[edges_of_root(search.tree, g)]
+        chosen = search.search(positions[g : g + 1], rng[g : g + 1]).actions[0]
+        edges = search.tree.words[edges_of_root(search.tree)]
         known = {int(row[ACTION]): row[RESULT] for row in edges if row[RESULT]}
         for action, result in known.items():
             right, wrong = judged.winning[g], judged.losing[g]
@@ -244,7 +221,7 @@ def test_known_results_are_true(name: str, kind: str) -> None:
             assert not int(wrong) >> action & 1
             checked += int(right) >> action & 1
             deep += judged.plies[g, action] > 1
-        assert 1 not in known.values() or known[int(actions[g])] == 1
+        assert 1 not in known.values() or known[int(chosen)] == 1
     assert checked > 10 and deep > 3
 
 
@@ -256,30 +233,28 @@ def many_actions() -> tuple[np.ndarray, np.ndarray]:
     return words, masks
 
 
-@EVERY_KIND
-def test_plays_another_action_if_all_considered_ones_lose(kind: str) -> None:
-    search = search_of("zanzibar", kind, 1, 20)
+def test_plays_another_action_if_all_considered_ones_lose() -> None:
+    search = search_of("zanzibar", 1, 20)
     output = search.search(many_actions()[0])
     tree = search.tree
-    edges = tree.words[edges_of_root(tree, 0)]
-    considered = tree.considered[0, : len(edges)]
+    edges = tree.words[edges_of_root(tree)]
+    considered = tree.considered[: len(edges)]
     edges[:, RESULT] = np.where(considered, LOST, 0)
-    root_outputs(tree, search.workspace, output, 1)
+    root_output(tree, search.workspace, output, 0)
     assert output.actions[0] in edges[~considered, ACTION]
     edges[:, RESULT] = LOST
-    root_outputs(tree, search.workspace, output, 1)
+    root_output(tree, search.workspace, output, 0)
     assert output.actions[0] in edges[:, ACTION]
 
 
-@EVERY_KIND
-def test_wins_at_once_with_an_action_that_is_not_considered(kind: str) -> None:
+def test_wins_at_once_with_an_action_that_is_not_considered() -> None:
     words, masks = many_actions()
     judged = Solver("zanzibar", nodes=1).judge(words, masks)
     wins = [action for action in actions_of(judged.winning[0]) if judged.plies[0, action] == 1]
     assert 0 < len(wins) < 4
     for seed in range(5):
         torch.manual_seed(seed)
-        biased = network(kind)
+        biased = make_network()
         torch.nn.init.normal_(biased.head.weight, std=3.0)
         found = GumbelSearch(ZANZIBAR, biased, 1, 20).search(words, random_states(1, seed))
         assert found.actions[0] in wins
@@ -291,18 +266,17 @@ def test_no_move_in_a_waiting_capture_loses() -> None:
     text = "1,1,1,1,7,10,1,1/1,1,1,1,1,1,1,1/2,1,1,20,2,1,2,2/0,0,0,0,0,0,0,0 1,1 SN S -"
     (words, _), rules = pack_texts([text], ruleset), ruleset.kernel
     value = AlphaBetaAgent(ruleset, depth=4, threads=1).search(words[0]).value
-    for kind in KINDS:
-        found = GumbelSearch(rules, network(kind), 1, 60).search(words)
-        after = words[0].copy()
-        assert play(rules, after, np.uint64(found.actions[0])) == 0
-        assert legal_mask(rules, after) or value < -PROVEN
+    found = GumbelSearch(rules, make_network(), 1, 60).search(words)
+    after = words[0].copy()
+    assert play(rules, after, np.uint64(found.actions[0])) == 0
+    assert legal_mask(rules, after) or value < -PROVEN
 
 
 def test_values_are_the_players_own() -> None:
     """A position is worth about 1 to a mover who wins, and about -1 to one who loses."""
     positions, masks = batch_of("zanzibar", 400, 26)
     values = AlphaBetaAgent(depth=3, threads=1).values(positions, masks)
-    found = GumbelSearch(ZANZIBAR, network(), 400, 300).search(positions).values
+    found = GumbelSearch(ZANZIBAR, make_network(), 400, 300).search(positions).values
     assert found[values > PROVEN].mean() > 0.5
     assert found[values < -PROVEN].mean() < -0.5
 
@@ -310,13 +284,13 @@ def test_values_are_the_players_own() -> None:
 def test_full_tree() -> None:
     """A search plays on with more simulations than a tree has room for nodes."""
     positions, masks = batch_of("zanzibar", 4, 60)
-    found = GumbelSearch(ZANZIBAR, network(), 4, 3000).search(positions)
+    found = GumbelSearch(ZANZIBAR, make_network(), 4, 3000).search(positions)
     assert is_legal(found.actions, masks).all()
 
 
 def test_invalid_arrays() -> None:
     positions, _ = batch_of("zanzibar", 4, 12)
-    search = GumbelSearch(ZANZIBAR, network(), 4, 4)
+    search = GumbelSearch(ZANZIBAR, make_network(), 4, 4)
     with pytest.raises(TypeError, match="positions: expected"):
         search.search(positions.astype(float))
     with pytest.raises(ValueError, match="rng: expected"):

@@ -32,7 +32,7 @@ from bao_agents.successors import (
 from bao_env import RULESETS
 from bao_env.engine.action import actions_of
 from bao_env.engine.position import META, Packed
-from tests.networks import EVERY_KIND, make_network
+from tests.networks import make_network
 from tests.positions import batch_of
 from tests.processes import python
 from tests.searches import minimax
@@ -40,9 +40,9 @@ from tests.searches import minimax
 ZANZIBAR = RULESETS["zanzibar"].kernel
 
 
-def network(kind: str = "afterstate") -> PolicyNetwork:
+def network() -> PolicyNetwork:
     """Make a small untrained network."""
-    return make_network(kind, (16, 8))
+    return make_network((16, 8))
 
 
 @pytest.mark.parametrize("name", RULESETS)
@@ -65,8 +65,8 @@ def test_proofs_are_true(name: str) -> None:
 class Node:
     """A node of a search, whose actions a network orders."""
 
-    def __init__(self, kind: str) -> None:
-        self.guide = make_guides(network(kind), 1)[0]
+    def __init__(self) -> None:
+        self.guide = make_guides(network(), 1)[0]
         self.memory = make_workspace(1).memory
 
     def order(
@@ -95,19 +95,18 @@ class Node:
         return int(self.memory["nodes"][0])
 
 
-@EVERY_KIND
-def test_actions_are_in_the_order_of_the_policy(kind: str) -> None:
+def test_actions_are_in_the_order_of_the_policy() -> None:
     """Scores are the logits' distances from the best; the table's action comes first."""
     batch, masks = batch_of("zanzibar", 40, 16, seed=7)
-    policy = NetworkAgent(network(kind), RULESETS["zanzibar"]).evaluate(batch, masks)
-    node = Node(kind)
+    policy = NetworkAgent(network(), RULESETS["zanzibar"]).evaluate(batch, masks)
+    node = Node()
     scores, gaps = node.memory["scores"][0], node.memory["gaps"][0, 3]
     compared = 0
     for i, words in enumerate(batch):
         found = node.order(words, 1 + i, tt_move_last=True)
         if len(found) == 1 or found[:, RESULT].any():
             continue
-        assert node.cost == ENCODING_NODES * (1 if kind == "position" else len(found))
+        assert node.cost == ENCODING_NODES * len(found)
         logits = policy.logits[policy.indptr[i] : policy.indptr[i + 1]]
         actions = actions_of(masks[i])
         np.testing.assert_allclose(gaps[actions] / GAP_UNIT, logits.max() - logits, atol=0.1)
@@ -120,7 +119,7 @@ def test_actions_are_in_the_order_of_the_policy(kind: str) -> None:
 def test_network_is_used_once_for_a_node() -> None:
     """Its answer is kept for the search, except at the root, which may lack actions."""
     one, other = batch_of("zanzibar", 40, 16, seed=7)[0][:2]
-    node = Node("afterstate")
+    node = Node()
     node.order(one, 1)
     assert node.cost
     gaps, scores = node.memory["gaps"][0, 3].copy(), node.memory["scores"][0].copy()

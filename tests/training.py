@@ -1,6 +1,6 @@
 """Make small runs of training and compare them.
 
-Settings are given as words, such as ``method=ppo envs=16``.
+Settings are given as words, such as ``method=td envs=16``.
 """
 
 from __future__ import annotations

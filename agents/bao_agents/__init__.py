@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from bao_agents.registry import allow_architecture, load
+from bao_agents.registry import load
 
-__all__ = ["allow_architecture", "analyse", "load", "review", "solve"]
+__all__ = ["analyse", "load", "review", "solve"]
 
 if TYPE_CHECKING:
     from bao_agents.analysis import analyse, review

@@ -221,17 +221,7 @@ def _by_network(
     shares: dict[int, float | None] = dict(
         zip(after, probabilities(found.logits).tolist(), strict=True)
     )
-    if network.config.per_action:
-        results = dict(zip(after, found.values.tolist(), strict=True))
-    else:
-        results = {}
-        for action, child in after.items():
-            outcome = child.outcome()
-            if outcome is not None:
-                results[action] = 1.0 if outcome.winner == board.turn else -1.0
-            else:
-                value = agent.evaluate_board(child).value
-                results[action] = value if child.turn == board.turn else -value
+    results = dict(zip(after, found.values.tolist(), strict=True))
     if spec.budget:
         from bao_agents.search.gumbel.search import GumbelSearch
 

@@ -305,18 +305,6 @@ def checkpoint_of(spec: str) -> Path | None:
         return None
 
 
-def allow_architecture(name: str) -> None:
-    """Let checkpoints use a custom architecture: import ``package.module:name``.
-
-    Raises:
-        ValueError: it cannot be imported.
-        ImportError: torch is not installed.
-    """
-    from bao_agents.nets.network import allow_architecture
-
-    allow_architecture(name)
-
-
 def read_network(path: Path, ruleset: Ruleset) -> PolicyNetwork:
     """Return the network of a checkpoint.
 

@@ -5,19 +5,19 @@ learns the improved policy of its own searches, and the results of the games tha
 
 An update (:meth:`AlphaZeroTrainer.train_update`):
 
-1. In each of its games every worker searches ``rollout`` positions with a choice
+1. Play: in each of its games every worker searches ``rollout`` positions with a choice
    (:mod:`bao_agents.search.gumbel.search`) and plays the action that the search chooses
-   (:meth:`AlphaZeroWorker.collect`). Forced actions are played without a search.
-2. Each searched position goes into the worker's :class:`~bao_training.replay_buffer.ReplayBuffer`,
-   with the search's policy and values. When the game ends, its result is added. From then on the
-   network learns from the position.
-3. Enough minibatches are drawn from the buffers to learn from each position ``replay_ratio`` times
-   on average (:meth:`AlphaZeroWorker.loss`).
+   (:meth:`AlphaZeroWorker.play`). Forced actions are played without a search. Each searched
+   position goes into the worker's :class:`~bao_training.replay_buffer.ReplayBuffer`, with the
+   search's policy and values. When the game ends, its result is added.
+2. Targets: what the network should say about a position whose game has ended: the search's policy,
+   and a mean of the game's result and the search's value (:meth:`AlphaZeroWorker.targets`).
+3. Learn: enough minibatches are drawn from the buffers to learn from each position
+   ``replay_ratio`` times on average (:meth:`AlphaZeroWorker.learn`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ from pydantic import Field
 from torch import Tensor
 from typing_extensions import override
 
-from bao_agents.array_types import Int64Array
+from bao_agents.array_types import Float32Array, Int64Array
 from bao_agents.nets.checkpoint import Arrays
 from bao_agents.nets.encoding import encode
 from bao_agents.nets.network import PolicyNetwork
@@ -55,7 +55,7 @@ class AlphaZeroConfig(MethodConfig):
     """How often the network learns from each position, on average."""
     search_value: float = Field(0.3, ge=0, le=1)
     """Share of the search's value in the target result; the rest is who won. Also the weight of the
-    search's values of actions that were not played (not with ``network_kind = "position"``)."""
+    search's values of actions that were not played."""
 
     @override
     def check(self, config: TrainConfig) -> None:
@@ -73,17 +73,9 @@ class AlphaZeroConfig(MethodConfig):
             )
 
 
-@dataclass
-class CollectTotals(GameTotals):
-    """Sums over a worker's play in one update."""
-
-    network_seconds: float = 0.0
-    """Seconds in the network; 0 if it is compiled into the search."""
-
-
 @jit
 def action_targets(legal_actions, actions, results, qvalues, other_weight, targets, weights):
-    """Compute targets for a network that values each legal action.
+    """Compute targets for the value of each legal action.
 
     The target of the action played is the result. The target of another action is the search's
     value, if the search visited it.
@@ -115,16 +107,15 @@ class SearchBatch(NamedTuple):
     log_probs: Tensor
     """float[K], log probabilities of the legal actions, position after position; with gradient."""
     values: Tensor
-    """float[V], expected results; with gradient. V is B, or K for a network that values each legal
-    action."""
+    """float[K], their expected results; with gradient."""
     legal_actions: Tensor
     """int64[K], position * 64 + action."""
     policies: Tensor
     """uint8[B, 64], the improved policies in 255ths."""
     targets: Tensor
-    """float[V], targets of the expected results."""
+    """float[K], targets of the expected results."""
     weights: Tensor
-    """float[V], weights of their errors."""
+    """float[K], weights of their errors."""
 
 
 def search_statistics(batch: SearchBatch) -> Tensor:
@@ -155,21 +146,19 @@ class AlphaZeroWorker(Worker[AlphaZeroConfig]):
         seed: np.random.SeedSequence,
     ) -> None:
         super().__init__(config, method_config, network, seed)
-        # The network that the search compiles on a CPU, or the copy on the GPU.
-        on_processor = self.replica.device.type == "cpu"
-        self._searched_network = network if on_processor else self.replica.network
+        self._network = network
         self.search = GumbelSearch(
             self.games.engine.rules,
-            self._searched_network,
+            network,
             len(self.games),
             method_config.simulations,
             config.gamma,
         )
         self.buffer = ReplayBuffer(method_config.buffer // config.workers)
         self.histories = Histories(len(self.games), config.max_plies)
-        self._play_forced(CollectTotals())
+        self._play_forced(GameTotals())
 
-    def _play_forced(self, totals: CollectTotals) -> None:
+    def _play_forced(self, totals: GameTotals) -> None:
         """Play forced actions until every game has a choice; restarts games that end."""
         games = self.games
         while True:
@@ -192,23 +181,47 @@ class AlphaZeroWorker(Worker[AlphaZeroConfig]):
             ahead = float(self.games.plies[game]) - positions[:, PLY].astype(np.int64) - 1.0
             self.buffer.results[places] = sign * self.config.gamma**ahead
 
-    def collect(self) -> CollectTotals:
+    def play(self) -> GameTotals:
         """Play ``config.rollout`` searched actions in every game.
 
         Returns:
-            sums over the play.
+            sums over the games that ended.
         """
-        games, totals = self.games, CollectTotals()
-        self.search.network_seconds = 0.0
-        self.search.sync_weights(self._searched_network)
+        games, totals = self.games, GameTotals()
+        self.search.sync_weights(self._network)
         for _ in range(self.config.rollout):
             output = self.search.search(games.positions, games.rng)
             places = self.buffer.add(games.positions, games.legal, output)
             self.histories.add(places)
             games.step(output.actions)
             self._play_forced(totals)
-        totals.network_seconds = self.search.network_seconds
         return totals
+
+    def targets(
+        self, index: Int64Array, legal_actions: Int64Array
+    ) -> tuple[Float32Array, Float32Array]:
+        """Return targets of the values of legal actions, and weights of their errors.
+
+        Args:
+            index: int64[N], positions of the buffer.
+            legal_actions: int64[K], their legal actions (position * 64 + action).
+
+        Returns:
+            float32[K] and float32[K] (:func:`action_targets`).
+        """
+        buffer, share = self.buffer, np.float32(self.method_config.search_value)
+        results = share * buffer.values[index] + (1 - share) * buffer.results[index]
+        targets, weights = np.empty((2, len(legal_actions)), np.float32)
+        action_targets(
+            legal_actions,
+            buffer.actions[index],
+            results,
+            buffer.qvalues[index],
+            share,
+            targets,
+            weights,
+        )
+        return targets, weights
 
     @override
     def draw_minibatches(self, count: int) -> None:
@@ -216,36 +229,21 @@ class AlphaZeroWorker(Worker[AlphaZeroConfig]):
         self.minibatches = [np.sort(self.buffer.draw(rng, share)) for _ in range(count)]
 
     @override
-    def loss(self, index: Int64Array) -> tuple[Tensor, Tensor]:
-        """See :meth:`Worker.loss`: the cross-entropy to the search's policy, plus ``value_weight``
-        times the squared error of the values."""
-        buffer, share = self.buffer, np.float32(self.method_config.search_value)
+    def learn(self, index: Int64Array) -> tuple[Tensor, Tensor]:
+        """See :meth:`Worker.learn`: the loss is the cross-entropy to the search's policy, plus
+        ``value_weight`` times the squared error of the values."""
+        buffer = self.buffer
         encodings, legal_actions, _ = encode(
-            self.games.engine.rules,
-            buffer.positions[index],
-            buffer.legal[index],
-            self.config.network_kind,
+            self.games.engine.rules, buffer.positions[index], buffer.legal[index]
         )
-        results = share * buffer.values[index] + (1 - share) * buffer.results[index]
-        targets, weights = results, np.ones(len(results), np.float32)
-        if self.replica.per_action:
-            targets = np.empty(len(legal_actions), np.float32)
-            weights = np.empty(len(legal_actions), np.float32)
-            action_targets(
-                legal_actions,
-                buffer.actions[index],
-                results,
-                buffer.qvalues[index],
-                share,
-                targets,
-                weights,
-            )
-        logits, values = self.replica.forward(encodings, legal_actions)
+        count = len(legal_actions)
+        targets, weights = self.targets(index, legal_actions)
+        logits, values = self.replica.network(torch.from_numpy(encodings))
         to_device = self.replica.to_device
         owners = to_device(legal_actions >> 6)
         batch = SearchBatch(
-            log_probs=log_softmax(logits, owners, len(index)),
-            values=values[: len(targets)],
+            log_probs=log_softmax(logits[:count], owners, len(index)),
+            values=values[:count],
             legal_actions=to_device(legal_actions),
             policies=to_device(buffer.policies[index]),
             targets=to_device(targets),
@@ -278,32 +276,10 @@ class AlphaZeroTrainer(Trainer[AlphaZeroWorker, AlphaZeroConfig]):
 
     config_class = AlphaZeroConfig
     worker_class = AlphaZeroWorker
-    COLUMNS: ClassVar = ("simulations_per_second", "search_share", "network_share", "learn_share")
-
-    @override
-    def train_update(self) -> dict[str, float]:
-        before = dict(self.part_seconds)
-        row = super().train_update()
-        steps = self.config.steps_per_update
-        seconds = steps / row["steps_per_second"]
-        play, learn, network = (
-            self.part_seconds[part] - before.get(part, 0.0) for part in ("play", "learn", "network")
-        )
-        row |= {
-            "simulations_per_second": steps * self.method_config.simulations / play,
-            "search_share": (play - network) / seconds,
-            "learn_share": learn / seconds,
-        }
-        if network:  # otherwise it is compiled into the search
-            row["network_share"] = network / seconds
-        return row
 
     @override
     def play(self) -> dict[str, float]:
-        totals = self.map_workers(AlphaZeroWorker.collect)
-        seconds = sum(total.network_seconds for total in totals)
-        self.part_seconds["network"] += seconds / self.config.workers
-        return plies_per_game(totals)
+        return plies_per_game(self.map_workers(AlphaZeroWorker.play))
 
     @override
     def learn(self) -> dict[str, float]:

@@ -130,11 +130,6 @@ def _run(words: list[str]) -> int:
             raise ValueError(f"--path {folder}: there is no such folder")
         # After our own packages, so that no file there hides them. Worker processes inherit it.
         sys.path.append(str(Path(folder).resolve()))
-    if allowed := getattr(args, "allow", ()):
-        from bao_agents.registry import allow_architecture
-
-        for architecture in allowed:
-            allow_architecture(architecture)
     return run(args) or 0
 
 

@@ -14,12 +14,12 @@ from bao_agents.cli.options import Run, add_options
 SETTINGS = """\
 settings that most runs change; bao train --settings lists the others
   steps=2500000       actions played in the whole run
-  hidden=[256, 256]   units of each hidden layer
+  hidden=[256, 128]   units of each hidden layer
   workers=2           threads, one for each core
-  method=td           td, ppo, alphazero, or your own trainer: MODULE:NAME
+  method=td           td or alphazero (guided by search)
 
-Networks read one of three encodings (network_kind). To learn from your own observation,
-train another library's agent in BaoVectorEnv(observation=...)."""
+To learn from your own observation, or by your own method, train another library's agent
+in BaoVectorEnv(observation=...)."""
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
@@ -37,13 +37,13 @@ def command(parser: argparse.ArgumentParser) -> Run:
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="override one setting, for example ppo.epochs=1",
+        help="override one setting, for example td.epochs=1",
     )
     add_options(parser, ruleset=None, seed=None)
     parser.add_argument("--run", metavar="NAME", help="run's name; default: the config's file name")
     parser.add_argument("--resume", action="store_true", help="continue the run if it exists")
     parser.add_argument("--settings", action="store_true", help="list all settings, and stop")
-    add_options(parser, "path", out=Path("runs"))
+    add_options(parser, out=Path("runs"))
     return _run
 
 

@@ -1,29 +1,26 @@
 """Define the settings of a training run, with defaults, meanings and bounds, and read them.
 
 Settings come in tables. The common ones, :class:`TrainConfig`, are the keys at the top of a TOML
-file. Each method has its own table (``[ppo]``, ``[alphazero]``), declared beside its algorithm as a
+file. Each method has its own table (``[td]``, ``[alphazero]``), declared beside its algorithm as a
 :class:`MethodConfig`. Defaults are in the code. A TOML file, yours or one that comes with the
-package, overrides them, and ``--set key=value`` (``--set ppo.epochs=1``) overrides the file.
+package, overrides them, and ``--set key=value`` (``--set td.epochs=1``) overrides the file.
 """
 
 from __future__ import annotations
 
 import difflib
 import json
+import re
 import textwrap
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from bao_agents.plugins import is_own
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 from bao_env.envs.openings import MAX_OPENING_PLIES
-
-if TYPE_CHECKING:  # torch is slow to import, and the settings do not need it
-    from bao_agents.nets.network import NetworkConfig
 
 _FOLDERS = (Path(__file__).parent, Path(__file__).parents[2])  # of a wheel, and of a checkout
 SHIPPED = {
@@ -65,19 +62,16 @@ class TrainConfig(Settings):
     rules: dict[str, Any] = Field(default_factory=dict)
     """Rule switches that differ from that rule set (see ``bao_env.Ruleset``)."""
     method: str = "td"
-    """Training method: ``td``, ``ppo``, ``alphazero`` (guided by search), or your own
-    (``package.module:name``, a ``bao_training.trainer.Trainer``). The table of that name (for
-    your own, ``[name]``) holds its settings; tables of other methods are checked but not used."""
-    network_kind: str = "afterstate+replies"
-    """Input of the network: the ``position``; the ``afterstate`` of each legal action; or
-    ``afterstate+replies``, which adds what the next three moves can capture."""
-    hidden: Annotated[tuple[int, ...], Field(strict=False)] = (256, 256)
+    """Training method: ``td``, or ``alphazero`` (guided by search). The table of that name holds
+    its settings; the table of the other method is checked but not used."""
+    hidden: Annotated[
+        tuple[Annotated[int, Field(ge=1, le=65536)], ...],
+        Field(strict=False, min_length=1, max_length=64),
+    ] = (256, 128)
     """Units of each hidden layer."""
-    architecture: str = "mlp"
-    """The network's trunk: ``mlp``, ``residual``, or your own (``package.module:name``)."""
     start: str = ""
     """Start with the network of this checkpoint: a path, or the name of a shipped one. It must have
-    the same kind and shape."""
+    the same shape."""
     seed: int = Field(0, ge=0, lt=2**63)
     """Seed of all random numbers."""
     steps: int = Field(2_500_000, ge=1, le=10**15)
@@ -139,33 +133,16 @@ class TrainConfig(Settings):
             )
         if self.ruleset.endswith(".toml"):
             raise ValueError(f"ruleset={self.ruleset!r}: give a rule file with --ruleset FILE")
-        if is_own(self.network_kind):
-            raise ValueError(
-                f"network_kind={self.network_kind!r}: expected position, afterstate or "
-                "afterstate+replies; to learn from your observation, train another "
-                "library's agent in BaoVectorEnv(observation=...)"
-            )
         try:
             self.get_ruleset()
         except TypeError as error:
             raise ValueError(f"rules: {error}") from error
-        try:
-            kind = self.network_config().kind
-        except ValueError as error:
-            raise ValueError(f"network_kind, hidden: {error}") from error
-        object.__setattr__(self, "network_kind", kind)  # an old name becomes the new one
         return self
 
     @property
     def steps_per_update(self) -> int:
         """Return the environment steps of one update."""
         return self.envs * self.rollout
-
-    def network_config(self) -> NetworkConfig:
-        """Return the shape of the network."""
-        from bao_agents.nets.network import NetworkConfig
-
-        return NetworkConfig(self.network_kind, self.hidden, self.architecture)
 
     def get_ruleset(self) -> Ruleset:
         """Return the rules to learn."""
@@ -199,11 +176,6 @@ C = TypeVar("C", bound=MethodConfig)
 """The class of a method's settings."""
 
 
-def table_name(method: str) -> str:
-    """Return the name of a method's table; for ``package.module:name`` it is ``name``."""
-    return method.rpartition(":")[2]
-
-
 def find_config(name: str | Path) -> Path:
     """Return a configuration's file: yours, or a shipped one, such as ``quick``.
 
@@ -226,7 +198,7 @@ def find_config(name: str | Path) -> Path:
 def read_settings(path: str | Path | None, overrides: Sequence[str]) -> dict[str, Any]:
     """Read the settings of a configuration, overridden by ``key=value`` strings with TOML values.
 
-    A key may be in a table: ``ppo.epochs=1``. A value that is not TOML counts as a string.
+    A key may be in a table: ``td.epochs=1``. A value that is not TOML counts as a string.
 
     Raises:
         ConfigError: the file cannot be read, or an override is not of that form.
@@ -270,22 +242,18 @@ def check_settings(
     Raises:
         ConfigError: a key is unknown, or a value has the wrong type or is out of bounds.
     """
-    tables = {table_name(method): table for method, table in methods.items()}
     names = [*TrainConfig.model_fields]
-    names += [f"{name}.{key}" for name, table in tables.items() for key in table.model_fields]
+    names += [f"{name}.{key}" for name, table in methods.items() for key in table.model_fields]
     method = settings.get("method")
     if isinstance(method, str) and method not in methods:
-        raise ConfigError(
-            f"method={method!r:.200} should be one of {', '.join(methods)}; your own, "
-            "MODULE:NAME, is imported only if a file or --set names it"
-        )
-    common = {key: value for key, value in settings.items() if key not in tables}
+        raise ConfigError(f"method={method!r:.200} should be one of {', '.join(methods)}")
+    common = {key: value for key, value in settings.items() if key not in methods}
     config = _validate(TrainConfig, common, "", names)
     checked = {
         name: _validate(table, settings.get(name, {}), f"{name}.", names)
-        for name, table in tables.items()
+        for name, table in methods.items()
     }
-    chosen = checked[table_name(config.method)]
+    chosen = checked[config.method]
     chosen.check(config)
     return config, chosen
 
@@ -303,7 +271,7 @@ def _validate(table: type[S], settings: Any, prefix: str, names: Sequence[str]) 
         raise ConfigError(f"unknown key {key!r:.200}; {_suggestion(key, names)}")
     if fault["type"] == "value_error":  # from one of our checks, which names the keys
         raise ConfigError(f"{fault['ctx']['error']!s:.400}")
-    should = fault["msg"].replace("Input should", "should").replace("tuple", "list")
+    should = re.sub("^(Input|Tuple) should", "should", fault["msg"]).replace("tuple", "list")
     if fault["type"] == "model_type":
         should = "should be a table"
     raise ConfigError(f"{key.rstrip('.')}={fault['input']!r:.200} {should}")

@@ -7,12 +7,12 @@ chooses it. There is no policy to learn: a player takes the action with the high
 
 An update (:meth:`TdTrainer.train_update`):
 
-1. Every worker plays ``rollout`` actions in each of its games (:meth:`TdWorker.collect`). The
+1. Play: every worker plays ``rollout`` actions in each of its games (:meth:`TdWorker.play`). The
    player to move adds noise to the values and takes the best action, or occasionally a random one.
-2. Each action gets its lambda-return (:func:`lambda_returns`): what the following positions turned
-   out to be worth.
-3. In ``epochs`` passes, in minibatches, the value of each action that was played moves towards its
-   return (:meth:`TdWorker.loss`).
+2. Targets: each action gets its lambda-return (:meth:`TdWorker.targets`): what the following
+   positions turned out to be worth.
+3. Learn: in ``epochs`` passes, in minibatches, the value of each action that was played moves
+   towards its return (:meth:`TdWorker.learn`).
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ from typing_extensions import override
 from bao_agents.array_types import Float32Array, Int64Array, Uint8Array
 from bao_agents.nets.compiled import Weights, compile_if_faster, evaluate
 from bao_agents.nets.encoding import ENCODING_STEP, encode
+from bao_agents.nets.features import ENCODING_SIZE
 from bao_agents.nets.network import PolicyNetwork
 from bao_env.engine.bits import U, popcount, select_bit, xorshift
 from bao_env.engine.compile import jit
-from bao_training.config import ConfigError, MethodConfig, TrainConfig
+from bao_env.engine.position import Actions
+from bao_training.config import MethodConfig, TrainConfig
 from bao_training.trainer import Trainer, plies_per_game
-from bao_training.worker import GameTotals, Rollout, Worker
+from bao_training.worker import Games, GameTotals, Worker
 
 
 class TdConfig(MethodConfig):
@@ -52,34 +54,41 @@ class TdConfig(MethodConfig):
     epochs: int = Field(2, ge=1, le=100)
     """Passes over each rollout."""
 
-    @override
-    def check(self, config: TrainConfig) -> None:
-        if not config.network_config().per_action:
-            raise ConfigError(
-                f"network_kind={config.network_kind!r}: td needs a network that values each legal "
-                'action: "afterstate" or "afterstate+replies"'
-            )
 
-
-class TdRollout(Rollout):
+class Rollout:
     """T actions in each of B games; every array is [T, B] unless noted.
 
     Args:
         steps: T.
         games: B.
-        encoding_size: bytes that the network reads per action.
     """
 
-    def __init__(self, steps: int, games: int, encoding_size: int) -> None:
-        super().__init__(steps, games)
-        self.encodings = np.empty((steps, games, encoding_size), np.uint8)
-        """uint8[T, B, size], of the actions played."""
+    def __init__(self, steps: int, games: int) -> None:
+        shape = (steps, games)
+        self.encodings = np.empty((steps, games, ENCODING_SIZE), np.uint8)
+        """uint8[T, B, ENCODING_SIZE], of the actions played."""
         self.best = np.empty((steps + 1, games), np.float32)
         """float32[T + 1, B], the highest value for the player to move."""
-        self.costs = np.empty((steps, games), np.float32)
+        self.costs = np.empty(shape, np.float32)
         """How much less the played action is worth."""
-        self.returns = np.empty((steps, games), np.float32)
+        self.rewards = np.empty(shape, np.float32)
+        """+1 or -1 for the player whose action ends the game, else 0."""
+        self.dones = np.empty(shape, np.bool_)
+        """Whether the game ended with this action."""
+        self.turn_passed = np.empty(shape, np.bool_)
+        """Whether the turn passed to the other player."""
+        self.returns = np.empty(shape, np.float32)
         """The targets of the actions' values."""
+
+    def step(self, t: int, games: Games, actions: Actions) -> Int64Array:
+        """Play and record actions int64[B]; return the games that end, int64[N]."""
+        seats = games.seats
+        games.step(actions)
+        won = games.winners >= 0
+        self.rewards[t] = np.where(won, np.where(games.winners == seats, 1.0, -1.0), 0.0)
+        self.dones[t] = games.ended
+        self.turn_passed[t] = games.seats != seats
+        return np.flatnonzero(self.dones[t])
 
 
 @jit
@@ -166,9 +175,9 @@ class TdWorker(Worker[TdConfig]):
         seed: np.random.SeedSequence,
     ) -> None:
         super().__init__(config, method_config, network, seed)
-        self.rollout = TdRollout(config.rollout, len(self.games), network.encoding_size)
+        self.rollout = Rollout(config.rollout, len(self.games))
 
-    def collect(self, exploration: float, weights: Weights | None = None) -> GameTotals:
+    def play(self, exploration: float, weights: Weights | None = None) -> GameTotals:
         """Play ``config.rollout`` actions in every game, and record them in :attr:`rollout`.
 
         Args:
@@ -212,17 +221,17 @@ class TdWorker(Worker[TdConfig]):
         """Value the K legal actions of all B games.
 
         Returns:
-            encodings uint8[R, size], values float32[K], and indptr int64[B + 1].
+            encodings uint8[R, ENCODING_SIZE], values float32[K], and indptr int64[B + 1].
         """
         games = self.games
         step = ENCODING_STEP if weights is None else 1
         encodings, legal_actions, indptr = encode(
-            games.engine.rules, games.positions, games.legal, self.config.network_kind, step
+            games.engine.rules, games.positions, games.legal, step
         )
-        _, values = evaluate(self.replica.network, encodings, legal_actions, weights)
+        _, values = evaluate(self.replica.network, encodings, weights)
         return encodings, values[: len(legal_actions)], indptr
 
-    def compute_returns(self) -> float:
+    def targets(self) -> float:
         """Compute the returns of the actions played, and return their variance."""
         roll = self.rollout
         lambda_returns(
@@ -244,11 +253,12 @@ class TdWorker(Worker[TdConfig]):
         self.minibatches = np.array_split(shuffled, count)
 
     @override
-    def loss(self, index: Int64Array) -> tuple[Tensor, Tensor]:
+    def learn(self, index: Int64Array) -> tuple[Tensor, Tensor]:
+        """See :meth:`Worker.learn`: the loss is the squared error of the values."""
         roll = self.rollout
-        encodings = roll.encodings.reshape(-1, roll.encodings.shape[-1])[index]
+        encodings = roll.encodings.reshape(-1, ENCODING_SIZE)[index]
         returns = self.replica.to_device(roll.returns.reshape(-1)[index])
-        _, values = self.replica.forward(encodings, np.empty(0, np.int64))
+        _, values = self.replica.network(torch.from_numpy(encodings))
         loss = (values - returns).square().sum()
         return loss, loss[None]
 
@@ -273,12 +283,12 @@ class TdTrainer(Trainer[TdWorker, TdConfig]):
         td, done = self.method_config, self.update / max(1, self.updates)
         exploration = td.exploration + done * (td.final_exploration - td.exploration)
         weights = compile_if_faster(self.workers[0].replica.network)
-        totals = self.map_workers(TdWorker.collect, exploration, weights)
+        totals = self.map_workers(TdWorker.play, exploration, weights)
         return {"exploration": exploration} | plies_per_game(totals)
 
     @override
     def learn(self) -> dict[str, float]:
-        variance = float(np.mean(self.map_workers(TdWorker.compute_returns)))
+        variance = float(np.mean(self.map_workers(TdWorker.targets)))
         minibatches = self.config.steps_per_update // self.config.minibatch
         row = self.take_steps(minibatches, self.method_config.epochs)
         row["explained_variance"] = 1.0 - row["value_loss"] / max(variance, 1e-8)

@@ -2,11 +2,10 @@
 
     bao train quick
 
-``method`` chooses the method: TD(lambda) on afterstates (:mod:`bao_training.td`), masked PPO
-(:mod:`bao_training.ppo`), self-play guided by search (:mod:`bao_training.alphazero`), or your own,
-``package.module:name``. In each update every worker, a thread, plays its games. Then the network
-takes one Adam step per minibatch. The workers compute its gradient side by side, and their parts
-are added up in a fixed order.
+``method`` chooses the method: TD(lambda) on afterstates (:mod:`bao_training.td`), or self-play
+guided by search (:mod:`bao_training.alphazero`). In each update every worker, a thread, plays its
+games. Then the network takes one Adam step per minibatch. The workers compute its gradient side by
+side, and their parts are added up in a fixed order.
 
 ``runs/NAME/`` keeps the configuration, the commit, metrics.csv, TensorBoard's log,
 ``last.safetensors`` (everything needed to resume) and, at the end, ``final.safetensors``. A run can
@@ -20,7 +19,7 @@ finite, it stops and leaves the last checkpoint as it was.
 Under torchrun the processes share the run's workers (:mod:`bao_training.distributed`), with the
 same result::
 
-    torchrun --nproc-per-node 2 -m -- bao_training train zanzibar
+    torchrun --nproc-per-node 2 -m -- bao_training train guide
 
 If one of them dies, the others stop, and ``--resume`` continues from the last checkpoint.
 """
@@ -40,11 +39,9 @@ from typing import Any
 
 import torch
 
-from bao_agents import plugins
 from bao_agents.cli.files import HeldError
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import CheckpointError
-from bao_agents.nets.network import allow_architecture
 from bao_agents.progress import Progress
 from bao_agents.provenance import current_commit
 from bao_env.engine.ruleset import get_ruleset
@@ -58,60 +55,21 @@ from bao_training.config import (
     describe,
     read_settings,
     ruleset_settings,
-    table_name,
 )
 from bao_training.metrics import Metrics, MetricsError
 from bao_training.plot import Group, draw_curves
-from bao_training.ppo import PpoTrainer
 from bao_training.run_settings import read_note, resumed_settings, runs_in, write_note
 from bao_training.td import TdTrainer
 from bao_training.trainer import DivergedError, Trainer
 
-METHODS: dict[str, type[Trainer[Any, Any]]] = {
-    "td": TdTrainer,
-    "ppo": PpoTrainer,
-    "alphazero": AlphaZeroTrainer,
-}
+METHODS: dict[str, type[Trainer[Any, Any]]] = {"td": TdTrainer, "alphazero": AlphaZeroTrainer}
 """The trainers of the methods, by the name that ``method`` gives. A new one is a file like
-:mod:`bao_training.td` and a line here. Users' trainers are added once a configuration file or --set
-names them; a name in a checkpoint does not import anything."""
-FORMER_SETTINGS = {"ppo": {"loss": "clipped", "fixed_opponent": ""}}
-"""Settings of earlier versions, with the value that a run must have to be resumable."""
+:mod:`bao_training.td` and an entry here."""
 LAST = "last.safetensors"
 """The file in a run's folder with everything that it needs to resume."""
 
 
 # Settings.
-
-
-def import_own_code(settings: Mapping[str, Any]) -> None:
-    """Import the user's architecture and method that settings name.
-
-    Call this only for settings that the user wrote: those in a checkpoint must not import anything.
-
-    Raises:
-        ConfigError: one cannot be imported, or is something else.
-    """
-    architecture: Any = settings.get("architecture")
-    method: Any = settings.get("method")
-    try:
-        if plugins.is_own(architecture):
-            allow_architecture(architecture)
-        if plugins.is_own(method):
-            code = plugins.find(method)
-            if not (isinstance(code, type) and issubclass(code, Trainer)):
-                raise ValueError(
-                    f"method={method} is {code!r:.200}: expected a bao_training.trainer.Trainer"
-                )
-            others = [table_name(name) for name in METHODS if name != method]
-            if table_name(method) in {*TrainConfig.model_fields, *others}:
-                raise ValueError(
-                    f"method={method}: there is a setting or a method called "
-                    f"{table_name(method)!r}; expected another name after the colon"
-                )
-            METHODS[method] = code
-    except ValueError as error:
-        raise ConfigError(str(error)) from error
 
 
 def config_from_dict(settings: dict[str, Any]) -> tuple[TrainConfig, Any]:
@@ -126,7 +84,7 @@ def config_from_dict(settings: dict[str, Any]) -> tuple[TrainConfig, Any]:
 def load_config(
     path: str | Path | None = None, overrides: Sequence[str] = ()
 ) -> tuple[TrainConfig, Any]:
-    """Read the common settings and those of the chosen method, and import the code they name.
+    """Read the common settings and those of the chosen method.
 
     Defaults come first, then a TOML file, then ``key=value`` strings with TOML values.
 
@@ -134,9 +92,7 @@ def load_config(
         ConfigError: the file cannot be read, a key is unknown, or a value has the wrong type or is
             out of bounds.
     """
-    settings = read_settings(path, overrides)
-    import_own_code(settings)
-    return config_from_dict(settings)
+    return config_from_dict(read_settings(path, overrides))
 
 
 def make_trainer(config: TrainConfig, method_config: MethodConfig) -> Trainer[Any, Any]:
@@ -337,7 +293,6 @@ def train(args: argparse.Namespace) -> int:
         if args.resume and not exists and not given:
             known = ", ".join(runs_in(args.out)) or "none"
             raise ConfigError(f"there is no run {folder} to resume; the runs there: {known}")
-        import_own_code(given)
         settings = None if exists else config_from_dict(given)
         with distributed.hold(folder):
             for unfinished in folder.glob(".*.tmp"):  # by a write that was killed

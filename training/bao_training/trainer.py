@@ -1,8 +1,9 @@
 """Provide what all training methods need: network, optimiser, workers, counters, saving.
 
-A training method is a :class:`Trainer` and its :class:`~bao_training.worker.Worker`, such as
-:mod:`bao_training.td`. Workers play and compute gradients side by side, each in its own thread; the
-trainer updates the network.
+A training method is a :class:`Trainer` and its :class:`~bao_training.worker.Worker`:
+:mod:`bao_training.td` or :mod:`bao_training.alphazero`. Workers play and compute gradients side by
+side, each in its own thread; the trainer updates the network. Both methods have three verbs:
+``play``, ``targets`` and ``learn``.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from bao_agents.nets.checkpoint_files import find_checkpoint
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.nets.policy import NetworkAgent
 from bao_training import distributed
-from bao_training.config import C, ConfigError, TrainConfig, table_name
+from bao_training.config import C, ConfigError, TrainConfig
 from bao_training.memory import keep_freed_memory
 from bao_training.saved import (
     check_arrays,
@@ -72,7 +73,7 @@ class Trainer(ABC, Generic[W, C]):
     """The class of the method's table of settings."""
     worker_class: type[W]
     """The class of its workers."""
-    COLUMNS: ClassVar[tuple[str, ...]]
+    COLUMNS: ClassVar[tuple[str, ...]] = ()
     """The columns of metrics.csv that :meth:`play` and :meth:`learn` return, besides the worker's
     statistics, ``gradient_norm`` and ``plies_per_game``."""
     OPPONENTS: ClassVar[tuple[str, ...]] = ("greedy", "alphabeta:2", "alphabeta:4")
@@ -113,8 +114,7 @@ class Trainer(ABC, Generic[W, C]):
         self.scores: dict[str, Score] = {}
         """The results of the last evaluation, by opponent."""
         self.part_seconds: dict[str, float] = defaultdict(float)
-        """Seconds that this process has spent in each part of its updates: ``play``, ``learn``, and
-        the parts that a method adds."""
+        """Seconds that this process has spent in each part of its updates: ``play``, ``learn``."""
         self._threads = ThreadPoolExecutor(
             len(self._here), initializer=torch.set_num_threads, initargs=(1,)
         )
@@ -126,7 +126,7 @@ class Trainer(ABC, Generic[W, C]):
 
     def make_network(self) -> PolicyNetwork:
         """Make the untrained network."""
-        return PolicyNetwork(self.config.network_config())
+        return PolicyNetwork(self.config.hidden)
 
     # What a method fills in.
 
@@ -137,11 +137,6 @@ class Trainer(ABC, Generic[W, C]):
     @abstractmethod
     def learn(self) -> dict[str, float]:
         """Learn from what was played (:meth:`take_steps`), and return columns of the metrics."""
-
-    def set_update(self, update: int) -> None:
-        """Restore the update counter, and resize what :meth:`state` returns to match."""
-        self.update = update
-        self.steps = update * self.config.steps_per_update
 
     def state(self) -> Arrays:
         """Return everything that a resumed run needs besides the network.
@@ -226,7 +221,7 @@ class Trainer(ABC, Generic[W, C]):
     def map_workers(
         self, method: Callable[Concatenate[W, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> list[T]:
-        """Call a method of all workers side by side: ``self.map_workers(PpoWorker.collect)``.
+        """Call a method of all workers side by side: ``self.map_workers(TdWorker.targets)``.
 
         Return the results in the workers' order, including those of other processes.
         """
@@ -292,7 +287,7 @@ class Trainer(ABC, Generic[W, C]):
         If the settings name won positions, also return its ``blunders``: the share of its moves
         from them that give the win away.
         """
-        network = PolicyNetwork(self.config.network_config())
+        network = PolicyNetwork(self.config.hidden)
         network.load_state_dict(self.network.state_dict())
         player = NetworkAgent(network, self.ruleset)
         for name in self.OPPONENTS:
@@ -339,10 +334,10 @@ class Trainer(ABC, Generic[W, C]):
                 f"{key}={name!r}: there is no such checkpoint; expected a file or a shipped name"
             )
         network = checkpoint.load(path, self.ruleset).network
-        if network.config != self.config.network_config():
+        if network.hidden != self.config.hidden:
             raise ConfigError(
-                f"{key}={name!r} has the network {network.config}, this run has "
-                f"{self.config.network_config()}"
+                f"{key}={name!r} has hidden={list(network.hidden)}, this run has "
+                f"hidden={list(self.config.hidden)}"
             )
         return {name: t.to(self.device) for name, t in network.state_dict().items()}
 
@@ -350,8 +345,7 @@ class Trainer(ABC, Generic[W, C]):
 
     def settings(self) -> dict[str, Any]:
         """Return all settings of the run as plain values, the method's in its table."""
-        table = table_name(self.config.method)
-        return self.config.to_dict() | {table: self.method_config.to_dict()}
+        return self.config.to_dict() | {self.config.method: self.method_config.to_dict()}
 
     def _info(self) -> dict[str, Any]:
         return {"config": self.settings(), "steps": self.steps, "seconds": self.seconds}
@@ -383,7 +377,8 @@ class Trainer(ABC, Generic[W, C]):
                 raise ValueError("it holds only a network, or has another version")
             if info["digest"] != digest(info, arrays | _weights(saved.network)):
                 raise ValueError("it is damaged: its digest does not match")
-            self.set_update(info["update"])
+            self.update = info["update"]
+            self.steps = self.update * self.config.steps_per_update
             self.seconds = info["seconds"]
             check_arrays(arrays, self.state())
         except ValueError as error:

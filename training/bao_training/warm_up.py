@@ -79,14 +79,11 @@ def players() -> None:
 
 def training() -> None:
     """Compile an update of each training method."""
-    from bao_training.train import load_config, make_trainer  # they need torch
+    from bao_training.train import METHODS, load_config, make_trainer  # they need torch
 
     small = ["envs=64", "rollout=8", "minibatch=512", "hidden=[8]", "workers=1", "device='cpu'"]
-    for method, kind in (
-        ("td", "afterstate+replies"),
-        *product(("ppo", "alphazero"), ("position", "afterstate")),
-    ):
-        settings = [*small, f"method={method}", f"network_kind={kind}", "alphazero.simulations=4"]
+    for method in METHODS:
+        settings = [*small, f"method={method}", "alphazero.simulations=4"]
         make_trainer(*load_config(None, settings)).train_update()
 
 

@@ -12,9 +12,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from bao_agents.array_types import Float64Array, Int64Array, Uint8Array
+from bao_agents.array_types import Float64Array, Int64Array
 from bao_agents.nets.checkpoint import Arrays
-from bao_agents.nets.network import Inputs, PolicyNetwork
+from bao_agents.nets.network import PolicyNetwork
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import PLY, WORDS, Actions, Flags, Seats, Words, movers
 from bao_env.engine.sampling import random_actions, random_states
@@ -23,8 +23,7 @@ from bao_training.config import C, TrainConfig
 from bao_training.saved import generator_state, set_generator_state
 
 _MAX_CHUNK = 2048
-"""Decisions per pass through the network while learning: their activations fit into the
-second-level cache."""
+"""Decisions per pass through the network while learning: their activations fit in the L2 cache."""
 
 
 class Games:
@@ -123,11 +122,6 @@ class Replica:
         self.gradients = [torch.zeros_like(p) for p in network.parameters()]
         """float32, one for each parameter. :meth:`backward` adds to them."""
 
-    @property
-    def per_action(self) -> bool:
-        """Return whether the network reads and values legal actions rather than positions."""
-        return self.network.config.per_action
-
     def sync_weights(self, network: PolicyNetwork) -> None:
         """Copy the weights of ``network``."""
         with torch.no_grad():
@@ -138,29 +132,10 @@ class Replica:
         """Return an array as a tensor on the network's device."""
         return torch.from_numpy(array).to(self.device)
 
-    def make_inputs(self, encodings: Uint8Array, legal_actions: Int64Array) -> Inputs:
-        """Make a batch for a network on this device.
-
-        Args:
-            encodings: uint8[R, ENCODING_SIZE].
-            legal_actions: int64[K], position * 64 + action.
-        """
-        return Inputs(torch.from_numpy(encodings), self.to_device(legal_actions))
-
     def clear_gradients(self) -> None:
         """Set the gradients to 0."""
         for total in self.gradients:
             total.zero_()
-
-    def forward(self, encodings: Uint8Array, legal_actions: Int64Array) -> tuple[Tensor, Tensor]:
-        """Run the network on a batch to learn from, given as to :meth:`make_inputs`.
-
-        Returns:
-            logits float[K] of the legal actions, and expected results float[R], with their graph.
-            R is the number of encodings, padding included.
-        """
-        logits, values = self.network(self.make_inputs(encodings, legal_actions))
-        return logits[: len(legal_actions)], values
 
     def backward(self, loss: Tensor) -> None:
         """Propagate the gradient of a loss through the network; add it to :attr:`gradients`."""
@@ -183,7 +158,7 @@ class Worker(ABC, Generic[C]):
     """
 
     STATS: ClassVar[tuple[str, ...]]
-    """The names of the statistics that :meth:`loss` returns."""
+    """The names of the statistics that :meth:`learn` returns."""
 
     def __init__(
         self,
@@ -198,15 +173,15 @@ class Worker(ABC, Generic[C]):
         self.games = Games(config, seed)
         self.games.reset(np.arange(len(self.games)))
         self.minibatches: list[Int64Array] = []
-        """This worker's part of each minibatch: decisions, as :meth:`loss` takes them."""
+        """This worker's part of each minibatch: decisions, as :meth:`learn` takes them."""
 
     @abstractmethod
     def draw_minibatches(self, count: int) -> None:
         """Draw :attr:`minibatches`, ``count`` of them."""
 
     @abstractmethod
-    def loss(self, index: Int64Array) -> tuple[Tensor, Tensor]:
-        """Run the network on decisions int64[N].
+    def learn(self, index: Int64Array) -> tuple[Tensor, Tensor]:
+        """Compare the network's outputs for decisions int64[N] with their targets.
 
         Returns:
             the loss and float[S], the statistics :attr:`STATS`, all summed over the decisions.
@@ -226,7 +201,7 @@ class Worker(ABC, Generic[C]):
         total = np.zeros(len(self.STATS))
         decisions = self.minibatches[minibatch]
         for low in range(0, len(decisions), _MAX_CHUNK):
-            loss, stats = self.loss(decisions[low : low + _MAX_CHUNK])
+            loss, stats = self.learn(decisions[low : low + _MAX_CHUNK])
             self.replica.backward(loss / size)
             total += stats.detach().cpu().numpy()
         return total
@@ -251,34 +226,6 @@ class GameTotals:
         """Add the ended games int64[N]."""
         self.games += len(ended)
         self.plies += int(games.plies[ended].sum())
-
-
-class Rollout:
-    """T actions in each of B games; every array is [T, B].
-
-    Args:
-        steps: T.
-        games: B.
-    """
-
-    def __init__(self, steps: int, games: int) -> None:
-        shape = (steps, games)
-        self.rewards = np.empty(shape, np.float32)
-        """+1 or -1 for the player whose action ends the game, else 0."""
-        self.dones = np.empty(shape, np.bool_)
-        """Whether the game ended with this action."""
-        self.turn_passed = np.empty(shape, np.bool_)
-        """Whether the turn passed to the other player."""
-
-    def step(self, t: int, games: Games, actions: Actions) -> Int64Array:
-        """Play and record actions int64[B]; return the games that end, int64[N]."""
-        seats = games.seats
-        games.step(actions)
-        won = games.winners >= 0
-        self.rewards[t] = np.where(won, np.where(games.winners == seats, 1.0, -1.0), 0.0)
-        self.dones[t] = games.ended
-        self.turn_passed[t] = games.seats != seats
-        return np.flatnonzero(self.dones[t])
 
 
 def log_softmax(logits: Tensor, decisions: Tensor, count: int) -> Tensor:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import time
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -70,8 +69,8 @@ class Session:
         """Pairs of games so far."""
         return len(self._points)
 
-    def event(self, allow: Sequence[str] = ()) -> Event:
-        """Return the player and the anchors; see :class:`Event` for ``allow``."""
+    def event(self) -> Event:
+        """Return the player and the anchors."""
         names = [anchor.player for anchor in self.ladder.anchors]
         return Event(
             {name: name for name in (*names, self.player)},
@@ -79,7 +78,6 @@ class Session:
             self.ladder.starts,
             self.seed,
             keys={name: (i,) for i, name in enumerate(names)} | {self.player: ()},
-            allow=allow,
         )
 
     def add(self, part: Part, points: Float64Array) -> None:
@@ -175,7 +173,6 @@ def rate_player(
     seconds: float = math.inf,
     seed: int = 1,
     processes: int = 1,
-    allow: Sequence[str] = (),
 ) -> Result:
     """Rate a player on a ladder. Ctrl-C ends it early and keeps the results.
 
@@ -187,13 +184,12 @@ def rate_player(
             the first ones are waited for.
         seed: the seed of the openings' order and of the players.
         processes: the number of processes, each on one core.
-        allow: names for :func:`bao_agents.registry.allow_architecture`, in each process.
 
     Raises:
         ValueError: the player cannot be loaded, or failed while it played.
     """
     session = Session(ladder, seed, player)
-    event = session.event(allow)
+    event = session.event()
     milliseconds, moves = 0.0, 0
     faults: list[str] = []
     deadline = time.monotonic() + seconds

@@ -204,7 +204,6 @@ def _run(args: argparse.Namespace) -> int:
         seconds=args.seconds,
         seed=args.seed,
         processes=args.threads,
-        allow=args.allow,
     )
     if not result.session.pairs:
         raise KeyboardInterrupt("before the first games had ended")

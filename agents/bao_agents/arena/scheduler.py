@@ -70,8 +70,6 @@ class Event:
     """Numbers that tell the players apart. With ``seed`` and the first opening they seed a part."""
     known: Mapping[str, str | None] = field(default_factory=dict)
     """The :func:`~bao_agents.fingerprint.fingerprint` that a player of that name must have."""
-    allow: Sequence[str] = ()
-    """Names for :func:`bao_agents.registry.allow_architecture`, in each process."""
     keep_games: bool = False
     """Keep the games as transcripts."""
 
@@ -87,7 +85,6 @@ class Event:
             seeds=(first, second),
             keep_as=names if self.keep_games else None,
             known=self.known,
-            allow=self.allow,
         )
 
     def play(
@@ -140,8 +137,6 @@ class Unit:
     """Keep the games as transcripts, with these player names."""
     known: Mapping[str, str | None]
     """The :func:`~bao_agents.fingerprint.fingerprint` that a player of that name must have."""
-    allow: Sequence[str]
-    """Names for :func:`bao_agents.registry.allow_architecture`, in each process."""
 
 
 _Two = Field(min_length=2, max_length=2)
@@ -176,8 +171,6 @@ def play_unit(unit: Unit) -> Record:
     Raises:
         ValueError: a player has an unexpected fingerprint, cannot be loaded, or failed.
     """
-    for architecture in unit.allow:
-        registry.allow_architecture(architecture)
     players = []
     for spec, seed in zip(unit.players, unit.seeds, strict=True):
         player = registry.load(spec, ruleset=unit.ruleset, seed=seed, threads=1)

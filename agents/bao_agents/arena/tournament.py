@@ -58,8 +58,6 @@ class TournamentSettings:
     opening_plies: int = OPENING_PLIES
     balance: float | None = BALANCE
     seed: int = 1
-    allow: tuple[str, ...] = ()
-    """Names for :func:`bao_agents.registry.allow_architecture`, in each process."""
 
     def parts(self) -> list[Part]:
         """Return all parts. More pairs only add parts, unless the last one was not full."""
@@ -83,7 +81,6 @@ class TournamentSettings:
             # Not Python's hash(), which differs from process to process.
             keys={name: (zlib.crc32(name.encode()),) for name in self.players},
             known=dict(self.description["known"].values()),
-            allow=self.allow,
             keep_games=keep_games,
         )
 
@@ -96,8 +93,6 @@ class TournamentSettings:
         Raises:
             ValueError: a player is unknown or unusable.
         """
-        for architecture in self.allow:
-            registry.allow_architecture(architecture)
         return {
             "made_with": provenance(self.ruleset),
             "players": self.players,
@@ -304,7 +299,6 @@ def _run(args: argparse.Namespace) -> None:
         opening_plies=args.opening_plies,
         balance=args.balance,
         seed=args.seed,
-        allow=tuple(args.allow),
     )
     if args.anchor is not None and args.anchor not in players:
         raise ValueError(

@@ -100,12 +100,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "metavar": "DIR",
         "help": "folder of your modules; may be given several times",
     },
-    "allow": {
-        "action": "append",
-        "default": [],
-        "metavar": "MODULE:NAME",
-        "help": "import this architecture, which a checkpoint names; may be given several times",
-    },
 }
 """The options that several commands have, with the arguments of argparse."""
 
@@ -122,7 +116,7 @@ def add_options(parser: argparse._ActionsContainer, *names: str, **defaults: Any
 
 def add_player_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of commands that load players."""
-    add_options(parser, "path", "allow")
+    add_options(parser, "path")
     parser.epilog = "bao players lists the players."
 
 

@@ -2,17 +2,13 @@
 
 The file's metadata entry ``bao_env`` is a JSON object::
 
-    {"format": 1, "rules_version": 1, "observation_version": 1, "inputs_version": 2,
-     "ruleset": {...}, "network": {...}, "info": {...}}
+    {"format": 1, "rules_version": 1, "observation_version": 1, "inputs_version": 1,
+     "ruleset": {...}, "hidden": [256, 128], "info": {...}}
 
 The network's tensors are named ``model.*``, as float32 or, in small files, all as float16. A
-trainer's tensors have other names. ``network`` is a
-:class:`~bao_agents.nets.network.NetworkConfig`. ``info`` may hold anything: step, seed,
-configuration. Versions other than this package's are refused, except earlier versions of the
-inputs, whose networks get weights of 0 for newer features. Older files without ``inputs_version``
-or ``architecture`` have version 1 and architecture ``mlp``. Loading never imports a custom
-architecture, ``package.module:name``, that a checkpoint names
-(:func:`~bao_agents.nets.network.allow_architecture`).
+trainer's tensors have other names. ``hidden`` lists the units of the network's hidden layers.
+``info`` may hold anything: step, seed, configuration. Versions other than this package's are
+refused.
 
 The header is checked, with the types and shapes of the network's tensors, before a tensor is read
 or a network is built. A trainer's tensors are read only on request.
@@ -23,7 +19,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +28,10 @@ import numpy.typing as npt
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialize
-from torch.nn.functional import pad
 
 from bao_agents.cli.files import write_atomically
-from bao_agents.nets.features import FORMER_FEATURES, INPUTS_VERSION
-from bao_agents.nets.network import NetworkConfig, PolicyNetwork, outline
+from bao_agents.nets.features import INPUTS_VERSION
+from bao_agents.nets.network import PolicyNetwork, outline
 from bao_env.engine.ruleset import RULES_VERSION, Ruleset
 from bao_env.observation.board import OBSERVATION_VERSION
 
@@ -84,7 +79,7 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint, *, half: bool = F
         "observation_version": OBSERVATION_VERSION,
         "inputs_version": INPUTS_VERSION,
         "ruleset": checkpoint.ruleset.to_dict(),
-        "network": asdict(checkpoint.network.config),
+        "hidden": checkpoint.network.hidden,
         "info": checkpoint.info,
     }
     tensors = {
@@ -114,7 +109,7 @@ def load(
     """
     path = Path(path)
     with _open(path) as file:
-        trained, config, info = _read_header(path, file)
+        trained, empty, info = _read_header(path, file)
         if ruleset is not None and trained != ruleset:
             message = f"{path} was trained under rule set {trained.name!r}, not {ruleset.name!r}"
             if trained.name == ruleset.name:
@@ -123,7 +118,7 @@ def load(
                     if found[key] != wanted[key]:
                         message += f"; {key}={found[key]!r}, not {wanted[key]!r}"
             raise CheckpointError(message)
-        network = _read_network(path, file, config)
+        network = _read_network(path, file, empty)
         rest = {
             name: _read_tensor(path, file, name)
             for name in file.keys()  # noqa: SIM118
@@ -147,8 +142,8 @@ def _open(path: Path) -> Any:
         ) from error
 
 
-def _read_header(path: Path, file: Any) -> tuple[Ruleset, NetworkConfig, dict[str, Any]]:
-    """Return the rule set, the network's shape and the info of an open file, all checked.
+def _read_header(path: Path, file: Any) -> tuple[Ruleset, PolicyNetwork, dict[str, Any]]:
+    """Return the rule set, the network's outline and the info of an open file, all checked.
 
     Raises:
         CheckpointError: see :func:`load`.
@@ -159,7 +154,7 @@ def _read_header(path: Path, file: Any) -> tuple[Ruleset, NetworkConfig, dict[st
             f"{path} is not a bao_env checkpoint: its metadata has no entry {_KEY!r}"
         )
     try:
-        header = {"inputs_version": 1} | json.loads(metadata[_KEY])
+        header = json.loads(metadata[_KEY])
         for key, expected in (
             ("format", FORMAT),
             ("rules_version", RULES_VERSION),
@@ -167,13 +162,12 @@ def _read_header(path: Path, file: Any) -> tuple[Ruleset, NetworkConfig, dict[st
             ("inputs_version", INPUTS_VERSION),
         ):
             found = header[key]
-            readable = {expected, *FORMER_FEATURES} if key == "inputs_version" else {expected}
-            if type(found) is not int or found not in readable:
+            if type(found) is not int or found != expected:
                 raise ValueError(
                     f"it has {key} {found!r:.200}; this version of bao_env reads {expected}"
                 )
         ruleset = Ruleset.from_dict(header["ruleset"])
-        config = NetworkConfig(**header["network"])
+        network = outline(header["hidden"])
         info = header["info"]
         if not isinstance(info, dict):
             raise TypeError(f"info is {info!r:.200}: expected an object")
@@ -188,33 +182,26 @@ def _read_header(path: Path, file: Any) -> tuple[Ruleset, NetworkConfig, dict[st
         if name.startswith(_MODEL):
             tensor = file.get_slice(name)
             model[name] = tensor.get_dtype(), tensor.get_shape()
-    former = FORMER_FEATURES.get(header["inputs_version"], {})
-    shapes = {}
-    for name, tensor in outline(config).state_dict().items():
-        shape = list(tensor.shape)
-        older = [*shape[:-1], *(former.get(size, size) for size in shape[-1:])]
-        found = model.get(_MODEL + name, (None, None))[1]
-        shapes[_MODEL + name] = older if found == older else shape
+    shapes = {_MODEL + name: list(t.shape) for name, t in network.state_dict().items()}
     if model not in ({name: (t, s) for name, s in shapes.items()} for t in ("F32", "F16")):
         raise CheckpointError(f"{path}: its tensors do not fit the network that it describes")
     if sum(math.prod(shape) for _, shape in model.values()) > _MAX_PARAMETERS:
         raise CheckpointError(
             f"{path}: its network is too large: expected at most {_MAX_PARAMETERS} parameters"
         )
-    return ruleset, config, info
+    return ruleset, network, info
 
 
-def _read_network(path: Path, file: Any, config: NetworkConfig) -> PolicyNetwork:
-    """Build the network of an open file whose header has been checked."""
-    network = PolicyNetwork(config)
+def _read_network(path: Path, file: Any, empty: PolicyNetwork) -> PolicyNetwork:
+    """Build the network of an open file whose header has been checked, from its outline."""
+    network = PolicyNetwork(empty.hidden)
     for name, tensor in network.state_dict().items():
         array = _read_tensor(path, file, _MODEL + name)
         if not (np.abs(array) <= _LARGEST).all():  # also if one is not a number
             raise CheckpointError(
                 f"{path}: its network has weights that are not numbers or beyond {_LARGEST}"
             )
-        newer = tensor.shape[-1] - array.shape[-1] if array.ndim else 0  # features
-        tensor.copy_(pad(torch.from_numpy(array), (0, newer)) if newer else torch.from_numpy(array))
+        tensor.copy_(torch.from_numpy(array))
     return network.eval()
 
 

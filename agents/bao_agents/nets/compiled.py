@@ -2,25 +2,22 @@
 
 Most bytes of an encoding are zero, and each byte contributes to the first layer independently
 (:mod:`bao_agents.nets.features`). So the first layer is a table, one line of sums for each value of
-each byte, and an encoding adds up the twenty or so lines of its bytes that are not zero; chess
-programs call such a network efficiently updatable (NNUE). The later layers multiply only the
-weights of units above zero.
+each byte, and an encoding adds up the lines of its bytes that are not zero, as in the first layer
+of an NNUE, but summed afresh. The later layers multiply only the weights of units above zero.
 
-Players, searches and the games of TD learning use it. Only the architecture ``mlp`` compiles; torch
-runs any other.
+Players, searches and the games of TD learning use it.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from bao_agents.array_types import Float32Array, Int64Array, Uint8Array
-from bao_agents.nets.features import REPLIES_SIZE, expand
-from bao_agents.nets.head import OPPONENT_NEXT, logits_and_values
+from bao_agents.nets.features import ENCODING_SIZE, expand
+from bao_agents.nets.head import OUTPUTS, logits_and_values
 from bao_agents.nets.vectors import (
     WIDTH,
     add,
@@ -52,15 +49,13 @@ class Weights(NamedTuple):
     """float32[sum of widths], layer after layer."""
     matrix: Float32Array
     """float32[...], for each unit of all layers but the head its weights in the next layer."""
-    outputs: int
-    """Outputs of the head, 65 or 2."""
 
 
 class NetworkWorkspace(NamedTuple):
     """The memory of :func:`forward`, for one thread."""
 
     lines: Int64Array
-    """int64[REPLIES_SIZE + 1], the starts of the table's lines that an encoding adds up."""
+    """int64[ENCODING_SIZE + 1], the starts of the table's lines that an encoding adds up."""
     units: Float32Array
     """float32[widest layer]."""
     next_units: Float32Array
@@ -70,68 +65,38 @@ class NetworkWorkspace(NamedTuple):
 
 
 @cache
-def _features_of_bytes(size: int) -> Any:
-    """Return the features of each value of each byte, sparse float32[size * BYTE_VALUES, features].
+def _features_of_bytes() -> Any:
+    """Return the features of each value of each byte, sparse float32[bytes * BYTE_VALUES, F].
 
-    The features of an encoding of ``size`` bytes are the sum of those of its bytes.
+    The features of an encoding are the sum of those of its bytes.
     """
     import torch
 
-    blocks = []
-    for byte in range(size):  # one by one, because all at once would take 350 MB
-        encodings = np.zeros((BYTE_VALUES, size), np.uint8)
-        encodings[:, byte] = np.arange(BYTE_VALUES)
-        features = torch.from_numpy(expand(encodings)).view(torch.bfloat16)
-        blocks.append(features.float().to_sparse())
-    return torch.cat(blocks)
-
-
-def _structure(network: PolicyNetwork) -> tuple[list[type], list[tuple[str, Any]]]:
-    """Return the types of a network's modules, and the names and shapes of its arrays."""
-    shapes = [(name, tensor.shape) for name, tensor in network.state_dict().items()]
-    return [type(module) for module in network.modules()], shapes
-
-
-def is_compilable(network: PolicyNetwork) -> bool:
-    """Return whether a network is what architecture ``mlp`` makes of its configuration."""
-    from bao_agents.nets.network import outline
-
-    # Exact types: a subclass may compute something else.
-    return _structure(network) == _structure(outline(replace(network.config, architecture="mlp")))
+    values = np.arange(BYTE_VALUES, dtype=np.uint8)[:, None]
+    encodings = np.kron(np.eye(ENCODING_SIZE, dtype=np.uint8), values)
+    return torch.from_numpy(expand(encodings)).view(torch.bfloat16).float().to_sparse()
 
 
 def compile_if_faster(network: PolicyNetwork) -> Weights | None:
     """Return the current weights of a network as :func:`compile_network` does.
 
     Returns:
-        None if torch must run it, because it does not compile, or runs it faster: on a GPU, or in
-        bfloat16.
+        None if torch runs the network faster: on a GPU, or in bfloat16.
     """
     import torch
 
-    weight = next(network.parameters())
+    weight = network.head.weight
     if weight.device.type != "cpu" or weight.dtype == torch.bfloat16:
         return None
-    return compile_network(network) if is_compilable(network) else None
+    return compile_network(network)
 
 
 def compile_network(network: PolicyNetwork) -> Weights:
-    """Return the current weights of a network, laid out for :func:`forward`.
-
-    Raises:
-        ValueError: the network's layers are not those of an ``mlp``.
-    """
+    """Return the current weights of a network, laid out for :func:`forward`."""
     import torch
     from torch import nn
     from torch.nn.functional import pad
 
-    if not is_compilable(network):
-        raise ValueError(
-            f"a network of architecture {network.config.architecture!r} cannot be compiled: "
-            "expected a MultilayerPerceptron of Linear and ReLU in turn and a Linear head, as "
-            f"architecture mlp makes them of {network.config}; search with it in lock step, where "
-            f"torch runs it; found {network}"
-        )
     layers = [module for module in network.modules() if isinstance(module, nn.Linear)]
     biases, weights = [], []
     missing = 0
@@ -141,11 +106,10 @@ def compile_network(network: PolicyNetwork) -> Weights:
         weight = layer.weight.detach().cpu().float()
         weights.append(pad(weight, (0, before, 0, missing)))
     return Weights(
-        (_features_of_bytes(network.encoding_size) @ weights[0].T).flatten().numpy(),
+        (_features_of_bytes() @ weights[0].T).flatten().numpy(),
         np.array([len(bias) for bias in biases]),
         torch.cat(biases).numpy(),
         torch.cat([weight.T.flatten() for weight in weights[1:]]).numpy(),
-        layers[-1].out_features,
     )
 
 
@@ -153,7 +117,7 @@ def make_network_workspace(weights: Weights) -> NetworkWorkspace:
     """Make the memory of :func:`forward` for one thread."""
     widest = int(weights.widths.max())
     return NetworkWorkspace(
-        np.zeros(REPLIES_SIZE + 1, np.int64),
+        np.zeros(ENCODING_SIZE + 1, np.int64),
         np.empty(widest, np.float32),
         np.empty(widest, np.float32),
         np.empty(widest + 1, np.int64),
@@ -166,10 +130,10 @@ def forward(weights, encodings, count, workspace, out):
 
     Args:
         weights: the :class:`Weights`.
-        encodings: uint8[R, size], of the network's kind.
+        encodings: uint8[R, ENCODING_SIZE].
         count: the number of encodings to evaluate.
         workspace: a :class:`NetworkWorkspace`.
-        out: float32[R, 65 or 2], filled for the first ``count`` of them.
+        out: float32[R, 2], filled for the first ``count`` of them.
     """
     table, widths, biases, matrix = weights.table, weights.widths, weights.biases, weights.matrix
     lines, units, next_units, active = workspace
@@ -203,43 +167,31 @@ def forward(weights, encodings, count, workspace, out):
             units, next_units = next_units, units
             base += before * width
             bias += width
-        for j in range(weights.outputs):
+        for j in range(OUTPUTS):
             out[r, j] = units[j]
-        size = encodings.shape[1]
-        if size == REPLIES_SIZE and encodings[r, size - 1] == OPPONENT_NEXT:
-            out[r, 1] = -out[r, 1]
 
 
 def evaluate(
-    network: PolicyNetwork,
-    encodings: Uint8Array,
-    legal_actions: Int64Array,
-    weights: Weights | None = None,
+    network: PolicyNetwork, encodings: Uint8Array, weights: Weights | None = None
 ) -> tuple[Float32Array, Float32Array]:
     """Return the logits and expected results of a batch, as the network's ``forward`` does.
 
     Args:
         network: the network.
-        encodings: uint8[R, encoding_size].
-        legal_actions: int64[K], position * 64 + action.
+        encodings: uint8[R, ENCODING_SIZE].
         weights: the network compiled (:func:`compile_if_faster`); without them, torch runs it.
 
     Returns:
-        float32[K] and float32[R], without gradients.
+        float32[R] and float32[R], without gradients.
     """
     import torch
 
-    from bao_agents.nets.network import Inputs
-
     with torch.inference_mode():
-        inputs = torch.from_numpy(encodings)
-        actions = torch.from_numpy(legal_actions).to(network.head.weight.device)
         if weights is None:
-            logits, values = network(Inputs(inputs, actions))
+            logits, values = network(torch.from_numpy(encodings))
         else:
-            outputs = np.empty((len(encodings), weights.outputs), np.float32)
+            outputs = np.empty((len(encodings), OUTPUTS), np.float32)
             workspace = make_network_workspace(weights)
             forward(weights, encodings, len(encodings), workspace, outputs)
-            kind = network.config.kind
-            logits, values = logits_and_values(torch.from_numpy(outputs), actions, kind, inputs)
+            logits, values = logits_and_values(torch.from_numpy(outputs))
         return logits.float().cpu().numpy(), values.float().cpu().numpy()

@@ -41,7 +41,7 @@ class NetworkOutput(NamedTuple):
     logits: Float32Array
     """float32[K]."""
     values: Float32Array
-    """float32[B], or float32[K] from a network that reads each legal action."""
+    """float32[K], the expected result of each legal action."""
     legal_actions: Int64Array
     """int64[K], position * 64 + action."""
     indptr: Int64Array
@@ -77,17 +77,13 @@ class NetworkAgent:
             ValueError: the network's outputs are not finite.
         """
         positions, masks = as_batch(positions, masks)
-        config = self.network.config
         step = PLAYING_STEP if self._weights is None else 1
         parts = []
         for low in range(0, max(1, len(positions)), _MAX_POSITIONS):
             part = slice(low, low + _MAX_POSITIONS)
-            encodings, legal_actions, indptr = encode(
-                self._rules, positions[part], masks[part], config.kind, step
-            )
-            logits, values = evaluate(self.network, encodings, legal_actions, self._weights)
-            count = len(legal_actions) if config.per_action else len(indptr) - 1
-            parts.append((logits[: len(legal_actions)], values[:count]))
+            encodings, legal_actions, _ = encode(self._rules, positions[part], masks[part], step)
+            logits, values = evaluate(self.network, encodings, self._weights)
+            parts.append((logits[: len(legal_actions)], values[: len(legal_actions)]))
         logits, values = (np.concatenate(outputs) for outputs in zip(*parts, strict=True))
         check_finite(logits, values)
         indptr, legal_actions = list_legal_actions(masks)
@@ -110,9 +106,8 @@ class NetworkAgent:
             raise ValueError("the game is over: there is nothing to evaluate")
         found = self.evaluate(board.words[None], np.array([mask_of(actions)], np.uint64))
         policy = probabilities(found.logits)
-        # A network that reads each action gives a value for each: their mean under the policy.
-        value = found.values @ policy if self.network.config.per_action else found.values[0]
-        return Evaluation(dict(zip(actions, policy.tolist(), strict=True)), float(value))
+        value = float(found.values @ policy)  # the mean of its actions under the policy
+        return Evaluation(dict(zip(actions, policy.tolist(), strict=True)), value)
 
     def act(self, positions: Words, masks: Words) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""

@@ -2,10 +2,9 @@
 
     bao bench train
 
-The reference is a 2x256 network that reads the board, with one epoch, on one worker (one core),
-then on all. ``--set`` changes any setting. Give a file to measure a whole configuration, for
-example configs/zanzibar.toml. There a step is a searched action, and the table shows the network's
-time within the searches separately.
+The reference is ``configs/quick.toml``, on one worker (one core), then on all. ``--set`` changes
+any setting. Give another configuration to measure it, for example guide. There a step is a searched
+action, and the table shows an estimate of the network's time within the searches separately.
 """
 
 from __future__ import annotations
@@ -25,33 +24,22 @@ from bao_agents.cli.bench import machine
 from bao_agents.cli.options import Run, add_options, at_least, write_json
 from bao_agents.nets.compiled import compile_network, forward, make_network_workspace
 from bao_agents.nets.encoding import encode
+from bao_agents.nets.head import OUTPUTS
 from bao_agents.progress import Progress
 from bao_training.alphazero import AlphaZeroTrainer
 from bao_training.train import load_config, make_trainer
 from bao_training.trainer import Trainer
 
-REFERENCE = (
-    "method=ppo",
-    "network_kind=position",
-    "hidden=[256, 256]",
-    "envs=4096",
-    "minibatch=8192",
-    "ppo.epochs=1",
-)
-"""Settings of the reference, in which the network reads each position once while it learns."""
 WARM_UP_UPDATES = 3
 
 
 def seconds_per_encoding(trainer: Trainer[Any, Any]) -> float:
     """Measure the seconds that the compiled network takes for one encoding, on one core."""
     games = trainer.workers[0].games
-    per_action = trainer.network.config.per_action
-    encodings, legal_actions, _ = encode(
-        games.engine.rules, games.positions, games.legal, trainer.config.network_kind
-    )
+    encodings, legal_actions, _ = encode(games.engine.rules, games.positions, games.legal)
     weights = compile_network(trainer.network)
-    count = len(legal_actions) if per_action else len(games)
-    out = np.empty((len(encodings), weights.outputs), np.float32)
+    count = len(legal_actions)
+    out = np.empty((len(encodings), OUTPUTS), np.float32)
     times = []
     for _ in range(10):
         start = time.perf_counter()
@@ -86,15 +74,12 @@ def measure(path: str | Path | None, overrides: list[str], updates: int) -> dict
     simulations = None
     rate = config.steps_per_update / statistics.median(seconds)
     if isinstance(trainer, AlphaZeroTrainer):
-        # On a CPU the network is compiled into the search, so its time is an estimate.
         read = encodings_searched(trainer) - read
-        network = trainer.part_seconds["network"] / total
-        network = network or read * seconds_per_encoding(trainer) / config.workers / total
+        network = read * seconds_per_encoding(trainer) / config.workers / total
         shares = {"search": shares["play"] - network, "network": network, "learn": shares["learn"]}
         simulations = rate * trainer.method_config.simulations
     return {
         "workers": config.workers,
-        "network": config.network_kind,
         "hidden": list(config.hidden),
         "steps_per_second": rate,
         "steps_per_second_and_core": rate / config.workers,
@@ -106,7 +91,7 @@ def measure(path: str | Path | None, overrides: list[str], updates: int) -> dict
 def command(parser: argparse.ArgumentParser) -> Run:
     """``bao bench train``: environment steps per second of training, end to end."""
     parser.add_argument(
-        "config", nargs="?", metavar="FILE", help="a configuration instead of the reference"
+        "config", nargs="?", default="quick", metavar="FILE", help="a configuration, or its name"
     )
     parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[])
     parser.add_argument(
@@ -125,9 +110,8 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 
 def _run(args: argparse.Namespace) -> None:
-    settings = args.set if args.config else [*REFERENCE, *args.set]
     results = [
-        measure(args.config, [*settings, f"workers={workers}"], args.updates)
+        measure(args.config, [*args.set, f"workers={workers}"], args.updates)
         for workers in sorted(set(args.threads))
     ]
     where = machine() | {"torch": torch.__version__}
@@ -138,7 +122,7 @@ def _run(args: argparse.Namespace) -> None:
     table = []
     for row in results:
         cells = {
-            "network": f"{row['network']} {'x'.join(map(str, row['hidden']))}",
+            "network": "x".join(map(str, row["hidden"])),
             "workers": row["workers"],
             "steps/s": f"{row['steps_per_second']:,.0f}",
             "per core": f"{row['steps_per_second_and_core']:,.0f}",

@@ -22,13 +22,9 @@ from bao_agents.nets.compiled import (
     forward,
     make_network_workspace,
 )
-from bao_agents.nets.encoding import (
-    AfterstateMemory,
-    afterstate_memory,
-    encode_successors,
-    finish_encodings,
-)
-from bao_agents.nets.head import action_logit, expected_result
+from bao_agents.nets.encoding import encode_successors
+from bao_agents.nets.features import ENCODING_SIZE
+from bao_agents.nets.head import OUTPUTS, action_logit, expected_result
 from bao_agents.successors import ACTION, MAX_SUCCESSORS, RESULT
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import ONE, ZERO, U
@@ -59,18 +55,14 @@ class PolicyGuide(NamedTuple):
 
     weights: Weights
     network_workspace: NetworkWorkspace
-    per_action: int
-    """1 for a network that reads each legal action, else 0."""
     min_depth: int
     """The least depth, in plies, of a node at which the network is asked."""
     encoding_nodes: int
     """The nodes that an encoding counts as."""
     encodings: Uint8Array
-    """uint8[64, size], the network's inputs."""
-    after: AfterstateMemory | None
-    """Memory for the encodings of a network of the kind ``afterstate+replies``."""
+    """uint8[64, ENCODING_SIZE], the network's inputs."""
     outputs: Float32Array
-    """float32[64, 65 or 2], its outputs."""
+    """float32[64, 2], its outputs."""
     logits: Float32Array
     """float32[64], the logits of a node's successors in their order."""
     remembered: Words
@@ -92,12 +84,10 @@ def make_guides(network: PolicyNetwork, threads: int) -> list[PolicyGuide]:
         PolicyGuide(
             weights=weights,
             network_workspace=make_network_workspace(weights),
-            per_action=int(network.config.per_action),
             min_depth=MIN_POLICY_DEPTH + (2 if weights.matrix.size >= LARGE else 0),
             encoding_nodes=ENCODING_NODES + weights.matrix.size // WEIGHTS_A_NODE,
-            encodings=np.zeros((MAX_SUCCESSORS, network.encoding_size), np.uint8),
-            after=afterstate_memory(MAX_SUCCESSORS, network.config.kind),
-            outputs=np.zeros((MAX_SUCCESSORS, weights.outputs), np.float32),
+            encodings=np.zeros((MAX_SUCCESSORS, ENCODING_SIZE), np.uint8),
+            outputs=np.zeros((MAX_SUCCESSORS, OUTPUTS), np.float32),
             logits=np.zeros(MAX_SUCCESSORS, np.float32),
             remembered=np.zeros(_REMEMBERED, np.uint64),
             gaps=np.zeros((_REMEMBERED, NUM_ACTIONS), np.uint16),
@@ -148,17 +138,8 @@ def _ask_network(rules, guide, work, ply, slot):
     """Fill row ``slot`` of ``guide.gaps`` for the actions of the node at ``ply``."""
     frame, stack = work.frames[ply], work.stack
     asked = encode_successors(
-        rules,
-        guide.per_action,
-        guide.after,
-        stack[frame.row],
-        stack,
-        frame.first,
-        frame.end,
-        guide.encodings,
-        np.int64(0),
+        rules, stack[frame.row], stack, frame.first, frame.end, guide.encodings
     )
-    finish_encodings(rules, guide.after, guide.encodings, asked)
     forward(guide.weights, guide.encodings, asked, guide.network_workspace, guide.outputs)
     # A decided successor has no output: a win gets a logit far above the others, a loss far below.
     logits, outputs = guide.logits, guide.outputs
@@ -168,11 +149,9 @@ def _ask_network(rules, guide, work, ply, slot):
         i = k - frame.first
         if stack[k, RESULT] != ZERO:
             logits[i] = _MAX_GAP if stack[k, RESULT] == ONE else -_MAX_GAP
-        elif guide.per_action != 0:
+        else:
             logits[i] = action_logit(outputs[output, 0], expected_result(outputs[output, 1]))
             output += 1
-        else:
-            logits[i] = outputs[0, np.int64(stack[k, ACTION])]
         top = max(top, logits[i])
     for k in range(frame.first, frame.end):
         gap = min(float(top - logits[k - frame.first]), _MAX_GAP) * GAP_UNIT

@@ -27,7 +27,7 @@ import math
 import numpy as np
 
 from bao_agents.array_types import Int32Array
-from bao_agents.search.gumbel.tree import NO_NODE, edges_of
+from bao_agents.search.gumbel.tree import NO_NODE, ROOT, edges_of
 from bao_agents.successors import RESULT
 from bao_env.engine.bits import ONE, ZERO, U, xorshift
 from bao_env.engine.compile import jit, jit_inline
@@ -95,68 +95,51 @@ def consider_root_edges(tree, rng):
 
     Args:
         tree: the :class:`Tree`, whose ``noise`` and ``considered`` are filled.
-        rng: uint64[games], xorshift states, advanced in place; 0 for no noise.
+        rng: uint64[1], an xorshift state, advanced in place; 0 for no noise.
     """
-    for g in range(rng.shape[0]):
-        first_edge = tree.first_edge[tree.roots[g]]
-        count = tree.num_edges[tree.roots[g]]
-        noise = tree.noise[g]
-        for i in range(count):
-            tree.considered[g, i] = True
-            noise[i] = 0.0
-            if rng[g] != ZERO:
-                rng[g] = xorshift(rng[g])
-                uniform = (float(rng[g] >> _FRACTION_SHIFT) + 0.5) * 2.0**-24
-                noise[i] = -math.log(-math.log(uniform))
-        if count <= MAX_CONSIDERED:
-            continue
-        for i in range(count):
-            better = 0
-            mine = noise[i] + tree.logits[first_edge + i] + _certainty(tree, first_edge + i)
-            for other in range(count):
-                edge = first_edge + other
-                theirs = noise[other] + tree.logits[edge] + _certainty(tree, edge)
-                if theirs > mine or (theirs == mine and other < i):
-                    better += 1
-            tree.considered[g, i] = better < MAX_CONSIDERED
+    first_edge = tree.first_edge[ROOT]
+    count = tree.num_edges[ROOT]
+    noise = tree.noise
+    for i in range(count):
+        tree.considered[i] = True
+        noise[i] = 0.0
+        if rng[0] != ZERO:
+            rng[0] = xorshift(rng[0])
+            uniform = (float(rng[0] >> _FRACTION_SHIFT) + 0.5) * 2.0**-24
+            noise[i] = -math.log(-math.log(uniform))
+    if count <= MAX_CONSIDERED:
+        return
+    for i in range(count):
+        better = 0
+        mine = noise[i] + tree.logits[first_edge + i] + _certainty(tree, first_edge + i)
+        for other in range(count):
+            edge = first_edge + other
+            theirs = noise[other] + tree.logits[edge] + _certainty(tree, edge)
+            if theirs > mine or (theirs == mine and other < i):
+                better += 1
+        tree.considered[i] = better < MAX_CONSIDERED
 
 
 @jit_inline
-def improve(tree, node, per_action, out):
+def improve(tree, node, out):
     """Compute the improved policy's logits of a node's edges: logits plus transformed values.
 
-    The value of an edge without visits is the network's own for it, if the network reads each
-    action. Otherwise it is the paper's v_mix: the network's value of the node, corrected by the
-    values of the visited edges.
+    The value of an edge without visits is the network's own for it. (The paper's network values
+    only positions, so it mixes one from the values of the node and of the visited edges.)
 
     Args:
         tree: the :class:`Tree`.
         node: the node, which has edges.
-        per_action: 1 for a network that reads each legal action, else 0.
         out: float32[64]; one number for each edge is filled.
     """
     first_edge = tree.first_edge[node]
-    top = tree.logits[first_edge]
     max_visits = np.int32(0)
     for e in edges_of(tree, node):
-        top = max(top, tree.logits[e])
         max_visits = max(max_visits, tree.edge_visits[e])
-    mixed = tree.node_values[node]
-    if max_visits > 0 and per_action == 0:
-        weight = np.float32(0.0)
-        known = np.float32(0.0)
-        for e in edges_of(tree, node):
-            if tree.edge_visits[e] > 0:
-                prior = np.float32(math.exp(tree.logits[e] - top))
-                weight += prior
-                known += prior * (tree.value_sums[e] / np.float32(tree.edge_visits[e]))
-        if weight > np.float32(1e-12):
-            node_visits = np.float32(tree.node_visits[node])
-            mixed = (mixed + node_visits * known / weight) / (np.float32(1.0) + node_visits)
     growth = np.float32(VISIT_GROWTH * math.sqrt(max_visits))
     scale = np.float32(VALUE_SCALE * 0.5) * (np.float32(VISIT_OFFSET) + growth)
     for e in edges_of(tree, node):
-        value = tree.qvalues[e] if per_action != 0 else mixed
+        value = tree.qvalues[e]
         if tree.edge_visits[e] > 0:
             value = tree.value_sums[e] / np.float32(tree.edge_visits[e])
         out[e - first_edge] = tree.logits[e] + scale * value + _certainty(tree, e)
@@ -177,28 +160,25 @@ def softmax(x, count):
 
 
 @jit_inline
-def select_root_edge(tree, g, visits, per_action, improved):
+def select_root_edge(tree, visits, improved):
     """Return the most promising of the considered root edges with this number of visits.
 
     If no edge has that number of visits, return the most promising of all considered.
 
     Args:
-        tree: the :class:`Tree`.
-        g: the game, whose root has edges.
+        tree: the :class:`Tree`, whose root has edges.
         visits: the number of visits (:func:`visit_schedule`).
-        per_action: 1 for a network that reads each legal action, else 0.
         improved: float32[64], a workspace.
     """
-    root = tree.roots[g]
-    first_edge = tree.first_edge[root]
-    improve(tree, root, per_action, improved)
+    first_edge = tree.first_edge[ROOT]
+    improve(tree, ROOT, improved)
     best = np.int64(0)
     best_score = -np.inf
     scheduled = False
-    for i in range(tree.num_edges[root]):
-        if not tree.considered[g, i]:
+    for i in range(tree.num_edges[ROOT]):
+        if not tree.considered[i]:
             continue
-        score = improved[i] + tree.noise[g, i]
+        score = improved[i] + tree.noise[i]
         due = tree.edge_visits[first_edge + i] == visits
         if (due and not scheduled) or (due == scheduled and score > best_score):
             scheduled = due
@@ -208,17 +188,16 @@ def select_root_edge(tree, g, visits, per_action, improved):
 
 
 @jit_inline
-def select_inner_edge(tree, node, per_action, improved):
+def select_inner_edge(tree, node, improved):
     """Return the edge of an inner node whose visits lag most behind the improved policy.
 
     Args:
         tree: the :class:`Tree`.
         node: the node, which has edges.
-        per_action: 1 for a network that reads each legal action, else 0.
         improved: float32[64], a workspace.
     """
     first_edge = tree.first_edge[node]
-    improve(tree, node, per_action, improved)
+    improve(tree, node, improved)
     softmax(improved, tree.num_edges[node])
     share = np.float32(1.0) / (np.float32(1.0) + np.float32(tree.node_visits[node]))
     best = first_edge

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bao_agents.array_types import Float32Array
-from bao_agents.nets.head import num_outputs
+from bao_agents.nets.head import OUTPUTS
 from bao_agents.search.position_hash import position_hash
 from bao_env.engine.bits import ONE, U
 from bao_env.engine.compile import jit_inline
@@ -31,19 +31,15 @@ class NetworkCache(NamedTuple):
     keys: Words
     """uint64[S], hashes of the positions; 0 in an empty slot."""
     outputs: Float32Array
-    """float32[S, E, 65 or 2], outputs of the head for up to E encodings of a leaf."""
+    """float32[S, E, 2], outputs of the head for up to E encodings of a leaf."""
 
 
-def make_cache(leaves: int, per_action: bool) -> NetworkCache:
-    """Return an empty cache.
-
-    Args:
-        leaves: the number of leaves, roughly; the cache holds at most 65,536.
-        per_action: whether the network reads each legal action.
-    """
+def make_cache(leaves: int) -> NetworkCache:
+    """Return an empty cache for about ``leaves`` leaves, but at most 65,536."""
     slots = min(1 << max(leaves, 1).bit_length(), _MAX_SLOTS)
-    shape = (slots, _ENCODINGS if per_action else 1, num_outputs(per_action))
-    return NetworkCache(np.zeros(slots, np.uint64), np.zeros(shape, np.float32))
+    return NetworkCache(
+        np.zeros(slots, np.uint64), np.zeros((slots, _ENCODINGS, OUTPUTS), np.float32)
+    )
 
 
 @jit_inline
@@ -60,7 +56,7 @@ def recall(cache, position, outputs):
     Args:
         cache: the :class:`NetworkCache`.
         position: uint64[5 or more], the leaf's position.
-        outputs: float32[E or more, 65 or 2], filled with the head's outputs if they are known.
+        outputs: float32[E or more, 2], filled with the head's outputs if they are known.
 
     Returns:
         whether they are known.
@@ -81,7 +77,7 @@ def remember(cache, position, outputs, count):
     Args:
         cache: the :class:`NetworkCache`.
         position: uint64[5 or more], the leaf's position.
-        outputs: float32[count or more, 65 or 2], outputs of the head.
+        outputs: float32[count or more, 2], outputs of the head.
         count: the number of the leaf's encodings.
     """
     if count > cache.outputs.shape[1]:

@@ -1,9 +1,8 @@
-"""Simulate in many trees of a Gumbel search: select a leaf, expand it, back its value up.
+"""Simulate in the tree of a Gumbel search: select a leaf, expand it, back its value up.
 
-Between the two halves of a simulation the network evaluates the leaves that :func:`select` found:
-:func:`encode_leaves` writes its inputs into the workspace, and :func:`expand_and_backup` reads the
-head's outputs. The caller decides whether the network runs compiled or on a GPU, and on one leaf or
-on many (:mod:`bao_agents.search.gumbel.search`).
+Between the two halves of a simulation the network evaluates the leaf that :func:`select` found:
+:func:`encode_leaf` writes its inputs into the workspace, and :func:`expand_and_backup` reads the
+head's outputs.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bao_agents.array_types import Float32Array, Int32Array, Uint8Array
-from bao_agents.nets.encoding import AfterstateMemory, encode_successors, finish_encodings
+from bao_agents.nets.encoding import encode_successors
 from bao_agents.nets.head import action_logit, expected_result
 from bao_agents.search.gumbel.action_selection import (
     MAX_CONSIDERED,
@@ -24,10 +23,10 @@ from bao_agents.search.gumbel.action_selection import (
 )
 from bao_agents.search.gumbel.tree import (
     NO_NODE,
+    ROOT,
     add_node,
     backup,
     edges_of,
-    first_edge_of,
     known_edge,
     known_value,
     prove,
@@ -62,116 +61,87 @@ class SearchWorkspace(NamedTuple):
     """int32[MAX_CONSIDERED + 1, simulations], :func:`visit_schedule` of each number of actions."""
     discount: np.float32
     """Factor of a win's value for each ply before it."""
-    per_action: int
-    """1 for a network that reads each legal action, else 0."""
     encodings: Uint8Array
-    """uint8[R, size], the encodings of the leaves."""
-    after: AfterstateMemory | None
-    """Memory for the encodings of a network of the kind ``afterstate+replies``."""
+    """uint8[64, ENCODING_SIZE], the encodings of a leaf."""
     improved: Float32Array
     """float32[64], the improved policy of a node."""
 
 
-@jit
-def init_roots(tree, positions, workspace):
-    """Begin a tree for each position; the roots are its first leaves.
+@jit_inline
+def init_root(tree, position, workspace):
+    """Begin a tree; return its root, the first leaf.
 
     Args:
         tree: the :class:`Tree`, overwritten.
-        positions: uint64[B, 6].
+        position: uint64[6].
         workspace: the :class:`SearchWorkspace`.
     """
-    for g in range(positions.shape[0]):
-        tree.nodes[g] = tree.roots[g]
-        tree.edges[g] = first_edge_of(tree, g)
-        tree.leaves[g] = add_node(workspace.rules, tree, g, positions[g], NO_NODE)
+    tree.next_node[0] = ROOT
+    tree.next_edge[0] = 0
+    return add_node(workspace.rules, tree, position, NO_NODE)
 
 
 @jit_inline
-def select(tree, simulation, workspace, games):
-    """Walk one simulation of each game down to a leaf.
+def select(tree, simulation, workspace):
+    """Walk one simulation down to a leaf, and return it, int64.
 
     A simulation that reaches a known result, or a leaf that cannot be expanded, is backed up here.
-    Its game then has no leaf (``tree.leaves``).
+    There is then no leaf: :data:`NO_NODE`.
 
     Args:
-        tree: the :class:`Tree`; each game may get a new node.
+        tree: the :class:`Tree`, which may get a new node.
         simulation: its number, from 0.
         workspace: the :class:`SearchWorkspace`.
-        games: the number of trees, from the first.
     """
     words = tree.words
-    discount = workspace.discount
-    per_action, improved = workspace.per_action, workspace.improved
-    for g in range(games):
-        tree.leaves[g] = NO_NODE
-        count = tree.num_edges[tree.roots[g]]
-        if count == 0:
+    discount, improved = workspace.discount, workspace.improved
+    count = tree.num_edges[ROOT]
+    if count == 0:
+        return np.int64(NO_NODE)
+    visits = workspace.schedule[min(count, MAX_CONSIDERED), simulation]
+    edge = select_root_edge(tree, visits, improved)
+    while True:
+        if words[edge, RESULT] != ZERO:
+            value = known_value(words[edge, RESULT])
+            backup(tree, visit(tree, edge, value), value, discount)
+            return np.int64(NO_NODE)
+        node = np.int64(tree.child[edge])
+        if node == NO_NODE:
+            node = add_node(workspace.rules, tree, words[edge], edge)
+            tree.child[edge] = node
+            if tree.num_edges[node] > 0:
+                return node
+            # The player to move there has lost (1.2).
+            words[edge, RESULT] = FULL if same_mover(words[edge, META]) else ONE
+            prove(tree, edge)
             continue
-        visits = workspace.schedule[min(count, MAX_CONSIDERED), simulation]
-        edge = select_root_edge(tree, g, visits, per_action, improved)
-        while True:
-            if words[edge, RESULT] != ZERO:
-                value = known_value(words[edge, RESULT])
-                backup(tree, visit(tree, edge, value), value, discount)
-                break
-            node = np.int64(tree.child[edge])
-            if node == NO_NODE:
-                node = add_node(workspace.rules, tree, g, words[edge], edge)
-                tree.child[edge] = node
-                if tree.num_edges[node] == 0:  # the player to move there has lost (1.2)
-                    words[edge, RESULT] = FULL if same_mover(words[edge, META]) else ONE
-                    prove(tree, edge)
-                    continue
-                tree.leaves[g] = node
-                break
-            if tree.num_edges[node] == 0:  # there was no space to expand it
-                backup(tree, node, tree.node_values[node], discount)
-                break
-            edge = select_inner_edge(tree, node, per_action, improved)
+        if tree.num_edges[node] == 0:  # there was no space to expand it
+            backup(tree, node, tree.node_values[node], discount)
+            return np.int64(NO_NODE)
+        edge = select_inner_edge(tree, node, improved)
 
 
 @jit_inline
-def leaf_position(tree, g, positions):
-    """Return the position of a game's leaf, uint64[6 or 8]; at the root, one of ``positions``."""
-    edge = tree.parent_edge[tree.leaves[g]]
-    if edge == NO_NODE:
-        return positions[g]
-    return tree.words[edge]
-
-
-@jit_inline
-def encode_leaves(tree, positions, workspace, games):
-    """Encode the leaves into the workspace.
+def encode_leaf(tree, leaf, position, workspace):
+    """Encode the undecided actions of a leaf into ``workspace.encodings``; return their number.
 
     If an action turns out to leave the opponent without a move, its result is filled in.
 
     Args:
-        tree: the :class:`Tree`; ``starts`` is filled.
-        positions: uint64[B, 6], the positions of the roots.
-        workspace: the :class:`SearchWorkspace`, whose ``encodings`` are filled.
-        games: the number of trees, from the first.
+        tree: the :class:`Tree`.
+        leaf: the node.
+        position: uint64[5 or more], its position.
+        workspace: the :class:`SearchWorkspace`.
     """
-    end = np.int64(0)
-    for g in range(games):
-        tree.starts[g] = end
-        node = tree.leaves[g]
-        if node == NO_NODE:
-            continue
-        first_edge = tree.first_edge[node]
-        end = encode_successors(
-            workspace.rules,
-            workspace.per_action,
-            workspace.after,
-            leaf_position(tree, g, positions),
-            tree.words,
-            first_edge,
-            first_edge + tree.num_edges[node],
-            workspace.encodings,
-            end,
-        )
-    tree.starts[games] = end
-    finish_encodings(workspace.rules, workspace.after, workspace.encodings, end)
+    first_edge = tree.first_edge[leaf]
+    return encode_successors(
+        workspace.rules,
+        position,
+        tree.words,
+        first_edge,
+        first_edge + tree.num_edges[leaf],
+        workspace.encodings,
+    )
 
 
 @jit_inline
@@ -185,24 +155,20 @@ def count_undecided(tree, node):
 
 
 @jit_inline
-def _set_priors(tree, node, outputs, k, workspace):
+def _set_priors(tree, node, outputs, workspace):
     """Fill in the network's outputs for a node and its edges; return the node's value, float32.
 
     Args:
-        tree: the :class:`Tree`; the node's logits and, if the network reads afterstates, its
-            q-values are filled.
+        tree: the :class:`Tree`; the node's logits and q-values are filled.
         node: the node.
-        outputs: float32[R, 65 or 2], outputs of the head (:mod:`bao_agents.nets.head`).
-        k: the first row of the node.
+        outputs: float32[64, 2], the head's outputs for the node's undecided edges
+            (:mod:`bao_agents.nets.head`).
         workspace: the :class:`SearchWorkspace`.
     """
-    if workspace.per_action == 0:
-        for e in edges_of(tree, node):
-            tree.logits[e] = outputs[k, np.int64(tree.words[e, ACTION])]
-        return expected_result(outputs[k, outputs.shape[1] - 1])
     # Actions with a known result were not encoded; their logits trust it like an expected one.
     policy = workspace.improved
     first_edge = tree.first_edge[node]
+    k = 0
     for e in edges_of(tree, node):
         if tree.words[e, RESULT] != ZERO:
             value = known_value(tree.words[e, RESULT])
@@ -221,38 +187,35 @@ def _set_priors(tree, node, outputs, k, workspace):
 
 
 @jit_inline
-def expand_and_backup(tree, outputs, workspace, games):
-    """Fill in the network's outputs for the leaves, and back their values up.
+def expand_and_backup(tree, leaf, outputs, workspace):
+    """Fill in the network's outputs for a leaf, and back its value up.
 
     Args:
         tree: the :class:`Tree`.
-        outputs: float32[R, 65 or 2], outputs of the head for the leaves' encodings.
+        leaf: the node, or :data:`NO_NODE`: then nothing happens.
+        outputs: float32[64, 2], outputs of the head for the leaf's encodings.
         workspace: the :class:`SearchWorkspace`.
-        games: the number of trees, from the first.
     """
-    for g in range(games):
-        node = tree.leaves[g]
-        if node == NO_NODE or tree.num_edges[node] == 0:
-            continue
-        value = _set_priors(tree, node, outputs, tree.starts[g], workspace)
-        known = known_edge(tree, node)
-        if known != NO_NODE:
-            value = known_value(tree.words[known, RESULT])
-            prove(tree, known)
-        tree.node_values[node] = value
-        # No space for the edges: the next node writes over them.
-        if tree.edges[g] == tree.first_edge[node]:
-            tree.num_edges[node] = 0
-        backup(tree, node, value, workspace.discount)
+    if leaf == NO_NODE or tree.num_edges[leaf] == 0:
+        return
+    value = _set_priors(tree, leaf, outputs, workspace)
+    known = known_edge(tree, leaf)
+    if known != NO_NODE:
+        value = known_value(tree.words[known, RESULT])
+        prove(tree, known)
+    tree.node_values[leaf] = value
+    # No space for the edges: the next node writes over them.
+    if tree.next_edge[0] == tree.first_edge[leaf]:
+        tree.num_edges[leaf] = 0
+    backup(tree, leaf, value, workspace.discount)
 
 
 @jit
-def root_output(tree, g, workspace, output, i):
+def root_output(tree, workspace, output, i):
     """Fill in the result of searching one position.
 
     Args:
         tree: the :class:`Tree`.
-        g: the game.
         workspace: the :class:`SearchWorkspace`.
         output: a :class:`SearchOutput`.
         i: the index in its arrays that is filled.
@@ -263,23 +226,22 @@ def root_output(tree, g, workspace, output, i):
     values[i] = 0.0
     policies[i] = 0.0
     qvalues[i] = np.nan
-    root = tree.roots[g]
-    first_edge = tree.first_edge[root]
-    count = tree.num_edges[root]
+    first_edge = tree.first_edge[ROOT]
+    count = tree.num_edges[ROOT]
     if count == 0:
         return
-    improve(tree, root, workspace.per_action, improved)
+    improve(tree, ROOT, improved)
     max_visits = np.int32(0)  # visits of the finalists; 0 if all edges considered are lost
-    for e in edges_of(tree, root):
-        if tree.considered[g, e - first_edge] and tree.words[e, RESULT] != FULL:
+    for e in edges_of(tree, ROOT):
+        if tree.considered[e - first_edge] and tree.words[e, RESULT] != FULL:
             max_visits = max(max_visits, tree.edge_visits[e])
     best = first_edge
     best_score = -np.inf
-    for e in edges_of(tree, root):
+    for e in edges_of(tree, ROOT):
         score = improved[e - first_edge]
-        considered = tree.considered[g, e - first_edge]
+        considered = tree.considered[e - first_edge]
         if considered:
-            score += tree.noise[g, e - first_edge]
+            score += tree.noise[e - first_edge]
         finalist = considered and tree.edge_visits[e] == max_visits
         if tree.words[e, RESULT] == ZERO and max_visits > 0 and not finalist:
             continue
@@ -288,18 +250,11 @@ def root_output(tree, g, workspace, output, i):
             best = e
     actions[i] = np.int64(tree.words[best, ACTION])
     softmax(improved, count)
-    for e in edges_of(tree, root):
+    for e in edges_of(tree, ROOT):
         action = np.int64(tree.words[e, ACTION])
         policies[i, action] = improved[e - first_edge]
-        value = tree.qvalues[e] if workspace.per_action != 0 else tree.node_values[root]
+        value = tree.qvalues[e]
         if tree.edge_visits[e] > 0:
             value = tree.value_sums[e] / np.float32(tree.edge_visits[e])
             qvalues[i, action] = value
         values[i] += policies[i, action] * value
-
-
-@jit
-def root_outputs(tree, workspace, output, games):
-    """Call :func:`root_output` for the first ``games`` trees."""
-    for g in range(games):
-        root_output(tree, g, workspace, output, g)

@@ -1,4 +1,4 @@
-"""Grow the trees of a Gumbel search, and back values and proofs up from a leaf to the root.
+"""Grow the tree of a Gumbel search, and back values and proofs up from a leaf to the root.
 
 An edge is an action of a node. Values are expected results between -1 and 1 for the player to
 move; where the same player acts again (Dutch I.a) they keep their sign.
@@ -27,103 +27,90 @@ from bao_env.engine.position import META, Flags, Words, read, same_mover
 
 NO_NODE = -1
 """No node and no edge."""
+ROOT = 0
+"""The first node of a tree."""
 _EDGES_PER_NODE = 10
 """Space for edges per node. If no space is left, a leaf is evaluated but not expanded."""
 
 
 class Tree(NamedTuple):
-    """The trees of B games, one after another, with space for N nodes and E edges each.
-
-    Nodes and edges are numbered across all trees: the root of game g is node g * N.
-    """
+    """A tree with space for N nodes and E edges; node 0 is the root."""
 
     words: Words
-    """uint64[B * E, 8], the position that each edge leads to, as ``successors`` writes it."""
+    """uint64[E, 8], the position that each edge leads to, as ``successors`` writes it."""
     logits: Float32Array
-    """float32[B * E]."""
+    """float32[E]."""
     qvalues: Float32Array
-    """float32[B * E], the network's expected result of each edge, for the player who chooses it;
-    filled by networks that read each legal action."""
+    """float32[E], the network's expected result of each edge, for the player who chooses it."""
     edge_visits: Int32Array
-    """int32[B * E]."""
+    """int32[E]."""
     value_sums: Float32Array
-    """float32[B * E], sum of values for the player who chooses the edge."""
+    """float32[E], sum of values for the player who chooses the edge."""
     child: Int32Array
-    """int32[B * E], the node that each edge leads to; -1 before its first visit."""
+    """int32[E], the node that each edge leads to; -1 before its first visit."""
     edge_node: Int32Array
-    """int32[B * E], the node that each edge belongs to."""
+    """int32[E], the node that each edge belongs to."""
     first_edge: Int64Array
-    """int64[B * N], the first edge of each node."""
+    """int64[N], the first edge of each node."""
     num_edges: Int64Array
-    """int64[B * N], the number of its edges."""
+    """int64[N], the number of its edges."""
     parent_edge: Int64Array
-    """int64[B * N], the edge that leads to each node; -1 for a root."""
+    """int64[N], the edge that leads to each node; -1 for the root."""
     node_values: Float32Array
-    """float32[B * N], the network's value of each node."""
+    """float32[N], the network's value of each node."""
     node_visits: Int32Array
-    """int32[B * N], visits of all edges of each node."""
-    roots: Int64Array
-    """int64[B], the root of each tree."""
-    nodes: Int64Array
-    """int64[B], the next free node."""
-    edges: Int64Array
-    """int64[B], the next free edge."""
-    leaves: Int64Array
-    """int64[B], the node that the network evaluates next; -1 for none."""
+    """int32[N], visits of all edges of each node."""
+    next_node: Int64Array
+    """int64[1], the next free node."""
+    next_edge: Int64Array
+    """int64[1], the next free edge."""
     noise: Float32Array
-    """float32[B, 64], Gumbel noise of the root's edges."""
+    """float32[64], Gumbel noise of the root's edges."""
     considered: Flags
-    """bool[B, 64], whether a root's edge gets simulations."""
-    starts: Int64Array
-    """int64[B + 1], where the encodings of each leaf begin."""
+    """bool[64], whether an edge of the root gets simulations."""
 
 
-def make_tree(games: int, simulations: int) -> Tree:
-    """Return empty trees with space for the nodes of ``simulations`` simulations each."""
+def make_tree(simulations: int) -> Tree:
+    """Return an empty tree with space for the nodes of ``simulations`` simulations."""
     nodes = simulations + 2
-    all_nodes = games * nodes
-    all_edges = games * (_EDGES_PER_NODE * nodes + 2 * MAX_SUCCESSORS)
+    edges = _EDGES_PER_NODE * nodes + 2 * MAX_SUCCESSORS
     return Tree(
-        words=np.zeros((all_edges, SUCCESSOR_WORDS), np.uint64),
-        logits=np.zeros(all_edges, np.float32),
-        qvalues=np.zeros(all_edges, np.float32),
-        edge_visits=np.zeros(all_edges, np.int32),
-        value_sums=np.zeros(all_edges, np.float32),
-        child=np.zeros(all_edges, np.int32),
-        edge_node=np.zeros(all_edges, np.int32),
-        first_edge=np.zeros(all_nodes, np.int64),
-        num_edges=np.zeros(all_nodes, np.int64),
-        parent_edge=np.zeros(all_nodes, np.int64),
-        node_values=np.zeros(all_nodes, np.float32),
-        node_visits=np.zeros(all_nodes, np.int32),
-        roots=np.arange(0, all_nodes, nodes),
-        nodes=np.zeros(games, np.int64),
-        edges=np.zeros(games, np.int64),
-        leaves=np.zeros(games, np.int64),
-        noise=np.zeros((games, MAX_SUCCESSORS), np.float32),
-        considered=np.zeros((games, MAX_SUCCESSORS), np.bool_),
-        starts=np.zeros(games + 1, np.int64),
+        words=np.zeros((edges, SUCCESSOR_WORDS), np.uint64),
+        logits=np.zeros(edges, np.float32),
+        qvalues=np.zeros(edges, np.float32),
+        edge_visits=np.zeros(edges, np.int32),
+        value_sums=np.zeros(edges, np.float32),
+        child=np.zeros(edges, np.int32),
+        edge_node=np.zeros(edges, np.int32),
+        first_edge=np.zeros(nodes, np.int64),
+        num_edges=np.zeros(nodes, np.int64),
+        parent_edge=np.zeros(nodes, np.int64),
+        node_values=np.zeros(nodes, np.float32),
+        node_visits=np.zeros(nodes, np.int32),
+        next_node=np.zeros(1, np.int64),
+        next_edge=np.zeros(1, np.int64),
+        noise=np.zeros(MAX_SUCCESSORS, np.float32),
+        considered=np.zeros(MAX_SUCCESSORS, np.bool_),
     )
 
 
 @jit_inline
-def add_node(rules, tree, g, position, parent_edge):
+def add_node(rules, tree, position, parent_edge):
     """Add a node and its edges to a tree; return the node, int64.
 
-    If hardly any space is left, the edges are written but not kept: ``tree.edges`` stays, and the
+    If hardly any space is left, the edges are written but not kept: ``next_edge`` stays, and the
     next node overwrites them.
 
     Args:
         rules: the :class:`KernelRules`.
         tree: the :class:`Tree`.
-        g: the game.
         position: uint64[5 or more], the node's position.
         parent_edge: the edge that leads to it; :data:`NO_NODE` for the root.
     """
-    node = tree.nodes[g]
-    base = tree.edges[g]
+    node = tree.next_node[0]
+    base = tree.next_edge[0]
     count = successors(rules, read(position), tree.words, base)
-    tree.nodes[g] = node + 1
+    tree.next_node[0] = node + 1
     tree.first_edge[node] = base
     tree.num_edges[node] = count
     tree.parent_edge[node] = parent_edge
@@ -135,15 +122,9 @@ def add_node(rules, tree, g, position, parent_edge):
         tree.qvalues[e] = 0.0
         tree.child[e] = NO_NODE
         tree.edge_node[e] = node
-    if base + count + 2 * MAX_SUCCESSORS <= first_edge_of(tree, g + 1):
-        tree.edges[g] = base + count
+    if base + count + 2 * MAX_SUCCESSORS <= tree.words.shape[0]:
+        tree.next_edge[0] = base + count
     return node
-
-
-@jit_inline
-def first_edge_of(tree, g):
-    """Return the first edge of the tree of game ``g``."""
-    return g * (tree.words.shape[0] // tree.roots.shape[0])
 
 
 @jit_inline
