@@ -92,7 +92,7 @@ def test_choice_depends_on_the_seed(spec: str) -> None:
         ("solver:1", "expected something like solver:1s, solver:500ms, solver:200000n"),
         ("guided:zanzibr:1ms", r"no checkpoint 'zanzibr' \(did you mean 'zanzibar'\?\)"),
         ("solver:zanzibar:1s", "expected something like solver:1s"),
-        ("mcts:10:lucky", "expected something like mcts:1000, mcts:1000:greedy, mcts:100ms"),
+        ("mcts:10:lucky", "expected something like mcts:1000, mcts:100ms"),
         ("alfabeta:6", r"\(did you mean 'alphabeta:6'\?\)"),
         ("search:zanzibr:64", r"no checkpoint 'zanzibr' \(did you mean 'zanzibar'\?\)"),
         ("no_such_module:make", "no_such_module:make cannot be imported: .*No module named"),
@@ -125,27 +125,26 @@ def test_every_example_is_a_player() -> None:
 @pytest.mark.parametrize(
     ("spec", "name", "fields"),
     [
-        ("alphabeta:100 ms", "alphabeta", (None, 100, "")),
-        ("mcts:7", "mcts", (None, 7, "")),
-        ("mcts:100ms:greedy", "mcts", (None, 100, "greedy")),
-        ("search:zanzibar:64", "search", ("zanzibar", 64, "")),
-        ("guided:20000n", "guided", (None, 20000, "")),
-        ("guided:kibao:20000n", "guided-by", ("kibao", 20000, "")),
-        ("solver:2s", "solver", (None, 2, "")),
-        ("solver:2ms", "solver", (None, 2, "")),
-        ("solver:2n", "solver", (None, 2, "")),
-        ("kibao", "network", ("kibao", 0, "")),
+        ("alphabeta:100 ms", "alphabeta", (None, 100)),
+        ("mcts:7", "mcts", (None, 7)),
+        ("search:zanzibar:64", "search", ("zanzibar", 64)),
+        ("guided:20000n", "guided", (None, 20000)),
+        ("guided:kibao:20000n", "guided-by", ("kibao", 20000)),
+        ("solver:2s", "solver", (None, 2)),
+        ("solver:2ms", "solver", (None, 2)),
+        ("solver:2n", "solver", (None, 2)),
+        ("kibao", "network", ("kibao", 0)),
         (
             f"{CHECKPOINTS}/kibao.safetensors",
             "network",
-            (f"{CHECKPOINTS}/kibao.safetensors", 0, ""),
+            (f"{CHECKPOINTS}/kibao.safetensors", 0),
         ),
     ],
 )
 def test_parse(spec: str, name: str, fields: tuple) -> None:
     found = parse(spec)
     assert found.kind.name == name
-    assert (found.checkpoint, found.budget, found.option) == fields
+    assert (found.checkpoint, found.budget) == fields
     assert checkpoint_of(spec) == found.path
     assert (found.path is None) == (found.checkpoint is None)
     if found.path is not None:
@@ -242,7 +241,6 @@ SEARCHES = (
     "alphabeta:4",
     "guided:1000n",
     "mcts:50",
-    "mcts:50:greedy",
     "solver:3000n",
     "search:zanzibar:30",
     "zanzibar",

@@ -46,10 +46,6 @@ OPENING = Board().words
         lambda: Solver(threads=10**6),
         lambda: Solver().solve(OPENING, nodes=-1),
         lambda: Solver().solve(OPENING[:3]),
-        lambda: Solver().within(np.empty(0, np.uint64), 3, 1),
-        lambda: Solver().within(OPENING, 3, 0),
-        lambda: Solver().within(OPENING, 401, 1),
-        lambda: Solver().children(OPENING[None]),
         lambda: bao_agents.load("alphabeta:2", threads=100_000),
         lambda: bao_agents.load("zanzibar", seed=10**23),
     ],
@@ -69,7 +65,6 @@ def test_limits_out_of_range_raise(make: Callable[[], Any]) -> None:
         lambda: Solver(nodes=True),
         lambda: Solver().solve(OPENING.astype(float)),
         lambda: Solver().solve(None),  # type: ignore[arg-type]
-        lambda: Solver().within(OPENING, 1.5, 1),  # type: ignore[arg-type]
     ],
 )
 def test_limits_of_another_type_raise(make: Callable[[], Any]) -> None:

@@ -170,8 +170,8 @@ def test_setup_lists_players_and_budgets(client: TestClient) -> None:
 
 
 def test_names_of_players_have_one_spelling(client: TestClient) -> None:
-    _, state = start(client, seats=["alphabeta:03", "mcts:50:greedy"])
-    assert state["seats"] == ["alphabeta:3", "mcts:50:greedy"]
+    _, state = start(client, seats=["alphabeta:03", "mcts:050"])
+    assert state["seats"] == ["alphabeta:3", "mcts:50"]
 
 
 def test_new_bot_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from bao_agents import solve
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN, WIN_VALUE
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
+from bao_agents.search.solver.proof_search import ProofSearch
 from bao_agents.search.solver.solver import Solver
 from bao_env import NORTH, RULESETS, SOUTH, Board
 from bao_env.engine.action import actions_of
@@ -49,7 +50,7 @@ def test_wins_within_a_number_of_plies_match_a_literal_search(ruleset: str, thor
         )
         return any(after) if mover == player else all(after)
 
-    solver = Solver(rules)
+    [search] = ProofSearch.for_threads(rules, 20, 1)
     found = 0
     for words in mixed_batch(rules, 80 if thorough else 50, seed=1):
         text = format_position(unpack(words))
@@ -57,7 +58,8 @@ def test_wins_within_a_number_of_plies_match_a_literal_search(ruleset: str, thor
         for value, player in ((WIN, mover), (LOSS, reference.OPPONENT[mover])):
             for bound in range(1, 4 if thorough else 3):
                 expected = wins_within(text, player, bound)
-                proved = solver.within(words, bound, value)
+                search.begin(None, None)
+                proved = search.prove(words, bound, value)
                 assert (proved == value) == expected, (text, player, bound)
                 assert proved != UNKNOWN
                 found += expected

@@ -200,7 +200,6 @@ def _by_playouts(spec: PlayerSpec, board: Board) -> dict[int, float]:
         board.ruleset,
         simulations=spec.count,
         seconds=spec.seconds,
-        greedy=spec.option == "greedy",
         threads=1,
     )
     return dict.fromkeys(board.legal_actions, -1.0) | agent.scores(board.words)

@@ -139,8 +139,6 @@ class PlayerKind:
     is slow to import, and may be missing."""
     units: tuple[str, ...] = ("",)
     """The units that may follow the number of a budget."""
-    options: tuple[str, ...] = ()
-    """Words that may follow the spelling, after a colon."""
 
     @property
     def head(self) -> str:
@@ -162,8 +160,6 @@ class PlayerKind:
         )
         if "budget" in parts:
             pattern += f"(?P<unit>{'|'.join(self.units)})"
-        if self.options:
-            pattern += f"(?::(?P<option>{'|'.join(self.options)}))?"
         return re.compile(pattern)
 
     def match(self, spec: str) -> PlayerSpec | None:
@@ -176,10 +172,7 @@ class PlayerKind:
         if "budget" in fields:  # "alphabeta:06" is "alphabeta:6"
             low, high = found.span("budget")
             spec = f"{spec[:low]}{budget}{spec[high:]}"
-        option = fields.get("option") or ""
-        return PlayerSpec(
-            self, spec, fields.get("checkpoint"), budget, fields.get("unit", ""), option
-        )
+        return PlayerSpec(self, spec, fields.get("checkpoint"), budget, fields.get("unit", ""))
 
 
 _FIELDS = {
@@ -204,8 +197,6 @@ class PlayerSpec:
     """The number that limits a search; 0 for a kind without."""
     unit: str
     """The unit of the budget, or an empty string."""
-    option: str
-    """The option, or an empty string."""
     path: Path | None = None
     """The file of the checkpoint."""
 

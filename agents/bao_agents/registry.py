@@ -55,7 +55,6 @@ def _load_mcts(request: LoadRequest) -> NamedPlayer:
         request.ruleset,
         simulations=request.spec.count,
         seconds=request.spec.seconds,
-        greedy=request.spec.option == "greedy",
         seed=request.seed,
         threads=request.threads,
     )
@@ -152,12 +151,10 @@ KINDS = (
         "mcts:{budget}",
         {
             "mcts:1000": "Monte Carlo tree search, 1,000 random playouts a move",
-            "mcts:1000:greedy": "the same with greedy playouts",
             "mcts:100ms": "Monte Carlo tree search for 100 milliseconds a move",
         },
         _load_mcts,
         ("", "ms"),
-        options=("greedy",),
     ),
     PlayerKind(
         "network",

@@ -59,7 +59,6 @@ PLAYERS = (
     "alphabeta:2",
     "alphabeta:100n",
     "mcts:4",
-    "mcts:4:greedy",
     "zanzibar",
     "search:zanzibar:4",
     "guided:2",

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import sys
 
 import numpy as np
 from tabulate import tabulate
@@ -48,9 +47,9 @@ def alphabeta_case(ruleset: Ruleset, positions: Words, depth: int) -> Case:
     return Case(f"alphabeta:{depth}, nodes", len(positions), 1, play)
 
 
-def mcts_case(ruleset: Ruleset, positions: Words, greedy: bool) -> Case:
+def mcts_case(ruleset: Ruleset, positions: Words) -> Case:
     """Make the case of Monte Carlo tree search; it counts playouts."""
-    agent = MctsAgent(ruleset, simulations=SIMULATIONS, greedy=greedy, threads=1)
+    agent = MctsAgent(ruleset, simulations=SIMULATIONS, threads=1)
     legal = np.empty(len(positions), np.uint64)
     Engine(ruleset).legal_masks(positions, legal, np.empty(len(positions), np.int8))
     has_choice = (legal & (legal - np.uint64(1))) != 0  # only these are searched
@@ -60,29 +59,7 @@ def mcts_case(ruleset: Ruleset, positions: Words, greedy: bool) -> Case:
             agent.act(positions[has_choice], legal[has_choice])
         return calls * SIMULATIONS * int(has_choice.sum())
 
-    name = f"mcts, {'greedy' if greedy else 'random'} playouts"
-    return Case(name, len(positions), 1, play)
-
-
-def open_spiel_case() -> Case:
-    """Make the case of OpenSpiel's C++ UCT of mancala with random playouts; it counts playouts.
-
-    Raises:
-        ImportError: OpenSpiel is not installed.
-    """
-    import pyspiel
-
-    game = pyspiel.load_game("mancala")
-    evaluator = pyspiel.RandomRolloutEvaluator(n_rollouts=1, seed=1)
-    bot = pyspiel.MCTSBot(game, evaluator, 1.2, SIMULATIONS, 1000, False, 1, False)
-    state = game.new_initial_state()
-
-    def play(calls: int) -> int:
-        for _ in range(calls):
-            bot.mcts_search(state)
-        return calls * SIMULATIONS
-
-    return Case("OpenSpiel mancala mcts, random playouts", 1, 1, play)
+    return Case("mcts, random playouts", len(positions), 1, play)
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
@@ -100,12 +77,8 @@ def _run(args: argparse.Namespace) -> None:
     positions = sample(ruleset, args.positions)
     cases = [
         *(alphabeta_case(ruleset, positions, depth) for depth in DEPTHS),
-        *(mcts_case(ruleset, positions, greedy) for greedy in (False, True)),
+        mcts_case(ruleset, positions),
     ]
-    try:
-        cases.append(open_spiel_case())
-    except ImportError:
-        print("OpenSpiel is not installed: no peer is measured", file=sys.stderr)
     measure(cases, args.rounds, args.seconds)
     rates = {case.name: case.rate for case in cases}
 

@@ -1,4 +1,4 @@
-"""Search trees by Monte Carlo: UCT with random or greedy playouts.
+"""Search trees by Monte Carlo: UCT with random playouts.
 
 UCT as in Kocsis and Szepesvari, "Bandit based Monte-Carlo planning" (2006): a simulation walks
 down the tree by upper confidence bounds, expands the position where it ends, plays one of its
@@ -41,12 +41,11 @@ from bao_env.engine.bits import (
     U,
     popcount,
     select_bit,
-    trailing_zeros,
     xorshift,
 )
 from bao_env.engine.compile import jit
 from bao_env.engine.exclusive import Exclusive
-from bao_env.engine.kernel import CHOICE, INFINITE, simulate
+from bao_env.engine.kernel import INFINITE, simulate
 from bao_env.engine.position import META, WORDS, Actions, Words, packed_opening, read_at, same_mover
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.starts import candidates
@@ -67,7 +66,6 @@ _SIMULATION = 2e-5
 _SEED_SHIFT = U(29)
 _HALF_WORD = U(32)
 _GOLDEN_RATIO = U(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: odd, bits that look random
-_WIN_SCORE = U(1000)  # more than any capture
 
 
 @jit
@@ -100,48 +98,15 @@ def _random_move(rules, packed, rng):
 
 
 @jit
-def _greedy_move(rules, packed, rng):
-    """Play the move that captures most; among equals, or if none captures, a random one.
-
-    Arguments and results are those of :func:`_random_move`.
-    """
-    capture_turn, starts = candidates(rules, packed)
-    if not capture_turn:
-        return _random_move(rules, packed, rng)
-    best = ZERO  # captures, then random bits that choose among equals
-    best_after, best_result = packed, FULL
-    while starts != ZERO:
-        start = trailing_zeros(starts)
-        starts &= starts - ONE
-        stops = ZERO
-        while True:
-            played = simulate(rules, packed, capture_turn, start, stops)
-            if (played.tally & INFINITE) == ZERO:
-                rng = xorshift(rng)
-                captured = _WIN_SCORE if played.result == ONE else played.captured
-                score = (captured << _HALF_WORD) | (rng >> _HALF_WORD) | ONE
-                if score > best:
-                    best = score
-                    best_after, best_result = played.after, played.result
-            if stops != ZERO or (played.tally & CHOICE) == ZERO:
-                break
-            stops = FULL  # 2.5b: the house may be kept
-    return rng, best_after, best_result
-
-
-@jit
-def _playout(rules, packed, rng, greedy):
-    """Play a position out to the end of the game, with greedy or with random moves.
+def _playout(rules, packed, rng):
+    """Play a position out to the end of the game, with random moves.
 
     Returns the generator and the result for the player who moves first: 1, -1, or 0 after
     :data:`PLAYOUT_PLIES`.
     """
     sign = np.int64(1)
     for _ in range(PLAYOUT_PLIES):
-        if greedy:
-            rng, packed, result = _greedy_move(rules, packed, rng)
-        else:
-            rng, packed, result = _random_move(rules, packed, rng)
+        rng, packed, result = _random_move(rules, packed, rng)
         if result != ZERO:
             return rng, sign if result == ONE else -sign
         if not same_mover(packed.meta):
@@ -224,14 +189,13 @@ def _expand(rules, tree, node, size):
 
 
 @jit
-def _simulate_once(rules, tree, size, greedy, rng):
+def _simulate_once(rules, tree, size, rng):
     """Run one simulation: select, expand, play out, back up.
 
     Args:
         rules: the :class:`KernelRules`.
         tree: the :class:`PlayoutTree`.
         size: the number of its nodes.
-        greedy: whether playouts are greedy.
         rng: the state of a generator, uint64.
 
     Returns:
@@ -250,7 +214,7 @@ def _simulate_once(rules, tree, size, greedy, rng):
         fresh = tree.node_visits[node] == 0 and node != 0
         room = size + MAX_SUCCESSORS <= words.shape[0] and length + 1 < path.shape[0]
         if fresh or (tree.first_child[node] == 0 and not room):
-            rng, result = _playout(rules, read_at(words, node), rng, greedy)
+            rng, result = _playout(rules, read_at(words, node), rng)
             break
         if tree.first_child[node] == 0:
             size = _expand(rules, tree, node, size)
@@ -270,7 +234,7 @@ def _simulate_once(rules, tree, size, greedy, rng):
 
 
 @jit
-def _search(rules, tree, position, seed, simulations, greedy, deadline):
+def _search(rules, tree, position, seed, simulations, deadline):
     """Return the action that a search of one position visits most; among equals, the better one.
 
     Args:
@@ -279,7 +243,6 @@ def _search(rules, tree, position, seed, simulations, greedy, deadline):
         position: uint64[6].
         seed: the agent's seed, uint64.
         simulations: the number of simulations; at least two run, so that the root is expanded.
-        greedy: whether playouts are greedy.
         deadline: int64[1], see :mod:`bao_agents.search.limits`.
     """
     rng = seed
@@ -295,7 +258,7 @@ def _search(rules, tree, position, seed, simulations, greedy, deadline):
     for done in range(simulations):
         if done > 1 and nanoseconds() >= deadline[0]:
             break
-        rng, size = _simulate_once(rules, tree, size, greedy, rng)
+        rng, size = _simulate_once(rules, tree, size, rng)
     first = np.int64(tree.first_child[0])
     best = first
     for child in range(first + 1, first + np.int64(tree.num_children[0])):
@@ -314,7 +277,6 @@ class MctsAgent:
         simulations: simulations of each search.
         seconds: time for each search, instead of ``simulations``; the choice then depends on the
             machine.
-        greedy: play the move that captures most in playouts, instead of a uniformly random one.
         seed: the seed of the playouts.
         threads: number of threads that share a batch; each position is searched on one. None for
             all cores.
@@ -329,7 +291,6 @@ class MctsAgent:
         *,
         simulations: int | None = None,
         seconds: float | None = None,
-        greedy: bool = False,
         seed: int = 0,
         threads: int | None = None,
     ) -> None:
@@ -342,7 +303,6 @@ class MctsAgent:
         self._rules = get_ruleset(ruleset).kernel
         self._simulations = simulations if simulations is not None else MAX_SIMULATIONS
         self._seconds = seconds
-        self._greedy = greedy
         self._seed = U(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
         self._threads = check_threads(threads)
         self._exclusive = Exclusive("player")
@@ -395,7 +355,6 @@ class MctsAgent:
             position,
             self._seed,
             self._simulations,
-            self._greedy,
             self._deadlines[thread],
         )
         return int(action)

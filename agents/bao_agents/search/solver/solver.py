@@ -16,10 +16,9 @@ from bao_agents.search.limits import (
     check_nodes,
     check_seconds,
     check_threads,
-    check_whole,
 )
-from bao_agents.search.solver.proof_number import LOSS, MAX_LINE, UNKNOWN, WIN
-from bao_agents.search.solver.proof_search import Child, ProofSearch, share_proofs
+from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
+from bao_agents.search.solver.proof_search import ProofSearch, share_proofs
 from bao_env.board import Board
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.array_checks import as_batch, check_array
@@ -197,37 +196,6 @@ class Solver:
             return Solution(winner, distance.plies, distance.is_shortest, line, search.nodes)
 
         return self._answer(work, nodes or self._node_limit)
-
-    def within(self, position: Words, plies: int, value: int) -> int:
-        """Prove whether a player can win within a number of plies.
-
-        Args:
-            position: uint64[6]; its game is not over by a capture.
-            plies: number of plies, from 1 to :data:`MAX_LINE`.
-            value: WIN to ask about the player to move, LOSS to ask about the opponent.
-
-        Returns:
-            ``value`` if they can, ``-value`` if not, UNKNOWN if the limits do not suffice.
-
-        Raises:
-            TypeError, ValueError: the position is not uint64[6], or ``plies`` or ``value`` is not
-                an integer or is out of range.
-        """
-        plies = check_whole("solver: plies", plies, 1, MAX_LINE)
-        if value not in (WIN, LOSS):
-            raise ValueError(f"solver: value={value!r:.80}: expected {WIN} or {LOSS}")
-        check_array("position", position, np.uint64, (WORDS,))
-        return self._answer(lambda search: search.prove(position, plies, value), self._node_limit)
-
-    def children(self, position: Words) -> list[Child]:
-        """Return the positions after the legal actions of a position, uint64[6], by action.
-
-        Raises:
-            TypeError, ValueError: see :func:`bao_env.engine.array_checks.check_array`.
-        """
-        check_array("position", position, np.uint64, (WORDS,))
-        with self._exclusive:
-            return self._searches[0].children(position)
 
     def _answer(self, work: Callable[[ProofSearch], T], nodes: int | None) -> T:
         """Return ``work(search)``, within ``nodes``."""
