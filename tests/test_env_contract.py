@@ -86,6 +86,7 @@ INVALID = {
     ("vector",): [
         ({"num_envs": 0}, "num_envs=0"),
         ({"threads": 0}, "threads=0"),
+        *(({"max_episode_steps": n}, f"max_episode_steps={n}") for n in (0, -2, 1.5, True)),
         ({"seat": "south"}, "only against an opponent"),
         ({"render_mode": "human"}, "ansi"),
         ({"autoreset_mode": "sometimes"}, "sometimes"),
@@ -127,6 +128,19 @@ def test_invalid_options_raise_and_change_nothing(
     assert np.array_equal(env.positions, before)
 
 
+@EVERY_ENV
+@pytest.mark.parametrize("seed", [-1, 1.5, "1", [1, 2, 3], np.int64(1)])
+def test_a_wrong_seed_changes_nothing(make: Make, seed: Any) -> None:
+    """The running game goes on as its copy does."""
+    env = make()
+    env.reset(seed=0)
+    step(env, 20)
+    twin = copy.deepcopy(env)
+    with pytest.raises(gymnasium.error.Error, match="Seed must be"):
+        env.reset(seed=seed)
+    assert same(play(env, 3, np.random.default_rng(0)), play(twin, 3, np.random.default_rng(0)))
+
+
 def test_the_contract_tells_the_truth() -> None:
     """Its numbers are those of the code."""
     card = " ".join((bao_env.envs.__doc__ or "").split())
@@ -144,7 +158,7 @@ def test_one_game_under_one_id() -> None:
         {
             name: parameter.default
             for name, parameter in signature(kind).parameters.items()
-            if name not in ("num_envs", "autoreset_mode", "threads", "copy")
+            if name not in ("num_envs", "autoreset_mode", "max_episode_steps", "threads", "copy")
         }
         for kind in (BaoEnv, BaoVectorEnv)
     ]

@@ -17,7 +17,7 @@ from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import PLY, unpack
 from bao_env.notation import format_position
 from tests.positions import HOUSE_CHOICE, OPENING
-from tests.vector import DISABLED, EVERY_MODE, ID, legal_actions, run, same
+from tests.vector import DISABLED, EVERY_MODE, ID, NEXT, SAME, legal_actions, run, same
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -144,3 +144,63 @@ def test_a_fresh_process_plays_the_same_games() -> None:
     there.close()
     assert same(mine, theirs)
     assert any(result[2].any() for result in mine[1:])
+
+
+def every_array(value: Any) -> list[Any]:
+    """Return all arrays in nested values, those of objects and what is in them included."""
+    if isinstance(value, dict):
+        return every_array(list(value.values()))
+    if isinstance(value, (tuple, list)):
+        return [array for part in value for array in every_array(part)]
+    if isinstance(value, np.ndarray):
+        return [value, *(every_array(value.tolist()) if value.dtype == object else [])]
+    return []
+
+
+@EVERY_MODE
+@pytest.mark.parametrize("opponent", [None, "greedy"])
+@pytest.mark.parametrize("flat", [False, True])
+def test_no_two_arrays_of_a_return_share_memory(mode: Any, opponent: Any, flat: bool) -> None:
+    env = BaoVectorEnv(4, opponent=opponent, autoreset_mode=mode, flat=flat, max_plies=12)
+    for result in run(env, 30):
+        arrays = every_array(result)
+        for index, array in enumerate(arrays):
+            assert not any(np.shares_memory(array, other) for other in arrays[:index])
+
+
+@EVERY_MODE
+@pytest.mark.parametrize("name", ["Bao", "BaoSelfPlay"])
+def test_gymnasiums_own_limit(mode: Any, name: str) -> None:
+    """`max_episode_steps` cuts a game short after the same steps as in a vector of single games."""
+    limit, cut = 7, 0
+    arguments: dict[str, Any] = {"max_episode_steps": limit, "ruleset": "kujifunza"}
+    env: Any = gymnasium.make_vec(f"bao_env:bao/{name}-v0", 3, autoreset_mode=mode, **arguments)
+    again, rng = np.zeros(3, bool), np.random.default_rng(1)
+    lengths, masks = np.zeros(3, int), env.reset(seed=1)[1]["action_mask"]
+    for _ in range(60):
+        _, rewards, terminated, truncated, infos = env.step(legal_actions(masks, rng))
+        lengths = np.where(again, 0, lengths + 1)
+        assert np.array_equal(truncated, ~terminated & (lengths == limit))
+        assert not rewards[truncated].any() and lengths.max() <= limit
+        over, masks = terminated | truncated, infos["action_mask"]
+        if truncated.any():
+            ends = infos["final_info"] if mode is SAME else infos
+            assert (ends["winner"][truncated] == -1).all() and ends["_plies"][truncated].all()
+        cut += truncated.sum()
+        again = over & (mode is NEXT)
+        lengths[over & (mode is not NEXT)] = 0
+        if mode is DISABLED and over.any():
+            masks = env.reset(options={"reset_mask": over})[1]["action_mask"]
+    assert cut > 5
+    sync: Any = gymnasium.make_vec(f"bao_env:bao/{name}-v0", 1, "sync", **arguments)
+    results = run(sync, 20, seed=1)
+    first = next(i for i, result in enumerate(results[1:], 1) if (result[2] | result[3]).any())
+    assert results[first][2].any() or first == limit
+
+
+def test_no_limit() -> None:
+    for limit in (-1, None):
+        env: Any = gymnasium.make_vec(ID, 4, max_episode_steps=limit, max_plies=30)
+        env.reset(seed=1)
+        plies = [step[4]["plies"].max() for step in run(env, 60)[1:] if step[3].any()]
+        assert plies and min(plies) >= 30

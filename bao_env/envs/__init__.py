@@ -48,8 +48,9 @@ a position text (:mod:`bao_env.notation`) with ply 0, ``{"seat": "north"}`` give
 seat. They apply to the games that this reset begins; None means the environment's argument.
 
 **Interruptions.** If an exception or Ctrl-C interrupts a step or a reset, for example because an
-opponent fails, the environment asks for a reset (``gymnasium.error.ResetNeeded``). Wrong actions
-and options raise before anything changes.
+opponent fails, the environment asks for a reset (``gymnasium.error.ResetNeeded``). Wrong actions,
+seeds and options raise before anything changes. Only a reset to a game that the opponent wins
+before the learner can act is found out by playing it, and asks for another reset.
 
 **Arguments** of all environments:
 

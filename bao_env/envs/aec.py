@@ -21,6 +21,7 @@ from bao_env.envs.arguments import (
     check_illegal,
     check_max_plies,
     check_options,
+    check_seed,
     seat_or_none,
 )
 from bao_env.envs.openings import OpeningPlies
@@ -108,9 +109,11 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
 
         Raises:
             TypeError: ``options`` is not a dict.
-            ValueError: an option is wrong; the running game stays as it was.
+            ValueError: an option is wrong.
+            gymnasium.error.Error: the seed is wrong.
         """
         options = check_options(options, "first_player", "position")
+        check_seed(seed)
         game = self._game
         start = game.read_options(options, self._first_player)
         with game.guard:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Any, Literal
 
+from gymnasium.utils import seeding
+
 from bao_env.engine.layout import Seat, seat_number
 
 Illegal = Literal["lose", "raise"]
@@ -50,6 +52,29 @@ def check_max_plies(max_plies: int | None) -> int:
     if not integer or not 1 <= max_plies < 2**31:
         raise ValueError(f"max_plies={max_plies!r}: expected an integer from 1 to 2**31 - 1")
     return max_plies
+
+
+def check_max_episode_steps(steps: int | None) -> int | None:
+    """Return Gymnasium's limit on the steps of an episode; None for no limit, which -1 means too.
+
+    Raises:
+        ValueError: it is neither -1 nor an integer from 1.
+    """
+    if steps is None or steps == -1:
+        return None
+    if not isinstance(steps, int) or isinstance(steps, bool) or steps < 1:
+        raise ValueError(f"max_episode_steps={steps!r}: expected an integer from 1, or -1 for none")
+    return steps
+
+
+def check_seed(seed: int | None) -> None:
+    """Validate the seed of a reset, before anything changes.
+
+    Raises:
+        gymnasium.error.Error: it is neither None nor an integer from 0.
+    """
+    if seed is not None:
+        seeding.np_random(seed)
 
 
 def check_illegal(illegal: Illegal) -> Illegal:

@@ -22,6 +22,7 @@ from bao_env.envs.arguments import (
     check_max_plies,
     check_options,
     check_seat,
+    check_seed,
     seat_or_none,
 )
 from bao_env.envs.openings import MAX_DRAWS, OpeningPlies
@@ -107,8 +108,10 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
         Raises:
             TypeError: ``options`` is not a dict.
             ValueError: an option is wrong, or the episode ends before the learner can act.
+            gymnasium.error.Error: the seed is wrong.
         """
         options = check_options(options, "seat", "first_player", "position")
+        check_seed(seed)
         game = self._game
         start = game.read_options(options, self._first_player)
         seat = check_seat(options.get("seat"), self.opponent)

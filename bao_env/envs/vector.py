@@ -27,9 +27,11 @@ from bao_env.envs.arguments import (
     Infos,
     Options,
     check_illegal,
+    check_max_episode_steps,
     check_max_plies,
     check_options,
     check_seat,
+    check_seed,
     seat_or_none,
 )
 from bao_env.envs.game_batch import GameBatch, GameIndices, ObservationBuffer
@@ -55,8 +57,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     """Many games of Bao la Kiswahili side by side, against an opponent or in self-play.
 
     It follows the contract of all environments (:mod:`bao_env.envs`). Arrays have one row per game:
-    B actions and rewards, ``"observation"`` float32[B, 52], ``"action_mask"`` int8[B, 64], which is
-    also ``infos["action_mask"]``, and ``infos["seat"]`` int8[B]. ``infos["winner"]``,
+    B actions and rewards, ``"observation"`` float32[B, 52], ``"action_mask"`` int8[B, 64], of which
+    ``infos["action_mask"]`` is a copy, and ``infos["seat"]`` int8[B]. ``infos["winner"]``,
     ``infos["plies"]`` and ``infos["illegal"]`` hold where ``infos["_winner"]`` and so on are True.
 
     **The next game** begins as ``autoreset_mode`` says, as in Gymnasium:
@@ -81,6 +83,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     Args:
         num_envs: number of games, B.
         autoreset_mode: an :class:`gymnasium.vector.AutoresetMode` or its value.
+        max_episode_steps: also cut a game short after so many steps, as the wrapper that
+            ``gymnasium.make`` puts around :class:`bao_env.BaoEnv` does; -1 or None for no limit.
+            ``max_plies`` counts the plies of both players instead.
         threads: number of threads that share the work; the games do not depend on it.
         copy: return fresh arrays. False reuses two sets of observation arrays in turn: the second
             step or reset after a step overwrites what it returned.
@@ -110,6 +115,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         max_plies: int | None = None,
         illegal: Illegal = "lose",
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        max_episode_steps: int | None = None,
         threads: int = 1,
         copy: bool = True,
         render_mode: str | None = None,
@@ -119,6 +125,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             raise ValueError(f"num_envs={num_envs}: expected at least 1")
         self.num_envs = num_envs
         self.max_plies = check_max_plies(max_plies)
+        self._max_steps = check_max_episode_steps(max_episode_steps)
+        self._steps = np.zeros(num_envs, np.int64)
+        """Steps of each game, int64[B]."""
         self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
@@ -242,8 +251,10 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             ResetNeeded: the first reset would begin only some games.
             TypeError: ``options`` is not a dict, or the mask is not a bool array.
             ValueError: an option is wrong, or a game ends before the learner can act.
+            gymnasium.error.Error: the seed is wrong.
         """
         options = check_options(options, "seat", "first_player", "position", "reset_mask")
+        check_seed(seed)
         games = self._masked_games(options.get("reset_mask"))
         starts = self._read_options(games, options)
         with self.guard:
@@ -314,6 +325,11 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             batch.forfeit(np.flatnonzero(illegal))
             infos |= _where(illegal, illegal=illegal)
         result = batch.step(actions, self._shown.viewers, buffer)
+        self._steps += 1
+        if self._max_steps is not None:
+            late = (self._steps >= self._max_steps) & ~result.terminated
+            result.truncated[late] = True
+            batch.state.legal[late] = 0  # the game is over, but is shown with its legal actions
         if len(waiting):
             for array in result:
                 array[waiting] = 0
@@ -376,6 +392,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         Raises:
             ValueError: a game ends before the learner can act, from every opening drawn.
         """
+        self._steps[games] = 0
         if self.opponent is not None:
             if seats is None:
                 seats = self._fixed_seat
@@ -449,7 +466,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         """Return what is shown now, and ``infos`` with the masks and seats that go with it."""
         shown = self._shown
         everywhere = np.ones(self.num_envs, np.bool_)
-        seen = {"action_mask": shown.action_masks, "seat": shown.viewers.copy()}
+        seen = {"action_mask": shown.action_masks.copy(), "seat": shown.viewers.copy()}
         return self._value(shown.arrays, shown.action_masks), infos | _where(everywhere, **seen)
 
     def _final_infos(self, games: GameIndices, ended: Flags, infos: Infos) -> Infos:
