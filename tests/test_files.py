@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
+import stat
 import subprocess
 import sys
 from pathlib import Path
 
+import filelock
 import pytest
 
-from bao_agents.cli.files import write_atomically
+from bao_agents.cli.files import HeldError, hold, write_atomically
 from bao_agents.resumable import keep_part, part_file, read_part
+from bao_training.cli import main
 
 
 def test_texts_and_bytes(tmp_path: Path) -> None:
@@ -72,6 +76,60 @@ def test_a_folder_that_cannot_be_opened_as_on_windows(
     monkeypatch.setattr(os, "open", refuse)
     write_atomically(tmp_path / "file", "new")
     assert (tmp_path / "file").read_text() == "new"
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EBADF])
+def test_a_folder_that_cannot_be_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """As on CIFS; the file itself must still be synced."""
+    synced: list[None] = []
+    fsync = os.fsync
+
+    def refuse_folders(file: int) -> None:
+        if stat.S_ISDIR(os.fstat(file).st_mode):
+            raise OSError(number, os.strerror(number))
+        fsync(file)
+        synced.append(None)
+
+    monkeypatch.setattr(os, "fsync", refuse_folders)
+    open_files = len(os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else 0
+    write_atomically(tmp_path / "file", "new")
+    assert (tmp_path / "file").read_text() == "new" and synced == [None]
+    if open_files:
+        assert len(os.listdir("/proc/self/fd")) == open_files
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (OSError(errno.ENOLCK, "No locks available"), OSError, "its file system has no locks"),
+        (OSError(errno.ENOTSUP, "Not supported"), OSError, "choose another folder"),
+        (NotImplementedError("use SoftFileLock"), OSError, "its file system has no locks"),
+        (filelock.Timeout("lock"), HeldError, "or its file system has no locks: wait until"),
+        (PermissionError(errno.EACCES, "Permission denied"), PermissionError, "Permission denied"),
+    ],
+)
+def test_file_systems_without_locks(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
+    kind: type[Exception],
+    message: str,
+) -> None:
+    """Each error is one line that names the folder; filelock 3.12 raises the last three."""
+
+    def fail(*args: object, **kwargs: object) -> None:
+        raise error
+
+    monkeypatch.setattr(filelock.FileLock, "acquire", fail)
+    with pytest.raises(kind, match=message), hold(tmp_path / "folder"):
+        pass
+    out = tmp_path / "other"
+    assert main(["tournament", "random", "greedy", "--pairs", "1", "--out", str(out)]) == 2
+    said = capsys.readouterr().err
+    assert message in said and "Traceback" not in said
 
 
 def test_parts_are_kept_apart_and_damaged_ones_are_missing(tmp_path: Path) -> None:

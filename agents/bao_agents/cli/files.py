@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,14 +43,18 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
         raise
     finally:
         temporary.unlink(missing_ok=True)
-    try:
-        folder = os.open(path.parent, os.O_RDONLY)  # so that the new name also survives a crash
-    except PermissionError:  # Windows cannot open folders
-        return
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    # The file is complete. Not every system can make its new name survive a crash too: Windows
+    # cannot open folders, and CIFS and some FUSE file systems cannot sync them.
+    with suppress(OSError):
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+_NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
+"""The errors of a file system without locks."""
 
 
 class HeldError(ValueError):
@@ -67,7 +72,7 @@ def hold(folder: Path) -> Iterator[None]:
 
     Raises:
         HeldError: another process holds it; the message says which.
-        OSError: the folder cannot be made or written.
+        OSError: the folder cannot be made or written, or its file system has no locks.
     """
     from filelock import FileLock, Timeout
 
@@ -79,11 +84,17 @@ def hold(folder: Path) -> Iterator[None]:
     except Timeout:
         try:
             who = holder.read_text(encoding="utf-8", errors="replace").strip()[:200]
-        except OSError:
-            who = "another process"
+        except OSError:  # filelock 3.12 does not tell a lock that is held from one that fails
+            who = "another process, or its file system has no locks"
         raise HeldError(
             f"{folder} is in use by {who}: wait until it has ended, or choose another folder"
         ) from None
+    except (OSError, NotImplementedError) as error:  # filelock 3.12 raises the latter
+        number = getattr(error, "errno", errno.ENOSYS)
+        if number not in _NO_LOCKS:
+            raise
+        reason = f"its file system has no locks ({os.strerror(number)}): choose another folder"
+        raise OSError(number, reason, str(folder)) from error
     try:
         now = datetime.now().isoformat(" ", "seconds")
         holder.write_text(f"process {os.getpid()} on {platform.node()}, since {now}\n", "utf-8")
