@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import time
 import types
@@ -387,3 +388,16 @@ def test_a_worker_that_is_killed_is_one_line(tmp_path: Path, fails: Fails) -> No
     line = f"tournament greedy killing:make --path {tmp_path} --pairs 2 --out {tmp_path}/out"
     error = fails(line, status=1)
     assert error.splitlines()[-1].startswith("error: a worker process died")
+
+
+def test_a_script_on_stdin_is_told_why_its_workers_died(tmp_path: Path) -> None:
+    """A spawned process imports the script that started it, which has no file here."""
+    code = (
+        "import sys; from bao_training.cli import main; "
+        f"sys.exit(main(['tournament', 'random', 'greedy', '--out', {str(tmp_path / 'out')!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-"], input=code, capture_output=True, text=True)
+    assert done.returncode == 1 and "out of memory" not in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("error: a worker process died, because it cannot import the script")
+    assert "<stdin>: save the script in a file" in last

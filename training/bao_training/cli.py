@@ -103,11 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         if not isinstance(error, BrokenExecutor):
             raise
-        print(
-            "error: a worker process died, possibly out of memory: run the same command again "
-            "to continue or restart",
-            file=sys.stderr,
-        )
+        print(f"error: a worker process died, {_why_a_worker_died()}", file=sys.stderr)
         return 1
     except SystemExit as end:  # argparse has printed help or an error
         return int(end.code or 0)
@@ -155,6 +151,18 @@ def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
     run = find(name)(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bars and no notices")
     return run, parser.parse_args(list(words[length:]))
+
+
+def _why_a_worker_died() -> str:
+    """Return the likely reason, and what to do."""
+    main_module = sys.modules["__main__"]
+    script = None if main_module.__spec__ else getattr(main_module, "__file__", None)
+    if script and not os.path.exists(script):  # as for "python - < script.py"
+        return (
+            f"because it cannot import the script that started it, {script}: save the script in a "
+            "file, with the calls under if __name__ == '__main__'"
+        )
+    return "possibly out of memory: run the same command again to continue or restart"
 
 
 def _missing(error: ModuleNotFoundError) -> str:
