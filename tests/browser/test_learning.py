@@ -15,13 +15,20 @@ from bao_agents.search.solver.solver import Solver
 from bao_env.board import Board
 from bao_env.engine.action import mask_of
 from bao_env.notation.positions import action_to_move
-from tests.browser.test_browser import Open, Shoot, at_rest, see, set_up, sow
+from tests.browser.test_browser import Open, Shoot, at_rest, see, set_up, sow, until
 
 STATIC = Path(bao_agents.play.__file__).with_name("static")
 LESSONS = json.loads((STATIC / "lessons.json").read_text(encoding="utf-8"))
 TAKASIA = "0,10,1,0,0,0,0,0/2,2,2,2,1,1,0,0/1,8,5,9,2,7,0,0/4,1,2,0,1,0,2,1 0,0 - S -"
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 BOTH_SIZES = pytest.mark.parametrize("size", [{}, PHONE], ids=["desk", "phone"])
+
+
+def hurry(page: Page) -> None:
+    """Skip the captions of a move, which take their time in a lesson."""
+    done = "document.querySelector('#moves button, #message:not(:empty), #house:not([hidden])')"
+    until(page, f"!document.getElementById('skip').disabled || {done}")
+    page.evaluate("document.getElementById('skip').click()")
 
 
 def play(page: Page, position: str, text: str) -> None:
@@ -38,11 +45,11 @@ def play(page: Page, position: str, text: str) -> None:
             arrow.tap()
     else:
         sow(page, pit, side)
+    hurry(page)
     if {action & ~1, action | 1} <= set(board.legal_actions):
         page.click(f"#house button[value={'play' if action & 1 else 'stop'}]")
+        hurry(page)
     expect(page.locator("#moves button").first).to_be_visible()
-    if page.locator("#skip").is_enabled():
-        page.click("#skip")  # the captions of a lesson take their time
     at_rest(page)
 
 

@@ -229,7 +229,7 @@ export class Board {
 
   // --- moving seeds ---
 
-  async tween(time, paint) {
+  async tween(time, paint = () => {}) {
     if (this.skipping || time <= 0) {
       paint(1);
       return;
@@ -244,10 +244,6 @@ export class Board {
       };
       requestAnimationFrame(frame);
     });
-  }
-
-  async wait(time) {
-    await this.tween(time, () => {});
   }
 
   moveHand(x, y) {
@@ -293,7 +289,7 @@ export class Board {
   async animate(events, told = () => 0) {
     this.mark([]);
     for (const event of events) {
-      const least = this.wait(told(event));
+      const least = this.tween(told(event));
       await this.animateEvent(event);
       await least;
       this.settle(event);
@@ -317,16 +313,16 @@ export class Board {
     } else if (["lift", "endelea", "house played", "capture"].includes(event.kind)) {
       this.mark([[event.seat, event.pits[0], event.kind === "capture" ? "prey" : "now"]]);
       if (event.kind === "capture") this.mark([[1 - event.seat, event.at, "now"]], true);
-      await this.wait(step);
+      await this.tween(step);
       this.take(pits[0], event.seeds);
       this.moveHand(pits[0].x, pits[0].y);
-      await this.wait(1.5 * step);
+      await this.tween(1.5 * step);
     } else if (event.kind === "side") {
       await this.handTo(pits[0], 2 * step);
     } else {
       this.mark(event.pits.map((pit) => [event.seat, pit, "now"]));
       if (event.kind === "house lost") pits[0].frame?.setAttribute("visibility", "hidden");
-      await this.wait(2 * step);
+      await this.tween(2 * step);
     }
   }
 

@@ -30,6 +30,7 @@ export class Learn {
     const row = element("div", "", "buttons");
     row.append(...buttons.map(([words, work, main]) => button(words, work, main ? "main" : "")));
     card.className = kind;
+    card.dataset.task = this.task.kind;
     card.hidden = false;
     card.replaceChildren(head, body, row);
     if (this.lessons.length) card.append(this.list());

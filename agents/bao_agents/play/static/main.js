@@ -35,7 +35,7 @@ function useTheme(theme) {
 }
 
 function download(name, text) {
-  const link = document.createElement("a");
+  const link = element("a");
   link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
   link.download = name;
   link.click();
@@ -60,12 +60,9 @@ function listenToKeys(table, study) {
     " ": () => (table.busy ? table.skip() : study.story && study.step(1)),
   };
   addEventListener("keydown", (event) => {
-    const busy = event.altKey || event.ctrlKey || event.metaKey || !table.state;
-    if (busy) return;
-    if (event.target.closest("input, select, textarea")) return;
-    if (event.key === " " && event.target.closest("button, summary")) return;
+    const own = `input, select, textarea${event.key === " " ? ", button, summary" : ""}`;
     const work = keys[event.key];
-    if (!work) return;
+    if (!work || !table.state || event.altKey || event.ctrlKey || event.metaKey || event.target.closest(own)) return;
     event.preventDefault();
     work();
   });
@@ -307,13 +304,8 @@ class Page {
     const link = `${location.origin}${location.pathname}#${new URLSearchParams(content)}`;
     $("link").value = link;
     $("link").select();
-    try {
-      await navigator.clipboard.writeText(link);
-      this.table.caption(t("copied"));
-      this.table.announce(t("copied"));
-    } catch {
-      // This page may not use the clipboard: select the link in its box instead.
-    }
+    // A page that may not use the clipboard leaves the link selected in its box.
+    await navigator.clipboard?.writeText(link).then(() => this.table.tell(t("copied")), () => {});
   }
 
   // Keeps the game in the address and in the browser, so that it outlives the server and the tab.
@@ -377,13 +369,8 @@ async function main() {
   $("counts").checked = remembered("counts", "true") === "true";
   $("board").classList.toggle("counted", $("counts").checked);
   $("spelling").value = remembered("spelling", "0");
-  let setup;
-  try {
-    setup = await get("/api/setup");
-  } catch (error) {
-    $("message").textContent = t(error.message);
-    return;
-  }
+  const setup = await get("/api/setup").catch((error) => { $("message").textContent = t(error.message); });
+  if (!setup) return;
   const page = new Page(setup);
   await page.openAddress();
   page.learn.welcome();

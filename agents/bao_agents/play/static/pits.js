@@ -29,7 +29,7 @@ export class Pits {
     this.board.stepTime = stepTime;
     this.arrows = element("div", "", "arrows");
     this.arrows.hidden = true;
-    this.arrows.append(...SIDES.map((side) => button("", () => this.actions.sow(this.chosen, side), side)));
+    this.arrows.append(...SIDES.map((side) => button(side === "left" ? "◀" : "▶", () => this.actions.sow(this.chosen, side), side)));
     $("board").append(this.arrows);
     return true;
   }

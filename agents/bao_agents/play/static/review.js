@@ -42,15 +42,10 @@ export class Review {
     $("analysis").scrollIntoView({ block: "nearest" });
     this.show();
     for (let ply = 0; ply < game.length; ply++) {
-      try {
-        const one = await table.ask("review", { ply });
-        if (asked !== this.asked) return;
-        this.found.push(one);
-        if (one.mark) table.marks[ply] = one.mark;
-      } catch (error) {
-        if (asked === this.asked) table.complain(error);
-        return;
-      }
+      const one = await table.ask("review", { ply }).catch((error) => asked === this.asked && table.complain(error));
+      if (!one || asked !== this.asked) return;
+      this.found.push(one);
+      if (one.mark) table.marks[ply] = one.mark;
       this.show();
       table.showMoves();
     }

@@ -143,14 +143,10 @@ export class Study {
     }
     ply = Math.min(ply, table.state.length - 1);
     table.announce("");
-    try {
-      const { events, state } = await table.ask("events", { ply });
-      await table.showState({ ...state, inside: true });
-      this.story = { ply, events, at: -1 };
-    } catch (error) {
-      table.complain(error);
-      return;
-    }
+    const told = await table.attempt(() => table.ask("events", { ply }));
+    if (!told) return;
+    await table.showState({ ...told.state, inside: true });
+    this.story = { ply, events: told.events, at: -1 };
     $("story").hidden = false;
     table.scrollToBoard();
     await this.step(1);

@@ -39,10 +39,7 @@ export class Table {
     this.pits = new Pits({
       pit: (place, how) => this.onPit(place, how),
       sow: (place, side) => this.onArrow(place, side),
-      ask: (words) => {
-        this.caption(words);
-        this.announce(words);
-      },
+      ask: (words) => this.tell(words),
     });
     for (const id of ["undo", "redo", "skip", "turn", "replay", "back"]) $(id).addEventListener("click", () => this[id]());
     const clicks = {
@@ -108,7 +105,7 @@ export class Table {
   complain(error) {
     const words = t(error.message);
     this.say(words, words === error.message ? "en" : "");
-    this.offline = !error.status;
+    this.offline = error.message === "no_server";
     if (error.status === 409) this.refresh();
   }
 
@@ -119,6 +116,11 @@ export class Table {
 
   caption(words) {
     $("caption").replaceChildren(withTerms(words));
+  }
+
+  tell(words) {
+    this.caption(words);
+    this.announce(words);
   }
 
   statusWords() {
@@ -170,12 +172,14 @@ export class Table {
     $("position").value = state.text;
   }
 
-  // If some work takes the focus from a button, the board gets it, or the move in the list.
+  // If some work takes the focus of the keyboard from a button, the board gets it, or the move in
+  // the list. After a mouse click nothing gets it: keys are for the page then.
   keepFocus(work) {
     const had = document.activeElement;
+    const keys = had.matches(":focus-visible");
     const listed = $("moves").contains(had);
     work();
-    if (had === document.body || (had.isConnected && !had.disabled && had.checkVisibility())) return;
+    if (!keys || (had.isConnected && !had.disabled && had.checkVisibility())) return;
     const next = listed && $("moves").querySelector("[aria-current]");
     (next || this.pits.focus.button).focus({ preventScroll: true });
   }
@@ -265,13 +269,8 @@ export class Table {
     this.changed("kept");
   }
 
-  async refresh() {
-    try {
-      const { state } = await this.ask("look");
-      await this.take(state);
-    } catch {
-      // The message that led here stays.
-    }
+  refresh() {
+    return this.ask("look").then(({ state }) => this.take(state), () => {}); // the message that led here stays
   }
 
   // Shows the game as it stands, and lets bots answer.
@@ -490,15 +489,9 @@ export class Table {
     $("board").classList.add("thinking");
     const slow = setTimeout(() => this.announce(this.statusWords()), 1000);
     const compiles = setTimeout(() => this.caption(t("compiles")), COMPILE_MS);
-    let failure = null;
     const answer = this.ask("bot", { ply: game.at });
-    try {
-      await answer;
-    } catch (error) {
-      failure = error;
-    }
-    clearTimeout(slow);
-    clearTimeout(compiles);
+    const failure = await answer.then(() => null, (error) => error);
+    for (const timer of [slow, compiles]) clearTimeout(timer);
     this.waiting = false;
     $("board").classList.remove("thinking");
     if (round !== this.round) {
