@@ -321,8 +321,15 @@ def test_run_is_a_player(tmp_path: Path) -> None:
     }
 
 
-def test_players_are_listed_with_their_elo(says: Says) -> None:
+def test_players_are_listed_with_their_elo(
+    says: Says, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "empty").mkdir(parents=True)
+    (tmp_path / "runs" / "mine").mkdir()
+    (tmp_path / "runs" / "mine" / "last.safetensors").touch()
     lines = says("players").splitlines()
+    assert "Runs here: runs/mine." in lines
     assert max(map(len, lines)) <= 80
     assert {line.split()[0] for line in lines if line.strip()} >= set(PLAYERS)
     assert any(line.split()[:2] == ["alphabeta:6", "1611"] for line in lines)
