@@ -78,10 +78,9 @@ export class Board {
     const { parts } = this;
     const element = document.createElement(tag);
     element.className = className;
-    element.style.left = `${(100 * (x - width / 2)) / parts.width}%`;
-    element.style.top = `${(100 * (y - height / 2)) / parts.height}%`;
-    element.style.width = `${(100 * width) / parts.width}%`;
-    element.style.height = `${(100 * height) / parts.height}%`;
+    const across = (length) => `${(100 * length) / parts.width}%`;
+    const down = (length) => `${(100 * length) / parts.height}%`;
+    Object.assign(element.style, { left: across(x - width / 2), top: down(y - height / 2), width: across(width), height: down(height) });
     this.container.append(element);
     return element;
   }

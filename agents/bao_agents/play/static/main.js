@@ -134,14 +134,11 @@ class Page {
     });
     $("file").addEventListener("change", () => this.openFile());
     addEventListener("hashchange", () => this.openAddress());
-    for (const [id, setting] of [["speed", "value"], ["spelling", "value"], ["counts", "checked"]]) {
+    for (const [id, setting] of [["theme", "value"], ["speed", "value"], ["spelling", "value"], ["counts", "checked"]]) {
       $(id).addEventListener("change", () => remember(id, String($(id)[setting])));
     }
     $("counts").addEventListener("change", () => $("board").classList.toggle("counted", $("counts").checked));
-    $("theme").addEventListener("change", () => {
-      remember("theme", $("theme").value);
-      useTheme($("theme").value);
-    });
+    $("theme").addEventListener("change", () => useTheme($("theme").value));
     $("language").addEventListener("change", async () => {
       remember("language", $("language").value);
       await useLanguage($("language").value);
@@ -363,12 +360,10 @@ class Page {
 async function main() {
   $("language").value = remembered("language", navigator.language.startsWith("sw") ? "sw" : "en");
   await useLanguage($("language").value);
-  $("theme").value = remembered("theme", "");
+  for (const [id, first] of [["theme", ""], ["speed", "4"], ["spelling", "0"]]) $(id).value = remembered(id, first);
   useTheme($("theme").value);
-  $("speed").value = remembered("speed", "4");
   $("counts").checked = remembered("counts", "true") === "true";
   $("board").classList.toggle("counted", $("counts").checked);
-  $("spelling").value = remembered("spelling", "0");
   const setup = await get("/api/setup").catch((error) => { $("message").textContent = t(error.message); });
   if (!setup) return;
   const page = new Page(setup);

@@ -55,6 +55,7 @@ export class SetUp {
     this.state = parse($("position").value) ?? parse(this.table.state.text);
     this.table.editor = (place, how) => this.click(place, how);
     this.open(true);
+    this.table.say("");
     this.table.showStatus();
     this.show();
     this.table.scrollToBoard();

@@ -448,11 +448,7 @@ export class Table {
 
   // Plays a move that was typed, in any notation.
   async playTyped() {
-    if (this.lookingBack || this.busy || this.sending || !this.isHuman(this.state.mover) || this.frozen) {
-      await this.mayPlay(this.pits.focus);
-      return;
-    }
-    this.say("");
+    if (this.sending || !(await this.mayPlay(this.board.place(this.state.mover, 4)))) return;
     await this.send(async () => {
       await this.follow(this.ask("move", { text: $("typed").value, ply: this.state.ply }));
       $("typed").value = "";

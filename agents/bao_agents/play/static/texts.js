@@ -47,13 +47,9 @@ export function seatName(seat) {
   return t(seat === 0 ? "south" : "north");
 }
 
-export function seeds(count) {
-  return t(count === 1 ? "one_seed" : "seeds", { count });
-}
-
-export function plies(count) {
-  return t(count === 1 ? "one_ply" : "plies", { count });
-}
+const counted = (one, more) => (count) => t(count === 1 ? one : more, { count });
+export const seeds = counted("one_seed", "seeds");
+export const plies = counted("one_ply", "plies");
 
 // An event of a move in words: the server's own in English, else by a pattern.
 export function eventWords(event) {
