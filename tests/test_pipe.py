@@ -197,9 +197,9 @@ def test_rules_of_your_own() -> None:
     assert match.score.pair_counts == (0, 0, 3, 0, 0)
     agent = PipeAgent(f"{OURS} greedy", ZANZIBAR)
     board = Board()
-    with pytest.raises(ValueError, match="says: other rules: the legal actions of"):
+    with pytest.raises(ValueError, match="cannot continue: other rules: the legal actions of"):
         agent.act(board.words[None], np.array([1 << board.legal_actions[0]], np.uint64))
-    with pytest.raises(ValueError, match="says: unknown player 'nobody'"):
+    with pytest.raises(ValueError, match="cannot continue: unknown player 'nobody'"):
         PipeAgent(f"{OURS} nobody", ZANZIBAR)
 
 

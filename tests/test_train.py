@@ -397,8 +397,8 @@ def test_resume_keeps_the_settings_of_the_run(tmp_path: Path, run: Fails) -> Non
         error = run(f"--resume {wrong} --set device=cpu")
         assert "was started with" in error and "a resumed run keeps its settings" in error
     assert "learning_rate=0.0005, not 0.001;" not in run(f"{settings} --resume", status=0)
-    error = run("quick --resume --set ppo.epochs=3")
-    assert "learning_rate" not in error and "ppo.epochs=" in error and "method=" in error
+    error = run("quick --resume --set td.epochs=3")
+    assert "envs=64, not 1024" in error and "td.epochs=2, not 3" in error
     assert json.loads(note.read_text()) == before
     run("--resume --set steps=3072 --set device=cpu --set keep_every=1024", status=0)
     changed = json.loads(note.read_text())["config"]

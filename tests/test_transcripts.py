@@ -26,7 +26,7 @@ from tests.conftest import Fails, Says
 from tests.positions import OPENING, played
 
 GAMES = sorted((Path(__file__).parent / "data" / "games").glob("*.txt"))
-EXAMPLE = Path(bao_agents.__file__).parent / "play" / "donkers-example.txt"
+EXAMPLE = Path(bao_agents.__file__).parent / "play" / "static" / "donkers-example.txt"
 
 
 def read_one(text: str, file: str = "") -> Transcript:
