@@ -103,7 +103,7 @@ def test_interrupt_saves_the_run(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert "continue with --run r --resume" in errors
+    assert "continue with bao train --run r --out " in errors
     steps = checkpoint.load(last).info["steps"]
     assert int(metrics(tmp_path)[-1]["steps"]) == steps
 
