@@ -15,7 +15,7 @@ from bao_agents.search.solver.solver import Solver
 from bao_env.board import Board
 from bao_env.engine.action import mask_of
 from bao_env.notation.positions import action_to_move
-from tests.browser.test_browser import Open, Shoot, at_rest, see, set_up, sow, until
+from tests.board.browser.test_browser import Open, Shoot, at_rest, see, set_up, sow, until
 
 STATIC = Path(bao_agents.play.__file__).with_name("static")
 LESSONS = json.loads((STATIC / "lessons.json").read_text(encoding="utf-8"))

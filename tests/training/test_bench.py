@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import Says
 from tests.make_golden import pinned
-from tests.training import options
+from tests.training.runs import options
 
 
 def test_bench_measures_and_prints_json(says: Says) -> None:

@@ -1,6 +1,6 @@
 """Test the rules as a page of words.
 
-``python -m tests.test_text_rules`` writes the committed pages of tests/data/text_rules.
+``python -m tests.env.test_text_rules`` writes the committed pages of tests/data/text_rules.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bao_env.engine.ruleset import CHOICES, RULESETS, Ruleset
 from bao_env.text_rules import rules_page
 from tests.rulesets import EVERY_RULESET
 
-FOLDER = Path(__file__).with_name("data") / "text_rules"
+FOLDER = Path(__file__).parents[1] / "data" / "text_rules"
 ZANZIBAR = RULESETS["zanzibar"]
 SWITCHES = [field.name for field in dataclasses.fields(Ruleset) if field.name != "name"]
 OPENINGS: dict[str, dict[str, Any]] = {

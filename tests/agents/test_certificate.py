@@ -26,7 +26,7 @@ from tests.positions import random_games
 from tests.processes import python
 from tests.reference import OPPONENT, SOUTH, WINS, legal_moves, opening
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "agents" / "bao_agents" / "search" / "solver" / "proofs" / "kujifunza.tsv"
 OPENING = opening(KUJIFUNZA)
 HEAD = "position\tmove\tplies\n"

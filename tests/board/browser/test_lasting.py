@@ -10,8 +10,16 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import ROOT
-from tests.browser.test_browser import Open, click_any, moves, peoples_turn, see, unfold, until
+from tests.board.browser.conftest import ROOT
+from tests.board.browser.test_browser import (
+    Open,
+    click_any,
+    moves,
+    peoples_turn,
+    see,
+    unfold,
+    until,
+)
 
 Server = Callable[[], None]
 LOST = r"ERR_|404|Failed to load"

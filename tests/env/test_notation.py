@@ -49,7 +49,7 @@ from tests.positions import (
 from tests.reference import CAN_BE_STRUCK, Without, moves_before_end
 from tests.rulesets import EVERY_RULESET
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 GAMES = sorted((DATA / "games").glob("*.txt"))
 EXAMPLE = Path(bao_agents.__file__).parent / "play" / "static" / "donkers-example.txt"
 ZANZIBAR = RULESETS["zanzibar"]

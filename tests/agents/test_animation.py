@@ -12,7 +12,7 @@ from bao_env.render.shapes import Circle, Text
 from tests.conftest import Says
 from tests.rulesets import every_ruleset
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 MOVE = (
     "0,0,1,0,7,0,2,0/0,0,0,0,0,0,0,0/1,0,0,0,7,2,2,0/0,0,0,0,0,0,0,0 21,21 SN S -",
     "3R",

@@ -7,7 +7,7 @@ from typing import Any
 
 from playwright.sync_api import expect
 
-from tests.browser.test_browser import (
+from tests.board.browser.test_browser import (
     HOUSE,
     Open,
     Shoot,
@@ -20,8 +20,8 @@ from tests.browser.test_browser import (
     unfold,
     until,
 )
-from tests.browser.test_learning import TAKASIA, play
-from tests.browser.test_study import in_view
+from tests.board.browser.test_learning import TAKASIA, play
+from tests.board.browser.test_study import in_view
 
 SMALL: dict[str, Any] = {
     "viewport": {"width": 360, "height": 740},

@@ -17,7 +17,7 @@ from bao_training import distributed, train
 from bao_training.config import ConfigError
 from tests.conftest import Says
 from tests.processes import ROOT
-from tests.training import make, metrics, options
+from tests.training.runs import make, metrics, options
 
 SMALL = "hidden=[16] envs=32 rollout=8 minibatch=256 evaluate_pairs=2 "
 SEARCH = "method=alphazero max_plies=100 alphazero.simulations=3 alphazero.buffer=4000 "

@@ -18,7 +18,7 @@ from bao_env.engine.position import PLY, movers
 from bao_training import train
 from bao_training.config import ConfigError
 from tests.conftest import Says
-from tests.training import check_resumed, make, options, weights
+from tests.training.runs import check_resumed, make, options, weights
 
 TINY = (
     "method=alphazero hidden=[32] alphazero.simulations=4 "

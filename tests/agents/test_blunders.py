@@ -29,7 +29,7 @@ from bao_training.config import ConfigError
 from tests.conftest import Capsys, Says
 from tests.play import Lowest
 from tests.positions import batch_of
-from tests.training import make, metrics, options
+from tests.training.runs import make, metrics, options
 
 KUJIFUNZA = RULESETS["kujifunza"]
 NODES = 20_000

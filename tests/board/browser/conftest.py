@@ -1,4 +1,4 @@
-"""Run a server and a real browser; tests/browser/run installs what this needs."""
+"""Run a server and a real browser; tests/board/browser/run installs what this needs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from bao_env.engine.ruleset import RULESETS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 expect.set_options(timeout=150_000)  # the first bot compiles, the first network loads torch
 
 

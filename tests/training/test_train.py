@@ -37,7 +37,7 @@ from bao_training.train import load_config
 from tests.conftest import Fails, Says
 from tests.processes import ROOT, start
 from tests.rulesets import every_ruleset
-from tests.training import check_resumed, make, metrics, options, weights
+from tests.training.runs import check_resumed, make, metrics, options, weights
 
 TINY = (
     "steps=12288 hidden=[16] envs=64 rollout=16 minibatch=512 "

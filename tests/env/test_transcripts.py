@@ -25,7 +25,7 @@ from bao_env.notation.transcript import (
 from tests.conftest import Fails, Says
 from tests.positions import OPENING, played
 
-GAMES = sorted((Path(__file__).parent / "data" / "games").glob("*.txt"))
+GAMES = sorted((Path(__file__).parents[1] / "data" / "games").glob("*.txt"))
 EXAMPLE = Path(bao_agents.__file__).parent / "play" / "static" / "donkers-example.txt"
 
 

@@ -6,8 +6,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
-from tests.browser.test_browser import Open, click_any, see, set_up, unfold
-from tests.browser.test_learning import BOTH_SIZES, TAKASIA
+from tests.board.browser.test_browser import Open, click_any, see, set_up, unfold
+from tests.board.browser.test_learning import BOTH_SIZES, TAKASIA
 
 PANELS = ("panel-new", "panel-moves", "panel-study", "panel-text", "panel-help")
 

@@ -13,7 +13,7 @@ from bao_agents.nets.policy import NetworkAgent
 from bao_env.engine.sampling import random_states
 from bao_training.td import choose_actions, lambda_returns
 from tests.positions import random_play
-from tests.training import check_resumed, make
+from tests.training.runs import check_resumed, make
 
 SMALL = "method=td envs=16 rollout=8 minibatch=64 hidden=[8] workers=2 "
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from bao_agents import analyse
 from bao_env.board import Board
-from tests.browser.test_browser import (
+from tests.board.browser.test_browser import (
     WON,
     Open,
     Shoot,

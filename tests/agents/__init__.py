@@ -1,0 +1,1 @@
+"""Tests of agents/bao_agents, without the web board."""

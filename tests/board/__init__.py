@@ -1,0 +1,1 @@
+"""Tests of the web board; browser/ has those in a browser."""

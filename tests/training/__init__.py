@@ -1,0 +1,1 @@
+"""Tests of training: bao_training and the examples of other libraries."""
