@@ -37,16 +37,6 @@ def test_every_player_that_searches_analyses(player: str) -> None:
     assert -0.7 < opening.score < 0.7
 
 
-def test_what_cannot_be_analysed_raises() -> None:
-    with pytest.raises(ValueError, match="greedy gives no analysis: expected a search"):
-        analyse(Board(), "greedy")
-    over = Board.from_text(
-        "1,9,0,9,1,11,1,0/1,1,3,0,4,1,0,3/0,0,1,0,0,0,0,0/6,3,1,5,1,0,0,2 0,0 - S -", moves=["B8R"]
-    )
-    with pytest.raises(ValueError, match="the game is over"):
-        analyse(over)
-
-
 def test_review_names_a_proven_win_that_is_given_away() -> None:
     start = Board.from_text(WON)
     best, *_, worst = analyse(start, "alphabeta:2", lines=None).lines

@@ -15,61 +15,10 @@ import pytest
 
 import bao_agents
 from bao_agents.search.alphabeta import evaluation, value_network
-from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.limits import nanoseconds
-from bao_agents.search.mcts import MctsAgent
-from bao_agents.search.solver.player import SolverAgent
-from bao_agents.search.solver.solver import Solver
 from bao_env import Board
 from bao_env.engine.compile import jit
 from tests.processes import python, start
-
-OPENING = Board().words
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: AlphaBetaAgent(),
-        lambda: AlphaBetaAgent(depth=0),
-        lambda: AlphaBetaAgent(nodes=1 << 63),
-        lambda: AlphaBetaAgent(seconds=float("nan")),
-        lambda: AlphaBetaAgent(nodes=5).search(OPENING[:3]),
-        lambda: MctsAgent(simulations=1),
-        lambda: bao_agents.load("search:zanzibar:1"),
-        lambda: MctsAgent(seconds=0.0),
-        lambda: MctsAgent(),
-        lambda: MctsAgent(simulations=9, seconds=1.0),
-        lambda: SolverAgent(),
-        lambda: SolverAgent(nodes=0),
-        lambda: Solver(nodes=1 << 63),
-        lambda: Solver(threads=10**6),
-        lambda: Solver().solve(OPENING, nodes=-1),
-        lambda: Solver().solve(OPENING[:3]),
-        lambda: bao_agents.load("alphabeta:2", threads=100_000),
-        lambda: bao_agents.load("zanzibar", seed=10**23),
-    ],
-)
-def test_limits_out_of_range_raise(make: Callable[[], Any]) -> None:
-    with pytest.raises(ValueError, match=r"expected|give "):
-        make()
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: AlphaBetaAgent(depth=2.0),  # type: ignore[arg-type]
-        lambda: AlphaBetaAgent(seconds="1"),  # type: ignore[arg-type]
-        lambda: MctsAgent(simulations=1.5),  # type: ignore[arg-type]
-        lambda: SolverAgent(seconds=True),
-        lambda: Solver(nodes=True),
-        lambda: Solver().solve(OPENING.astype(float)),
-        lambda: Solver().solve(None),  # type: ignore[arg-type]
-    ],
-)
-def test_limits_of_another_type_raise(make: Callable[[], Any]) -> None:
-    with pytest.raises(TypeError, match="expected"):
-        make()
 
 
 def test_compiled_clock_is_the_clock() -> None:

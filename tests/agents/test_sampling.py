@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -64,18 +62,3 @@ def test_without_seats() -> None:
     assert not movers(same).any()
     assert not same[:, PLY].any()
     np.testing.assert_array_equal(boards(same), boards(sample.positions))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"count": 0}, "count=0"),
-        ({"count": 1, "plies": (5, 4)}, r"plies=\(5, 4\): expected two in order"),
-        ({"count": 1, "plies": (0, 4)}, "expected no more than the highest of plies"),
-        ({"count": 1000, "opening_plies": (0, 0), "plies": (1, 1)}, "fewer than 1000 different"),
-    ],
-)
-def test_invalid_arguments(arguments: dict[str, Any], message: str) -> None:
-    agent = RandomAgent(1)
-    with pytest.raises(ValueError, match=message):
-        games("kujifunza", agent, agent, **arguments)

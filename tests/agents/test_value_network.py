@@ -26,7 +26,6 @@ from bao_agents.search.alphabeta.evaluation import (
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.value_network import (
     FITTED,
-    ROW_LIMIT,
     ROW_SCALE,
     ROWS,
     UNITS,
@@ -91,16 +90,6 @@ def test_cells_and_values_are_those_of_literal_evaluators(name: str) -> None:
         assert output(rows, tuple(of_network.tolist())) == value
         value = max(-LIMIT, min(LIMIT, int(value) * SCALE // ROW_SCALE))
         assert evaluate_by_network(network_of(rows), Packed.of(words)) == value
-
-
-def test_weights_of_another_shape_or_too_large_are_refused() -> None:
-    for shape, expected in (((ROWS - 1, UNITS), r"int16\[18432, 32\]"), ((9,), r"int16\[73728\]")):
-        with pytest.raises(ValueError, match=f"expected {expected}"):
-            AlphaBetaAgent(depth=1, weights=np.zeros(shape, np.int16))
-    rows = np.zeros((ROWS, UNITS), np.int16)
-    rows[5, 5] = ROW_LIMIT + 1
-    with pytest.raises(ValueError, match="must fit an int16"):
-        network_of(rows)
 
 
 def test_which_rule_sets_have_a_network() -> None:

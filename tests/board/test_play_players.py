@@ -48,34 +48,6 @@ def test_bots_move(client: TestClient, player: str) -> None:
     game, _ = start(client, seats=[player, "human"])
     answer = game("bot", ply=0)
     assert answer["state"]["ply"] == 1 and answer["events"]
-    assert "a person is to move" in game("bot", 400, ply=1)["error"]
-    assert "ply 1, not 0" in game("bot", 409, ply=0)["error"]
-
-
-@pytest.mark.parametrize(
-    ("player", "message"),
-    [
-        ("gredy", "unknown player 'gredy' (did you mean 'greedy'?"),
-        ("alphabeta:99", "from 1 to 10"),
-        ("alphabeta:99999ms", "from 1 to 5000"),
-        ("alphabeta:20000n", "unknown player"),
-        ("mcts:999999", "from 2 to 100000"),
-        ("search:zanzibar:99999", "from 2 to 2000"),
-        ("search:nobody:10", "no checkpoint 'nobody'"),
-        ("guided:zanzibar:6", "unknown player"),
-        ("solver:1s", "unknown player"),
-        ("os:system", "unknown player"),
-        ("bao_agents.registry:load", "unknown player"),
-        ("../agents/checkpoints/zanzibar", "unknown player"),
-        (f"{ZANZIBAR}", "unknown player"),
-        (f"search:{ZANZIBAR}:10", "no checkpoint"),
-        ("zanzibar\0", "unknown player"),
-    ],
-)
-def test_invalid_players(client: TestClient, player: str, message: str) -> None:
-    assert message in ask(client, "/api/games", 400, seats=[player, "human"])["error"]
-    game, _ = start(client)
-    assert message in game("hints", 400, evaluator=player)["error"]
 
 
 def test_checkpoints_come_from_the_named_folders(tmp_path: Path) -> None:
@@ -159,14 +131,10 @@ def test_setup_lists_players_and_budgets(client: TestClient) -> None:
     best = setup["levels"][-1]
     assert (best["spec"], best["elo"]) == ("guided:100ms", None)
     assert best["rulesets"] == offered["guided-ms"]
-    seats = ["kibao", "human"]
-    assert "kibao cannot play zanzibar" in ask(client, "/api/games", 400, seats=seats)["error"]
     game, _ = start(client)
     for evaluator in setup["evaluators"]:
         if "zanzibar" in evaluator["rulesets"]:  # networks of other rules are errors
             game("hints", evaluator=evaluator["value"])
-    for player in ("greedy", "guided:9ms", "guided:zanzibar:9ms"):
-        assert "gives no hints" in game("hints", 400, evaluator=player)["error"]
 
 
 def test_names_of_players_have_one_spelling(client: TestClient) -> None:

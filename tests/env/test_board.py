@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 from bao_env import board as board_module
-from bao_env.board import Board, IllegalMoveError, Outcome, Stage, Termination
+from bao_env.board import Board, Outcome, Stage, Termination
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import opening, packed_opening
 from bao_env.engine.ruleset import RULESETS, Ruleset
-from bao_env.notation import NotationError
 from bao_env.notation.transcript import parse_transcripts
 from bao_env.render import ascii_board, svg_board
 from bao_env.render.drawing import drawing, places
@@ -48,14 +47,6 @@ def test_a_new_board() -> None:
     assert np.array_equal(board.words, packed_opening(board.ruleset))
     assert Board(first_player=NORTH).turn == NORTH
     assert Board("kujifunza").stage is Stage.MTAJI
-    wrong: list[Any] = [2, -1, "west", None, True]
-    for first_player in wrong:
-        with pytest.raises(ValueError, match="first_player"):
-            Board(first_player=first_player)
-    with pytest.raises(ValueError, match="unknown rule set"):
-        Board("chess")
-    with pytest.raises(ValueError, match=r"Board\.from_text reads a position"):
-        Board(Board().text())
 
 
 def test_words_are_a_copy() -> None:
@@ -80,35 +71,10 @@ def test_push_takes_all_kinds_of_names() -> None:
     assert Board.from_text(HOUSE_CHOICE).move_text("A8R>", "kibao") == "8+"
 
 
-@pytest.mark.parametrize(
-    ("move", "complaint"),
-    [
-        ("A1L", "'A1L': A1 is empty \\(Donkers 2.3, 2.4\\); legal: A6L A6R A7L A7R"),
-        ("A5R", "Donkers 2.4b"),
-        (64, "64: an action is an integer from 0 to 63"),
-        (-1, "-1: an action"),
-        (18, "18 \\(A5R\\): a takasa must not"),
-        ("", "not a move"),
-    ],
-)
-def test_illegal_moves_raise_and_change_nothing(move: str | int, complaint: str) -> None:
-    board = Board()
-    for method in (board.push, board.move_text, board.parse_move, board.trace):
-        with pytest.raises(IllegalMoveError, match=complaint) as caught:
-            method(move)
-        assert str(caught.value).isascii() and "legal: A6L A6R A7L A7R" in str(caught.value)
-    assert board == Board() and board.move_stack == [] and board.text() == OPENING
-    with pytest.raises(TypeError):
-        board.push(2.0)  # type: ignore[arg-type]
-
-
 @EVERY_RULESET
 @pytest.mark.parametrize("first_player", [SOUTH, NORTH])
 def test_push_and_pop_on_random_games(ruleset: str, first_player: int, seed: int) -> None:
     end = played(ruleset, seed, first_player)
-    for method in (end.push, end.trace):
-        with pytest.raises(IllegalMoveError, match="the game is over"):
-            method("A1L")
     assert end.legal_actions == end.legal_moves == []
     seen = []
     board = end.copy()
@@ -116,8 +82,6 @@ def test_push_and_pop_on_random_games(ruleset: str, first_player: int, seed: int
         action = board.move_stack[-1]
         assert board.pop() == action and board.outcome() is None
         seen.append((action, board.words, board.legal_actions))
-    with pytest.raises(IndexError, match="no move to take back"):
-        board.pop()
     assert board == Board(ruleset, first_player)
     for ply, (action, words, legal) in enumerate(reversed(seen)):
         assert board.ply == ply and board.legal_actions == legal and action in legal
@@ -190,22 +154,6 @@ def test_a_transcript() -> None:
     board = Board.from_text(WAITING, "dutch", "A3L")
     assert board.transcript() == f"ruleset: dutch\nposition: {WAITING}\n1: - 3L;\n"
     assert Board.from_transcript(board.transcript()) == board
-    with pytest.raises(ValueError, match="unknown spelling"):
-        Board().transcript(spelling="runes")
-    for text in ("", "1: 7L*;\nsouth: A\n1: 7L*;\n"):
-        with pytest.raises(NotationError, match="games in the text; expected one"):
-            Board.from_transcript(text)
-
-
-def test_from_text_raises_on_invalid_input() -> None:
-    with pytest.raises(NotationError, match="barred"):
-        Board.from_text(TAKASIA, "kibao")
-    with pytest.raises(IllegalMoveError, match="A1 is empty"):
-        Board.from_text(OPENING, moves="A7L A5R A1L")
-    with pytest.raises(TypeError, match="position 5: expected a string"):
-        Board.from_text(5)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="transcript: expected a string"):
-        Board.from_transcript(None)  # type: ignore[arg-type]
 
 
 @EVERY_RULESET
@@ -217,12 +165,7 @@ def test_finished_positions_are_read(ruleset: str, seed: int) -> None:
     again = Board.from_text(board.text(), ruleset)
     assert again.text() == board.text()
     assert Board.from_words(board.words, ruleset, outcome.winner) == board
-    with pytest.raises(NotationError, match="front row is empty"):
-        both = "/".join(["0,0,0,0,0,0,0,0/32,0,0,0,0,0,0,0"] * 2)
-        Board.from_text(f"{both} 0,0 - S -", ruleset)
     assert board.peek() == board.pop()
-    with pytest.raises(IndexError, match="at its start"):
-        Board().peek()
 
 
 # --- pictures ---------------------------------------------------------------------------------
@@ -248,8 +191,6 @@ def test_the_board_in_characters() -> None:
     )
     north = Board("malawi").ascii("north").splitlines()
     assert north[1].strip().startswith("B") and north[4].strip().startswith("b")
-    with pytest.raises(ValueError, match="viewer='east'"):
-        Board().svg(viewer="east")  # type: ignore[arg-type]
     text = str(Board.from_text(TAKASIA))
     assert "(3)" in text and text.endswith("South to move, mtaji; takasia bars A2")
     text = str(Board.from_text(WAITING, "dutch"))

@@ -13,20 +13,20 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.error import DependencyNotInstalled, ResetNeeded
+from gymnasium.error import DependencyNotInstalled
 from gymnasium.spaces import Box
 from gymnasium.vector import VectorEnv
 
 import bao_env.envs
-from bao_env import BaoEnv, BaoVectorEnv, IllegalMoveError, RandomAgent, raw_env
+from bao_env import BaoEnv, BaoVectorEnv, RandomAgent, raw_env
 from bao_env.engine.action import NUM_ACTIONS, actions_of
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import PLY, movers, unpack
 from bao_env.envs.arguments import MAX_PLIES
-from bao_env.notation import NotationError, format_position
+from bao_env.notation import format_position
 from bao_env.observation import SEED_UNIT
 from bao_env.observation.observer import get_observer
-from tests.positions import OPENING, STUCK, TAKASIA
+from tests.positions import TAKASIA
 from tests.vector import NEXT, SAME, arrays_of, same
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -60,85 +60,6 @@ def play(env: Any, steps: int, rng: np.random.Generator) -> list[Any]:
 
 
 # --- arguments and reset options ----------------------------------------------------------------
-
-
-INVALID = {
-    tuple(ALL): [
-        ({"ruleset": "chess"}, "unknown rule set"),
-        ({"observation": "boards"}, "observation='boards': expected one of 'board'"),
-        ({"dtype": np.float64}, "float32 or uint8"),
-        ({"first_player": "west"}, "first_player='west'"),
-        ({"first_player": [0]}, "first_player"),
-        ({"max_plies": 0}, "max_plies=0"),
-        ({"max_plies": 1.5}, "max_plies=1.5"),
-        ({"max_plies": 2**63}, "max_plies=9223372036854775808: .* to 2"),
-        ({"max_plies": True}, "max_plies=True"),
-        ({"first_player": True}, "first_player=True"),
-        ({"opening_plies": True}, "opening_plies=True"),
-        ({"illegal": "ignore"}, "'raise' or 'lose'"),
-        ({"render_mode": "video"}, "ansi, rgb_array"),
-    ],
-    tuple(AGAINST): [
-        ({"opponent": "alphago"}, "unknown player"),
-        ({"opponent": 5}, "opponent=5: expected a name, an object"),
-        ({"seat": "middle"}, "seat='middle'"),
-    ],
-    ("vector",): [
-        ({"num_envs": 0}, "num_envs=0"),
-        ({"threads": 0}, "threads=0"),
-        *(({"max_episode_steps": n}, f"max_episode_steps={n}") for n in (0, -2, 1.5, True)),
-        ({"seat": "south"}, "only against an opponent"),
-        ({"render_mode": "human"}, "ansi"),
-        ({"autoreset_mode": "sometimes"}, "sometimes"),
-    ],
-}
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "match"),
-    [(name, *row) for names, rows in INVALID.items() for name in names for row in rows],
-)
-def test_invalid_arguments_raise(name: str, arguments: dict[str, Any], match: str) -> None:
-    with pytest.raises(ValueError, match=match):
-        ALL[name](**arguments)
-
-
-@EVERY_ENV
-@pytest.mark.parametrize(
-    ("options", "error", "match"),
-    [
-        ({"position": "nonsense"}, NotationError, "fields"),
-        ({"position": STUCK}, ValueError, "the game is over"),
-        ({"position": OPENING, "first_player": "south"}, ValueError, "drop first_player"),
-        ({"first_player": "east"}, ValueError, "expected 'south' or 'north'"),
-        ({"first_plaier": "south"}, ValueError, "did you mean 'first_player'"),
-        ({"seat": "up"}, ValueError, "seat"),
-        *((options, TypeError, "expected a dict") for options in (["seat"], [], 5, "x")),
-    ],
-)
-def test_invalid_options_raise_and_change_nothing(
-    make: Make, options: Any, error: type[Exception], match: str
-) -> None:
-    env = make()
-    env.reset(seed=0)
-    step(env, 20)
-    before = env.positions
-    with pytest.raises(error, match=match):
-        env.reset(options=options)
-    assert np.array_equal(env.positions, before)
-
-
-@EVERY_ENV
-@pytest.mark.parametrize("seed", [-1, 1.5, "1", [1, 2, 3], np.int64(1)])
-def test_a_wrong_seed_changes_nothing(make: Make, seed: Any) -> None:
-    """The running game goes on as its copy does."""
-    env = make()
-    env.reset(seed=0)
-    step(env, 20)
-    twin = copy.deepcopy(env)
-    with pytest.raises(gymnasium.error.Error, match="Seed must be"):
-        env.reset(seed=seed)
-    assert same(play(env, 3, np.random.default_rng(0)), play(twin, 3, np.random.default_rng(0)))
 
 
 def test_the_contract_tells_the_truth() -> None:
@@ -240,34 +161,6 @@ def test_changing_returned_arrays_changes_no_game(make: Make) -> None:
 
 
 @EVERY_ENV
-@pytest.mark.parametrize(
-    ("illegal", "action"),
-    [(illegal, action) for illegal in ("raise", "lose") for action in (None, 20.0, "20")]
-    + [("raise", action) for action in (0, 63, -1, 64)],
-)
-def test_invalid_actions_raise_and_change_nothing(make: Make, illegal: str, action: Any) -> None:
-    env = make(illegal=illegal)
-    env.reset(seed=0)
-    before = env.positions
-    match = "expected .*integer"
-    if isinstance(action, int):
-        match = rf"action {action} .*legal.*20.*22"
-    with pytest.raises(IllegalMoveError if isinstance(action, int) else TypeError, match=match):
-        step(env, action)
-    assert np.array_equal(env.positions, before)
-    step(env, 20)
-    assert (env.positions[:, PLY] > 0).all()
-
-
-@pytest.mark.parametrize("actions", [[20, 22], [[20], [20], [20]], 20])
-def test_invalid_shapes_of_actions_raise(actions: Any) -> None:
-    env = BaoVectorEnv(3, opponent=None)
-    env.reset(seed=0)
-    with pytest.raises(ValueError, match="expected 3 integers"):
-        env.step(actions)
-
-
-@EVERY_ENV
 @pytest.mark.parametrize("kind", [int, np.int8, np.int32, np.uint64])
 def test_actions_of_any_integer_type(make: Make, kind: type) -> None:
     env = make()
@@ -353,18 +246,6 @@ def test_seeds(make: Make) -> None:
     assert not same(games(None), games(None))
 
 
-def test_a_step_needs_a_reset() -> None:
-    env = BaoEnv()
-    for over in (False, True):
-        if over:
-            env.reset(seed=0)
-            env.step(63)  # illegal: the game is over
-        with pytest.raises(ResetNeeded):
-            env.step(20)
-    with pytest.raises(ResetNeeded):
-        BaoVectorEnv(2, opponent=None).step([20, 20])
-
-
 # --- opponents ----------------------------------------------------------------------------------
 
 
@@ -414,48 +295,6 @@ def test_an_opponent_by_name_is_loaded_when_needed(
         env.reset(seed=number)
     assert len(seeds) == (4 if seeded else 1)
     assert not seeded or seeds[1] == seeds[2] != seeds[3]
-
-
-@WITH_OPPONENT
-@pytest.mark.parametrize(
-    ("answer", "match"),
-    [
-        (lambda size: np.full(size, 0), "action 0.* illegal"),
-        (lambda size: np.full(0, 20), "integer"),
-        (lambda size: np.full(2 * size, 20), "integer"),
-        (lambda size: np.full(size, 20.5), "integer"),
-        (lambda size: np.full((size, 1), 20), "integer"),
-        (lambda size: None, "integer"),
-    ],
-    ids=["illegal", "too short", "too long", "floats", "a column", "nothing"],
-)
-def test_an_invalid_answer_of_the_opponent_raises(
-    make: Make, answer: Callable[[int], Any], match: str
-) -> None:
-    env = make(opponent=lambda positions, legal: answer(len(legal)))
-    env.reset(seed=0)
-    with pytest.raises(RuntimeError, match=f"the opponent.* {match}"):
-        step(env, 20)
-
-
-LOST = "0,1,5,1,0,0,0,0/0,0,1,1,0,2,0,3/3,1,2,3,1,1,7,0/1,3,1,2,1,1,2,0 10,11 - N -"
-"""North wins at once."""
-
-
-@WITH_OPPONENT
-@pytest.mark.parametrize(
-    ("arguments", "options"),
-    [({"max_plies": 1, "seat": "north"}, {}), ({}, {"position": LOST, "seat": "south"})],
-)
-def test_an_episode_without_a_turn_for_the_learner_raises(
-    make: Make, arguments: dict[str, Any], options: dict[str, Any]
-) -> None:
-    """No loss is counted that was not played."""
-    env = make(**arguments)
-    with pytest.raises(ValueError, match="before the learner's first action"):
-        env.reset(seed=1, options=options)
-    with pytest.raises(ResetNeeded):
-        step(env, 20)
 
 
 # --- copies -------------------------------------------------------------------------------------

@@ -104,16 +104,3 @@ def test_a_pool_is_seeded_and_can_be_pickled() -> None:
     fresh.restore(other)
     assert len(fresh.members) == 8 and fresh.size == 8
     assert players(one) == players(copied) == players(fresh)
-
-
-@pytest.mark.parametrize(
-    ("invalid", "message"),
-    [
-        ({"size": 1}, "size=1: expected at least 2"),
-        ({"newest": 1.5}, "newest=1.5: expected a probability"),
-        ({"first": 7}, "opponent=7: expected a name"),
-    ],
-)
-def test_invalid_arguments_of_a_pool_raise(invalid: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        OpponentPool(**invalid)

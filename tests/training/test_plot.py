@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bao_training.plot import read_groups
-from tests.conftest import Fails, Says
+from tests.conftest import Says
 
 
 @pytest.fixture
@@ -55,17 +55,3 @@ def test_runs_of_other_libraries(runs: Path, says: Says) -> None:
     table = says("curve PPO=ppo-*.csv a/s0 --metrics elo score_against_greedy --out both.svg")
     assert "410 (400 to 420)" in table and "| s0" in table
     assert "elo" in says("curve ppo-0.csv") and (runs / "curves.png").exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("a/s0 --out c.jpg", "ends in .png, .pdf, .svg"),
-        ("a/s0 --out no/c.pdf", "no folder"),
-        ("nowhere", "there is no such run"),
-        ("x=no*", "there is no such run"),
-        ("a/s0 --metrics nothing", "has no nothing"),
-    ],
-)
-def test_what_is_refused(runs: Path, words: str, message: str, fails: Fails) -> None:
-    assert message in fails(f"curve {words}")

@@ -124,39 +124,6 @@ def test_match_stops_early(says: Says) -> None:
     assert "SPRT of +0 against +10 Elo: +10 or more" in said
 
 
-@pytest.mark.parametrize(
-    "setting, message",
-    [
-        ("learning_rat=1", "unknown key 'learning_rat'; did you mean 'learning_rate'?"),
-        ("exploration=0.1", "unknown key 'exploration'; did you mean 'td.exploration'"),
-        ("td.gama=1", "unknown key 'td.gama'; did you mean 'gamma'?"),
-        ("colour=red", "unknown key 'colour'; bao train --settings lists all keys"),
-        ("td.epochs=many", "td.epochs='many' should be a valid integer"),
-        ("td.epochs=true", "td.epochs=True should be a valid integer"),
-        ("td.epochs=0", "td.epochs=0 should be greater than or equal to 1"),
-        ("gamma=nan", "gamma=nan should be a finite number"),
-        ("hidden=[]", r"hidden=\[\] should have at least 1 item"),
-        ("hidden=[0]", "hidden.0=0 should be greater than or equal to 1"),
-        ("td=3", "td=3 should be a table"),
-        ("workers=3", "must be divisible by workers=3"),
-        ("minibatch=100", "must be a multiple of"),
-        ("device=tpu", "device='tpu' should be 'auto', 'cpu' or 'cuda'"),
-        ("method=gumbel", "method='gumbel' should be one of td, alphazero"),
-        ("ruleset=chess", "unknown rule set 'chess'"),
-        ("ruleset=my.toml", "ruleset='my.toml': give a rule file with --ruleset FILE"),
-        ("architecture=mlp", "unknown key 'architecture'"),
-        ("hidden=" + "[" * 20_000, r"--set hidden=\[\[.* is nested too deeply"),
-        ("rules={sow_limit = 3}", "sow_limit=3"),
-        ("rules={opening_front = 3}", "expected eight counts"),
-        ("td.epochs", "expected key=value"),
-    ],
-)
-def test_invalid_settings(setting: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=message) as error:
-        load_config(None, [setting])
-    assert "\n" not in str(error.value)
-
-
 def test_configs_are_found_by_name_in_any_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: Says
 ) -> None:
@@ -165,23 +132,17 @@ def test_configs_are_found_by_name_in_any_folder(
     assert listed == sorted(path.stem for path in (ROOT / "configs").iterdir())
     for name in listed:
         assert load_config(name) == load_config(f"configs/{name}.toml")
-    with pytest.raises(ConfigError, match=r"'quik' \(did you mean 'quick'\?\): expected a TOML"):
-        load_config("quik")
     (tmp_path / "quick").write_text("steps = 7")
     assert load_config("quick")[0].steps == 7 != load_config("configs/quick.toml")[0].steps
 
 
 def test_config_files(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
-    with pytest.raises(ConfigError, match="there is no configuration"):
-        load_config(path)
     for text in ("steps = = 2", "a = " + "[" * 20_000, "a = " + "{a = " * 5000):
         path.write_text(text)
         with pytest.raises(ConfigError, match="not valid TOML"):
             load_config(path)
     path.write_text("hidden = [8, 4]\nlearning_rate = 1\n[td]\nepochs = 2\nnoise = 0.1")
-    with pytest.raises(ConfigError, match="'hidden' is a setting, not a table"):
-        load_config(path, ["hidden.width=3"])
     config, table = load_config(path, ["td.epochs=3", 'ruleset="kibao"'])
     assert (config.hidden, config.learning_rate, config.ruleset) == ((8, 4), 1.0, "kibao")
     assert table == TdConfig(epochs=3, noise=0.1)
@@ -420,8 +381,6 @@ def test_a_run_starts_from_a_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "first.safetensors"
     first.save_policy(path)
     assert weights(tiny(f"start={path} seed=1")) == weights(first)
-    with pytest.raises(ConfigError, match=r"start='nobody': there is no such"):
-        tiny("start=nobody")
     with pytest.raises(ConfigError, match=r"has hidden=\[16\], this run has"):
         tiny(f"start={path} hidden=[8]")
 
