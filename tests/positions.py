@@ -1,7 +1,8 @@
 """Provide positions for tests: named ones, random ones, and those of random games.
 
-Texts follow RULES.md, "Board and notation". `random_position` and `random_games` use only the
-reference; `random_play` and `batch_of` play random games with the engine and return packed words.
+Two sources make all random ones: `some_positions` makes texts by the reference alone, half of them
+from random games and half of them corner cases; `draw` plays random games with the engine and
+returns packed words. Texts follow RULES.md, "Board and notation".
 """
 
 from __future__ import annotations
@@ -15,10 +16,8 @@ import numpy as np
 
 from bao_env.board import Board
 from bao_env.engine.batch import Engine
-from bao_env.engine.kernel import legal_mask
 from bao_env.engine.position import WORDS, Words, pack, unpack
 from bao_env.engine.ruleset import Ruleset, get_ruleset
-from bao_env.engine.sampling import random_states
 from bao_env.envs.openings import Openings
 from bao_env.notation.positions import format_position, parse_position
 from tests.reference import (
@@ -253,16 +252,6 @@ def played(ruleset: str | Ruleset, seed: int, first_player: int = 0) -> Board:
     return board
 
 
-def random_play(ruleset: str, plies: int = 25) -> tuple[Words, Words]:
-    """Return 200 positions of random games, uint64[200, 6], and their legal actions."""
-    engine = Engine(ruleset)
-    opening, opening_legal = engine.opening()
-    positions, legal = np.tile(opening, (200, 1)), np.full(200, opening_legal)
-    winners = np.full(200, -1, np.int8)
-    engine.play_random(positions, legal, winners, random_states(200, 4), plies)
-    return positions, legal
-
-
 def pack_texts(texts: list[str], ruleset: Ruleset) -> tuple[Words, Words]:
     """Return packed positions, uint64[B, 6], and their legal actions, uint64[B]."""
     positions = np.zeros((len(texts), WORDS), np.uint64)
@@ -284,33 +273,26 @@ def seeds_of(words: Words, seat: int) -> int:
     return sum(position.pits(seat)) + position.store[seat]
 
 
-def batch_of(ruleset: str | Ruleset, count: int, plies: int, seed: int = 3) -> tuple[Words, Words]:
-    """Return different positions of random games after `plies` plies, and their legal actions.
+def draw(
+    ruleset: str | Ruleset, count: int = 200, plies: int | tuple[int, int] = 25, seed: int = 0
+) -> tuple[Words, Words]:
+    """Draw positions of random games with the engine, and their legal actions.
+
+    Args:
+        ruleset: the rules.
+        count: the number of games, one position of each.
+        plies: the random plies before it; or their lowest and highest number. No game is over.
+        seed: decides the games.
 
     Returns:
         positions: uint64[count, 6], packed.
         legal: uint64[count], bit a = action a.
-
-    Raises:
-        ValueError: there are fewer different positions.
     """
-    from bao_agents.arena.openings import draw_openings
-
-    rules = get_ruleset(ruleset).kernel
-    positions = draw_openings(ruleset, count, plies, seed, None).positions
-    return positions, np.array([legal_mask(rules, words) for words in positions], np.uint64)
+    bounds = plies if isinstance(plies, tuple) else (plies, plies)
+    return Openings(get_ruleset(ruleset), bounds).draw(count, np.random.default_rng(seed))
 
 
 def mixed_batch(ruleset: Ruleset, count: int, seed: int) -> Words:
-    """Return packed positions with legal actions: half from random games, half made up."""
-    rng = random.Random(seed)
-    drawn = [batch_of(ruleset, count // 10, plies, seed)[0] for plies in (5, 12, 25, 40, 60)]
-    made_up, masks = pack_texts([random_position(rng, ruleset) for _ in range(count)], ruleset)
-    return np.concatenate([*drawn, made_up[masks != 0][: count // 2]])
-
-
-def draw(
-    ruleset: str | Ruleset, count: int, plies: tuple[int, int], seed: int = 0
-) -> tuple[Words, Words]:
-    """Draw positions of random games after some plies, and their legal actions."""
-    return Openings(get_ruleset(ruleset), plies).draw(count, np.random.default_rng(seed))
+    """Pack those of :func:`some_positions` that have legal actions."""
+    positions, legal = pack_texts(some_positions(ruleset, count, seed), ruleset)
+    return positions[legal != 0]

@@ -23,14 +23,14 @@ from bao_env.engine.kernel import play
 from bao_env.engine.masks import is_legal
 from bao_env.engine.position import turn_of, unpack
 from tests.conftest import Says
-from tests.positions import random_play, seeds_of
+from tests.positions import draw, seeds_of
 
 
 @pytest.mark.parametrize("ruleset", RULESETS)
 def test_greedy_captures_most(ruleset: str) -> None:
     """It counts the seeds gained by the move, on the board and in the store."""
     rules = RULESETS[ruleset].kernel
-    positions, masks = random_play(ruleset)
+    positions, masks = draw(ruleset)
     chosen = GreedyAgent(ruleset).act(positions, masks)
     captures = 0
     for words, mask, action in zip(positions, masks, chosen, strict=True):
@@ -59,7 +59,7 @@ def test_greedy_takes_a_win() -> None:
 
 
 def test_random_agent_is_uniform() -> None:
-    positions, masks = (np.repeat(array[:1], 4000, axis=0) for array in random_play("zanzibar"))
+    positions, masks = (np.repeat(array, 4000, axis=0) for array in draw("zanzibar", 1))
     counts = np.bincount(RandomAgent(0).act(positions, masks), minlength=64)
     legal = actions_of(masks[0])
     assert counts[legal].sum() == 4000 and len(legal) > 1
@@ -68,7 +68,7 @@ def test_random_agent_is_uniform() -> None:
 
 @pytest.mark.parametrize("spec", ["random", "mcts:20"])
 def test_choice_depends_on_the_seed(spec: str) -> None:
-    arrays = random_play("zanzibar")
+    arrays = draw("zanzibar")
     first, again, other = (
         bao_agents.load(spec, seed=seed).act(*arrays).tolist() for seed in (3, 3, 4)
     )
@@ -146,7 +146,7 @@ def test_own_function_is_a_player() -> None:
 )
 def test_players_check_arrays(spec: str) -> None:
     """Compiled code would read beyond the end of an array that is too short."""
-    positions, masks = (array[:8] for array in random_play("zanzibar"))
+    positions, masks = draw("zanzibar", 8)
     player = bao_agents.load(spec, threads=1)
     for wrong, error in (
         ((positions[:1], np.resize(masks, 20_000)), ValueError),
@@ -170,7 +170,7 @@ def test_players_check_arrays(spec: str) -> None:
 @pytest.mark.parametrize("spec", ["alphabeta:300ms", "mcts:300ms", "solver:300ms"])
 def test_search_from_two_threads_raises(spec: str) -> None:
     """Both would use the same memory."""
-    positions, masks = random_play("zanzibar")
+    positions, masks = draw("zanzibar")
     choices = np.flatnonzero(masks & (masks - np.uint64(1)))[:1]
     positions, masks = positions[choices], masks[choices]
     player = bao_agents.load(spec, threads=1)
@@ -205,7 +205,7 @@ SEARCHES = (
 @pytest.mark.parametrize("spec", SEARCHES)
 def test_choice_depends_on_the_position_alone(spec: str) -> None:
     """It does not depend on the batch, on threads or on earlier searches; an ended game gets 0."""
-    positions, masks = (array[:60].copy() for array in random_play("zanzibar", 40))
+    positions, masks = draw("zanzibar", 60, 40)
     masks[3] = 0
     chosen = bao_agents.load(spec, seed=5, threads=2).act(positions, masks)
     assert is_legal(chosen, masks).all() and chosen[3] == 0
@@ -219,7 +219,7 @@ def test_choice_depends_on_the_position_alone(spec: str) -> None:
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_searches_in_workers() -> None:
     """Players choose the same in a thread, in a forked process and in a spawned one."""
-    arrays = tuple(array[:40] for array in random_play("zanzibar"))
+    arrays = draw("zanzibar", 40)
     expected = load_and_act(arrays)
     with ThreadPoolExecutor(3) as pool:
         found = list(pool.map(load_and_act, [arrays] * 3))

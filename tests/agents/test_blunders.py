@@ -28,7 +28,7 @@ from bao_training.cli import main as bao
 from bao_training.config import ConfigError
 from tests.conftest import Capsys, Says
 from tests.play import Lowest
-from tests.positions import batch_of
+from tests.positions import draw
 from tests.training.runs import make, metrics, options
 
 KUJIFUNZA = RULESETS["kujifunza"]
@@ -87,7 +87,7 @@ def test_a_player_that_always_errs(found: Solved) -> None:
 
 
 def test_counts_by_hand() -> None:
-    positions, masks = batch_of("kujifunza", 4, 3)
+    positions, masks = draw("kujifunza", 4, 3)
     lowest, last = (
         np.array([1 << actions_of(mask)[i] for mask in masks], np.uint64) for i in (0, -1)
     )

@@ -25,7 +25,7 @@ from bao_agents.search.gumbel.player import SearchAgent
 from bao_agents.search.gumbel.search import GumbelSearch
 from bao_env import RULESETS, Board
 from tests.networks import make_network
-from tests.positions import random_play
+from tests.positions import draw
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def saved(tmp_path: Path) -> Path:
 
 
 def test_checkpoint_plays_as_its_network(saved: Path) -> None:
-    positions, masks = random_play("zanzibar")
+    positions, masks = draw("zanzibar")
     loaded = checkpoint.load(saved)
     assert loaded.info == {"steps": 5} and loaded.ruleset == RULESETS["zanzibar"]
     chosen = bao_agents.load(saved).act(positions, masks)
@@ -72,7 +72,7 @@ def test_shipped_checkpoints_play() -> None:
 
 
 def test_network_that_is_not_finite_does_not_play(saved: Path) -> None:
-    positions, masks = random_play("zanzibar")
+    positions, masks = draw("zanzibar")
     network, ruleset = checkpoint.load(saved).network, RULESETS["zanzibar"]
     network.head.bias.data.fill_(torch.nan)
     rules = ruleset.kernel

@@ -22,7 +22,7 @@ from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import META, movers, turn_of
 from bao_env.engine.start_encoding import start_of
 from bao_env.observation import OBSERVATION_SIZE, observe
-from tests.positions import pack_texts, random_play, seeds_of
+from tests.positions import draw, pack_texts, seeds_of
 
 ZANZIBAR = RULESETS["zanzibar"].kernel
 
@@ -81,7 +81,7 @@ def test_encoding_of_an_action() -> None:
 
     It has the seeds that each start captures, and whether the reply wins or there is no move.
     """
-    positions, masks = random_play("zanzibar")
+    positions, masks = draw("zanzibar")
     encodings, legal_actions, _ = encode(ZANZIBAR, positions, masks)
     assert not encodings[len(legal_actions) :].any()
     viewers = movers(positions).astype(np.int8)

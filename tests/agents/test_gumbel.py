@@ -30,7 +30,7 @@ from bao_env.engine.masks import is_legal
 from bao_env.engine.position import unpack
 from bao_env.engine.sampling import random_states
 from tests.networks import make_network
-from tests.positions import batch_of, pack_texts
+from tests.positions import draw, pack_texts
 from tests.searches import wins_by
 
 EITHER = pytest.mark.parametrize("name", ["zanzibar", "dutch"])
@@ -77,7 +77,7 @@ def edges_of_root(tree: Tree) -> slice:
 def test_policies_are_of_the_legal_actions(name: str) -> None:
     search = search_of(name, 60, 20)
     for count, plies in ((3, 2), (50, 20)):
-        positions, masks = batch_of(name, count, plies)
+        positions, masks = draw(name, count, plies)
         for rng in (None, random_states(count, 1)):
             found = search.search(positions, rng)
             np.testing.assert_allclose(found.policies.sum(axis=1), 1.0, rtol=1e-5)
@@ -93,7 +93,7 @@ def test_policies_are_of_the_legal_actions(name: str) -> None:
 @pytest.mark.parametrize("name", ["zanzibar", "dutch", "kujifunza"])
 def test_roots_have_the_logits_and_values_of_the_network(name: str) -> None:
     """They do unless an action decides the game at once."""
-    positions, masks = batch_of(name, 200, 24)
+    positions, masks = draw(name, 200, 24)
     search = search_of(name, 1, 2)
     tree = search.tree
     policy = NetworkAgent(make_network(), RULESETS[name]).evaluate(positions, masks)
@@ -119,7 +119,7 @@ def test_values_and_policies_worked_out_literally(name: str) -> None:
     The policy follows Danihelka et al. (2022), equation 11; an action without visits has the
     network's value.
     """
-    positions, _ = batch_of(name, 40, 24)
+    positions, _ = draw(name, 40, 24)
     search = search_of(name, 1, 60)
     tree, discount = search.tree, float(search.workspace.discount)
     edges_compared = policies_compared = 0
@@ -154,7 +154,7 @@ def test_values_and_policies_worked_out_literally(name: str) -> None:
 @EITHER
 def test_noise_draws_other_actions(name: str) -> None:
     """The states of the generator advance, and each position is searched as if alone."""
-    positions, _ = batch_of(name, 200, 18)
+    positions, _ = draw(name, 200, 18)
     search = search_of(name, 200, 40)
     rng = random_states(200, 5)
     before = rng.copy()
@@ -169,7 +169,7 @@ def test_noise_draws_other_actions(name: str) -> None:
 def test_cache_of_network_outputs_changes_nothing(name: str) -> None:
     """It saves about half of the evaluations after a move, and follows the network."""
     engine = Engine(name)
-    positions, masks = batch_of(name, 40, 12)
+    positions, masks = draw(name, 40, 12)
     winners = np.full(40, -1, np.int8)
     search = search_of(name, 40, 24)
     read = 0
@@ -195,7 +195,7 @@ def test_finds_wins_without_a_network(name: str) -> None:
     torch.nn.init.zeros_(blank.head.weight)
     search = GumbelSearch(RULESETS[name].kernel, blank, 300, 400)
     judge = AlphaBetaAgent(name, depth=3, threads=1)
-    positions, masks = batch_of(name, 300, 22)
+    positions, masks = draw(name, 300, 22)
     positions = positions[judge.values(positions, masks) > PROVEN]
     actions = search.search(positions).actions
     kept = [wins_by(name, judge, *chosen) for chosen in zip(positions, actions, strict=True)]
@@ -205,7 +205,7 @@ def test_finds_wins_without_a_network(name: str) -> None:
 @pytest.mark.parametrize("name", ["zanzibar", "dutch", "kujifunza"])
 def test_known_results_are_true(name: str) -> None:
     """The solver agrees with each result in the tree, and a known win is played."""
-    positions, masks = batch_of(name, 150, 24)
+    positions, masks = draw(name, 150, 24)
     judged = Solver(name, nodes=30_000).judge(positions, masks)
     search = search_of(name, 1, 60)
     rng = random_states(150, 7)
@@ -274,7 +274,7 @@ def test_no_move_in_a_waiting_capture_loses() -> None:
 
 def test_values_are_the_players_own() -> None:
     """A position is worth about 1 to a mover who wins, and about -1 to one who loses."""
-    positions, masks = batch_of("zanzibar", 400, 26)
+    positions, masks = draw("zanzibar", 400, 26)
     values = AlphaBetaAgent(depth=3, threads=1).values(positions, masks)
     found = GumbelSearch(ZANZIBAR, make_network(), 400, 300).search(positions).values
     assert found[values > PROVEN].mean() > 0.5
@@ -283,13 +283,13 @@ def test_values_are_the_players_own() -> None:
 
 def test_full_tree() -> None:
     """A search plays on with more simulations than a tree has room for nodes."""
-    positions, masks = batch_of("zanzibar", 4, 60)
+    positions, masks = draw("zanzibar", 4, 60)
     found = GumbelSearch(ZANZIBAR, make_network(), 4, 3000).search(positions)
     assert is_legal(found.actions, masks).all()
 
 
 def test_invalid_arrays() -> None:
-    positions, _ = batch_of("zanzibar", 4, 12)
+    positions, _ = draw("zanzibar", 4, 12)
     search = GumbelSearch(ZANZIBAR, make_network(), 4, 4)
     with pytest.raises(TypeError, match="positions: expected"):
         search.search(positions.astype(float))

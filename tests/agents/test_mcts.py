@@ -15,7 +15,7 @@ from bao_env.engine.bits import U
 from bao_env.engine.kernel import play
 from bao_env.engine.position import Packed
 from bao_env.engine.ruleset import RULESETS, get_ruleset
-from tests.positions import batch_of
+from tests.positions import draw
 from tests.searches import wins_by
 
 
@@ -24,7 +24,7 @@ def test_random_moves_are_the_legal_moves(name: str) -> None:
     """Moves drawn without a mask reach exactly the positions after the legal actions."""
     rules = get_ruleset(name).kernel
     for plies in (4, 20):
-        positions, masks = batch_of(name, 40 if plies > 4 else 3, plies)
+        positions, masks = draw(name, 40 if plies > 4 else 3, plies)
         for words, mask in zip(positions, masks, strict=True):
             legal = set()
             for action in actions_of(mask):
@@ -44,7 +44,7 @@ def test_random_moves_are_the_legal_moves(name: str) -> None:
 def test_it_finds_wins(name: str) -> None:
     """Where alpha-beta proves a win, most chosen actions keep it."""
     judge = AlphaBetaAgent(name, depth=5, threads=1)
-    positions, masks = batch_of(name, 300, 18)
+    positions, masks = draw(name, 300, 18)
     won = judge.values(positions, masks) > PROVEN
     actions = MctsAgent(name, simulations=3000, seed=1).act(positions[won], masks[won])
     kept = [wins_by(name, judge, *chosen) for chosen in zip(positions[won], actions, strict=True)]

@@ -30,7 +30,7 @@ from bao_env import RULESETS
 from bao_env.board import Board
 from bao_env.engine.action import mask_of
 from tests.networks import make_network
-from tests.positions import random_play
+from tests.positions import draw
 
 SHIPPED = Path(bao_agents.__file__).parent / "checkpoints"
 ZANZIBAR = RULESETS["zanzibar"].kernel
@@ -38,7 +38,7 @@ ZANZIBAR = RULESETS["zanzibar"].kernel
 
 def inputs(count: int) -> Tensor:
     """Encode the actions of some positions."""
-    positions, masks = (array[:count] for array in random_play("zanzibar"))
+    positions, masks = draw("zanzibar", count)
     return torch.from_numpy(encode(ZANZIBAR, positions, masks)[0])
 
 
@@ -110,7 +110,7 @@ def test_a_position_alone_is_cheap_and_gets_the_same_action(
     ruleset: str, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The network reads the rows of that position and, in torch, few more."""
-    positions, masks = (array[:200] for array in random_play(ruleset))
+    positions, masks = draw(ruleset, 200)
     loaded = checkpoint.load(SHIPPED / f"{folder}{ruleset}.safetensors")
     agent = NetworkAgent(loaded.network, loaded.ruleset)
     rows: list[int] = []
@@ -134,7 +134,7 @@ def test_a_position_alone_is_cheap_and_gets_the_same_action(
 
 def test_weights_that_are_not_numbers_are_noticed() -> None:
     """Also by the compiled network, which leaves out units that are not above zero."""
-    positions, masks = (array[:50] for array in random_play("zanzibar"))
+    positions, masks = draw("zanzibar", 50)
     network = make_network()
     with torch.no_grad():
         network.get_parameter("trunk.0.bias")[3] = torch.nan

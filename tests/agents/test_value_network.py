@@ -41,7 +41,7 @@ from bao_env.engine.ruleset import RULESETS
 from bao_training.fit import evaluations as fit
 from tests.conftest import Capsys
 from tests.networks import make_network
-from tests.positions import batch_of, mixed_batch
+from tests.positions import draw, mixed_batch
 
 
 def level(seeds: int) -> int:
@@ -107,7 +107,7 @@ def test_guided_search_reads_it_and_full_search_does_not() -> None:
     ruleset = RULESETS["zanzibar"]
     policy, network = make_network(), load_network(ruleset)
     assert network is not None
-    batch, _ = batch_of(ruleset, 5, 12)
+    batch, _ = draw(ruleset, 5, 12)
     rows, cells = network.rows, load_tables(ruleset).cells
 
     def values(**settings: Any) -> list[int]:

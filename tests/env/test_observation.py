@@ -15,7 +15,7 @@ from bao_env.envs.afterstates import list_afterstates
 from bao_env.observation import OBSERVATIONS
 from bao_env.observation.observer import get_observer, make_observations, take_rows
 from tests import reference
-from tests.positions import batch_of, pack_texts, some_positions
+from tests.positions import draw, pack_texts, some_positions
 from tests.reference import FRONT, OPPONENT, SIDE, WINS
 from tests.rulesets import EVERY_RULESET
 
@@ -103,7 +103,7 @@ def test_one_takasa_loses_and_another_wins() -> None:
 @EVERY_RULESET
 def test_kinds_are_made_of_each_other(ruleset: str) -> None:
     """More games than the workspace holds at once, in both dtypes."""
-    positions, legal = batch_of(ruleset, 2000, 9)
+    positions, legal = draw(ruleset, 2000, 9)
     viewers = movers(positions)
     all_replies = []
     for dtype in (np.float32, np.uint8):
@@ -160,7 +160,7 @@ def test_board_and_planes_match_the_reference(ruleset: str, seed: int) -> None:
 @EVERY_RULESET
 def test_features_of_networks_match_observations(ruleset: str) -> None:
     """Both show the best capture of the opponent's reply."""
-    positions, legal = batch_of(ruleset, 300, 10)
+    positions, legal = draw(ruleset, 300, 10)
     boards = observe("replies", ruleset, positions, legal)
     after = list_afterstates(Engine(ruleset), get_observer("board"), positions, legal)
     features = np.zeros(CAPTURE_FEATURES, np.uint8)

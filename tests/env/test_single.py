@@ -13,7 +13,7 @@ from gymnasium.utils.env_checker import check_env
 import bao_agents
 from bao_env import BaoEnv, Board, GreedyAgent, raw_env
 from bao_env.bots import get_agent
-from tests.positions import random_play
+from tests.positions import draw
 from tests.rulesets import EVERY_RULESET
 from tests.vector import ID, same
 
@@ -103,7 +103,7 @@ def test_package_that_fails_is_named(
     ours = EntryPoint("agents", "bao_agents.registry:load", group)
     found = [EntryPoint("failing-package", f"{module}:load", group), ours][:: 1 if first else -1]
     monkeypatch.setattr("bao_env.bots.entry_points", lambda group: found)
-    assert get_agent("alphabeta:2").act(*random_play("zanzibar", 2)).shape
+    assert get_agent("alphabeta:2").act(*draw("zanzibar", 2)).shape
     expected = f"unknown player 'nobody'.*package failing-package .*{message}"
     with pytest.raises(ValueError, match=expected):
         get_agent("nobody")

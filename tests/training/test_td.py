@@ -12,7 +12,7 @@ from bao_agents.nets.compiled import compile_network
 from bao_agents.nets.policy import NetworkAgent
 from bao_env.engine.sampling import random_states
 from bao_training.td import choose_actions, lambda_returns
-from tests.positions import random_play
+from tests.positions import draw
 from tests.training.runs import check_resumed, make
 
 SMALL = "method=td envs=16 rollout=8 minibatch=64 hidden=[8] workers=2 "
@@ -94,7 +94,7 @@ def test_the_policy_is_the_values() -> None:
     trainer = make(SMALL)
     trainer.train_update()
     agent = NetworkAgent(trainer.network, trainer.ruleset)
-    positions, masks = (array[:50] for array in random_play("zanzibar"))
+    positions, masks = draw("zanzibar", 50)
     output = agent.evaluate(positions, masks)
     np.testing.assert_allclose(output.logits, 6 * output.values, rtol=1e-5)
 
