@@ -18,6 +18,7 @@ import pettingzoo
 
 from bao_env.board import Board, Outcome
 from bao_env.bots import Agent, GreedyAgent, RandomAgent
+from bao_env.checks import check_agent, check_observer
 from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
@@ -51,6 +52,8 @@ __all__ = [
     "RandomAgent",
     "Ruleset",
     "action_to_move",
+    "check_agent",
+    "check_observer",
     "env",
     "get_ruleset",
     "load_ruleset",

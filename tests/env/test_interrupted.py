@@ -301,31 +301,6 @@ def test_an_observer_of_your_own_cannot_change_games(make: Callable[..., Any]) -
         make(observation=Careless())
 
 
-@pytest.mark.parametrize("make", MAKERS)
-@pytest.mark.parametrize(
-    ("fill", "space"),
-    [
-        (lambda arrays: None, Own.space),
-        (lambda arrays: arrays[:, :1].fill(1), Own.space),
-        (lambda arrays: arrays.fill(np.nan), Own.space),
-        (lambda arrays: arrays.fill(65), Own.space),
-        (lambda arrays: arrays[1:].fill(1), Box(0, 255, (2,), np.uint8)),
-        (None, Own.space),
-    ],
-    ids=["nothing", "half", "NaN", "outside", "one row", "no fill"],
-)
-def test_an_observers_output_is_tried(make: Callable[..., Any], fill: Any, space: Any) -> None:
-    class Wrong:
-        pass
-
-    wrong: Any = Wrong()
-    wrong.space = space
-    if fill is not None:
-        wrong.fill = lambda positions, legal, viewers, arrays: fill(arrays)
-    with pytest.raises(ValueError, match=r"observation=.*fill"):
-        make(observation=wrong)
-
-
 @pytest.mark.parametrize("mode", [NEXT, DISABLED])
 def test_a_waiting_game_is_shown_as_it_ended(mode: Any) -> None:
     """A truncated game keeps its legal actions while it waits, even when others are reset."""

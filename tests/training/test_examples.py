@@ -17,8 +17,17 @@ import bao_agents.arena
 import measure
 import minimax
 from bao_agents.arena.elo import Score, score_pairs
-from bao_env import Agent, BaoVectorEnv, Board, GreedyAgent, PolicyAgent, RandomAgent
+from bao_env import (
+    Agent,
+    BaoVectorEnv,
+    Board,
+    GreedyAgent,
+    PolicyAgent,
+    RandomAgent,
+    check_agent,
+)
 from tests.conftest import Capsys
+from tests.positions import draw
 
 
 def test_best_player_takes_the_legal_action_of_the_highest_score() -> None:
@@ -97,15 +106,17 @@ def test_pages_save_a_player_for_the_commands(page: Any, sizes: dict[str, int]) 
     with pytest.raises(ValueError, match=r"cannot be loaded: FileNotFoundError"):
         bao_agents.load(f"{page.__name__}:player")
     page.train(**sizes)
-    envs = BaoVectorEnv(9, opponent=None, opening_plies=(0, 8), ruleset="dutch")
-    envs.reset(seed=1)
-    player, again = (bao_agents.load(f"{page.__name__}:player", ruleset="dutch") for _ in range(2))
-    actions = player.act(envs.positions, envs.legal)
-    assert envs.action_masks()[np.arange(9), actions].all()
-    assert np.array_equal(actions, again.act(envs.positions, envs.legal))
+    arrays = draw("dutch")
+
+    def actions() -> Any:
+        player = bao_agents.load(f"{page.__name__}:player", ruleset="dutch")
+        check_agent(player, "dutch")
+        return player.act(*arrays).tolist()
+
+    first = actions()
+    assert actions() == first
     page.train(**sizes)
-    same = bao_agents.load(f"{page.__name__}:player", ruleset="dutch")
-    assert np.array_equal(actions, same.act(envs.positions, envs.legal))
+    assert actions() == first
 
 
 @pytest.mark.parametrize("page", [("torch", "cleanrl_vector")], indirect=True)

@@ -62,8 +62,10 @@ class ValuePlayer:
         self, positions: npt.NDArray[np.uint64], legal: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.int64]:
         """See :meth:`bao_env.Agent.act`."""
-        after = list_afterstates(self.engine, self.observer, positions, legal)
-        return after.actions[best_of(action_values(self.network, after), after.indptr)]
+        actions, running = np.zeros(len(legal), np.int64), legal != 0
+        after = list_afterstates(self.engine, self.observer, positions[running], legal[running])
+        actions[running] = after.actions[best_of(action_values(self.network, after), after.indptr)]
+        return actions
 
 
 def best_of(
