@@ -1,7 +1,7 @@
 """Add addresses and the README, as a package index shows it, to the metadata of a build.
 
 The repository's address is only in ``repository-code`` in CITATION.cff. Without that line the
-package has no addresses, and its description has no pictures or links within the repository.
+package has no addresses, and its description names files instead of linking them.
 """
 
 from __future__ import annotations
@@ -22,26 +22,34 @@ def repository(citation: str) -> str:
 def description(readme: str, address: str, version: str) -> str:
     """Return the README for readers who have no checkout.
 
+    It installs the package from the index. What stands between ``<!-- checkout -->`` and the next
+    heading is left out. A link leads to the repository; without an address, the words stay, and the
+    file stands behind them in parentheses.
+
     Args:
         readme: the README, whose links are relative to the repository's root.
         address: the repository's address; empty if it has none.
         version: the package's version, whose tag is in the links.
     """
-    text = readme.partition("## Contribute\n")[0]
-    text = re.sub(r"<!-- \w+ -->\n", "", text)
+    text = re.sub(r"<!-- checkout -->.*?(?=^## |\Z)", "", readme, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"<!-- .*? -->\n", "", text)
     text = re.sub(r"pip install -e '\.(\[\w+\])'", r"pip install 'bao_env\1'", text)
-    text = text.replace("pip install -e .", "pip install bao_env").replace("`'.[", "`'bao_env[")
+    text = text.replace("In a clone, `pip install -e .`", "`pip install bao_env`")
 
     def link(found: re.Match[str]) -> str:
         image, words, target = found.groups()
         if target.startswith(("http", "#")):
             return found[0]
-        if not address:
-            return "" if image else words
-        return f"{image}[{words}]({address}/{'raw' if image else 'blob'}/v{version}/{target})"
+        if address:
+            return f"{image}[{words}]({address}/{'raw' if image else 'blob'}/v{version}/{target})"
+        return "" if image else f"{words} (`{target}`)"
 
-    badge = r"!\[[^\]]*\]\([^)]*\)"
-    return re.sub(rf"(!?)\[((?:{badge}|[^\]])*)\]\(([^)]+)\)", link, text)
+    text = re.sub(r"(!?)\[([^\]]*)\]\(([^)]+)\)", link, text)
+    if not address:
+        text = text.replace(
+            "## Read on\n", "## Read on\n\nThe source distribution has the files:\n"
+        )
+    return re.sub(r"\n{3,}", "\n\n", text)
 
 
 class Metadata(MetadataHookInterface):
