@@ -82,9 +82,9 @@ _ENDS = " The rules below may end the move instead."
 
 _HOUSE = """
 
-HOUSE. Hole 5 is your house, and you own it at the start. You own it no longer once you lift all \
-its seeds or the opponent captures them{lost}; and the first capture in mtaji, by either player, \
-ends both houses. A house that has ended is an ordinary hole for good. In namua, when a sowing \
+HOUSE. Hole 5 is your house, and you own it at the start. You lose it when you lift all its \
+seeds or the opponent captures them{lost}. The first capture in mtaji, by either player, ends both \
+houses. A house that has ended is an ordinary hole for good. In namua, when a sowing \
 ends in your own house, which then has {least} seeds or more, and captures nothing there, a takasa \
 ends. In a capture you choose: end the move there, or play the house, which is to lift all its \
 seeds and sow on. In mtaji the house is an ordinary hole{stops}."""
@@ -151,7 +151,7 @@ def rules_page(ruleset: Ruleset) -> str:
     if ruleset.house:
         stops = f", but a takasa also ends in it if it is yours and has {least} seeds or more"
         page += _HOUSE.format(
-            lost=" or falls below its minimum" * ruleset.house_lost_below_min,
+            lost=" or it falls below its minimum" * ruleset.house_lost_below_min,
             least=least,
             stops=stops * ruleset.house_stops_mtaji_takasa,
         )

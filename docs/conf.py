@@ -1,17 +1,13 @@
 """Build the site: `sphinx-build -W -c docs -b html . site`, with the repository's root as source.
 
-The Markdown files stay where they are; `docs/index.md` orders them. Two markers are replaced at
-build time, so that nothing generated is committed: `<!-- commands -->` by the parsers' own help,
-`<!-- adapters -->` by the docstrings of the adapters, read without importing their libraries.
+The Markdown files stay where they are; `docs/index.md` orders them. Parts of some pages are
+generated while the site is built: docs/generated.py has their markers.
 """
 
 from __future__ import annotations
 
-import argparse
-import ast
 import os
 import sys
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +15,10 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / folder) for folder in ("", "agents", "training")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("", "agents", "training", "docs")]
 os.environ["COLUMNS"] = "90"  # the width of the commands' help
+
+import generated  # noqa: E402  (it needs the path above)
 
 project = "bao_env"
 author = copyright = "The bao_env developers"
@@ -48,71 +46,19 @@ copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 
 
-def commands() -> str:
-    """Return what `bao COMMAND --help` prints, for every command, as Markdown."""
-    from bao_training.cli import COMMANDS, find
-
-    parts = []
-    for name, summary in COMMANDS.items():
-        parser = argparse.ArgumentParser(
-            prog=f"bao {name}",
-            description=f"{summary[0].upper()}{summary[1:]}.",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        find(name)(parser)
-        parts.append(f"## bao {name}\n\n```text\n{parser.format_help()}```\n")
-    return "\n".join(parts)
-
-
-def adapters() -> str:
-    """Return the docstrings of the adapters' public names, as Markdown with directives."""
-    parts = []
-    for file in sorted((ROOT / "bao_env" / "adapters").glob("[!_]*.py")):
-        module = f"bao_env.adapters.{file.stem}"
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-        body = [f".. py:module:: {module}", _docstring(tree), *_members(tree.body, "function")]
-        directives = "\n\n".join(body)
-        parts.append(f"## {module}\n\n```{{eval-rst}}\n{directives}\n```\n")
-    return "\n".join(parts)
-
-
-def _members(statements: list[ast.stmt], kind: str) -> list[str]:
-    """Return directives for the public classes and functions that have docstrings."""
-    parts = []
-    for node in statements:
-        if not isinstance(node, ast.ClassDef | ast.FunctionDef):
-            continue
-        if node.name.startswith("_") or not ast.get_docstring(node):
-            continue
-        if isinstance(node, ast.FunctionDef):
-            head, inner = f".. py:{kind}:: {node.name}({ast.unparse(node.args)})", []
-        else:
-            start = [item for item in node.body if getattr(item, "name", "") == "__init__"]
-            signature = ast.unparse(start[0].args) if start else ""
-            head = f".. py:class:: {node.name}({signature.removeprefix('self, ')})"
-            inner = _members(node.body, "method")
-        content = "\n\n".join([_docstring(node), *inner])
-        parts.append(f"{head}\n\n{textwrap.indent(content, '   ')}")
-    return parts
-
-
-def _docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef) -> str:
-    from sphinx.ext.napoleon import Config, GoogleDocstring
-
-    config = Config(napoleon_use_rtype=False)
-    return str(GoogleDocstring(ast.get_docstring(node) or "", config))
-
-
 def fill_in(app: Sphinx, name: str, source: list[str]) -> None:
-    """Replace the markers of a page."""
-    for marker, text in (("<!-- commands -->", commands), ("<!-- adapters -->", adapters)):
-        if marker in source[0]:
-            source[0] = source[0].replace(marker, text())
+    """Replace the markers of a page (docs/generated.py)."""
+    up = "../" * name.count("/")
+    source[0] = generated.fill_in(source[0], f"{up}_static/boards")
 
 
-def add_front_page(app: Sphinx, error: Exception | None) -> None:
-    """Make the site's address lead to the home page, which is in a folder."""
+def add_files(app: Sphinx, error: Exception | None) -> None:
+    """Write the pictures, and make the site's address lead to the home page, in a folder."""
     if app.builder.name == "html" and error is None:
+        folder = Path(app.outdir, "_static", "boards")
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, picture in generated.PICTURES.items():
+            (folder / name).write_text(picture, encoding="utf-8")
         page = '<meta http-equiv="refresh" content="0; url=docs/index.html"><title>bao_env</title>'
         Path(app.outdir, "index.html").write_text(page, encoding="utf-8")
 
@@ -120,4 +66,4 @@ def add_front_page(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> None:
     """Register the functions above; Sphinx calls this."""
     app.connect("source-read", fill_in)
-    app.connect("build-finished", add_front_page)
+    app.connect("build-finished", add_files)

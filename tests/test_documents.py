@@ -85,6 +85,16 @@ def test_code_imports_what_exists(name: str) -> None:
                 assert not (error.name or "").startswith("bao_")
 
 
+def test_moves_are_told_as_they_are_played() -> None:
+    text = TEXTS["docs/how-bao-is-played.md"]
+    moves = re.findall(r"<!-- move (.+) (\S+) -->\n```text\n((?:.+\n)+)```", text)
+    for position, move, told in moves:
+        events = bao_env.Board.from_text(position).trace(move)
+        lines = [f"{number}. {event.sentence}" for number, event in enumerate(events, start=1)]
+        assert told.splitlines() == lines
+    assert len(moves) > 7
+
+
 def test_set_up_commands_are_marked_for_ci() -> None:
     for name in ("train", "test"):
         pattern = rf"<!-- {name} -->\n```sh\npip install [^\n]+\n```"
@@ -118,6 +128,7 @@ def test_rules_and_readme_name_every_ruleset_and_switch() -> None:
     plain = Ruleset().to_dict()
     for name, ruleset in RULESETS.items():
         assert f"| `{name}` |" in TEXTS["README.md"]
+        assert f"<!-- rules {name} -->" in TEXTS["docs/rules-in-words.md"]
         assert f"`{name}`" in rules or name == "zanzibar"
         for switch, value in ruleset.to_dict().items():
             assert value == plain[switch] or switch == "name" or switch in rules, switch
