@@ -66,7 +66,16 @@ def test_commands_are_understood(name: str, capsys: Capsys) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["README.md", "bao_env/README.md", "agents/README.md", "docs/observations.md"]
+    "name",
+    [
+        "README.md",
+        "bao_env/README.md",
+        "agents/README.md",
+        "docs/environment.md",
+        "docs/observations.md",
+        "docs/your-own.md",
+        "training/README.md",
+    ],
 )
 def test_examples(name: str) -> None:
     results = doctest.testfile(
