@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import json
 import re
@@ -103,6 +104,27 @@ def test_moves_are_told_as_they_are_played() -> None:
         lines = [f"{number}. {event.sentence}" for number, event in enumerate(events, start=1)]
         assert told.splitlines() == lines
     assert len(moves) > 7
+
+
+def test_notebook_has_the_outputs_of_its_cells(capsys: Capsys) -> None:
+    """Those that train, and what uses the trained network, are only run on the site."""
+    notebook = json.loads((ROOT / "docs" / "first-steps.ipynb").read_text(encoding="utf-8"))
+    names: dict[str, object] = {}
+    for cell in notebook["cells"]:
+        code = "".join(cell["source"])
+        if cell["cell_type"] != "code" or "runs/" in code or code.startswith("!"):
+            continue
+        statements = ast.parse(code).body
+        last = [statements.pop()] if isinstance(statements[-1], ast.Expr) else []
+        exec(compile(ast.Module(statements, []), "cell", "exec"), names)
+        shown = [
+            repr(value) for node in last if (value := eval(ast.unparse(node), names)) is not None
+        ]
+        stored = [
+            "".join(output.get("text") or output["data"]["text/plain"])
+            for output in cell["outputs"]
+        ]
+        assert "".join(stored) == "".join([capsys.readouterr().out, *shown])
 
 
 def test_set_up_commands_are_marked_for_ci() -> None:
