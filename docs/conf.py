@@ -33,8 +33,18 @@ root_doc = "docs/index"
 include_patterns = ["*.md", "docs/*.md", "docs/api/*.md", "bao_env/*.md", "agents/*.md"]
 include_patterns += ["training/*.md", "training/examples/*.md", "tests/*.md"]
 html_theme = "furo"
+smartquotes_action = "qe"  # "--set" keeps its two dashes
 html_title = "bao_env"
 html_static_path: list[str] = []
+html_favicon = "../agents/bao_agents/play/static/icon.svg"
+html_baseurl = os.environ.get("SITE_URL", "")  # only with an address can links show a picture
+SUMMARY = "Bao la Kiswahili, the four-row mancala of East Africa, for reinforcement learning"
+myst_html_meta = {
+    "description": SUMMARY,
+    "property=og:title": "bao_env",
+    "property=og:description": SUMMARY,
+    **({"property=og:image": f"{html_baseurl}_images/move.gif"} if html_baseurl else {}),
+}
 myst_enable_extensions = ["attrs_block"]
 myst_heading_anchors = 4
 napoleon_use_rtype = False

@@ -5,7 +5,9 @@ Markers in the Markdown files say where they go, so that nothing generated is co
 * ``<!-- commands -->``: the help of every command;
 * ``<!-- adapters -->``: the docstrings of the adapters, read without importing their libraries;
 * ``<!-- rules NAME -->``: the rules of a rule set in words;
-* ``<!-- move POSITION MOVE -->``: the board before and after a move; MOVE may be ``none``.
+* ``<!-- move POSITION MOVE -->``: the board before and after a move; MOVE may be ``none``;
+* ``<!-- notebook FILE -->``: a notebook of this folder, with its stored outputs;
+* ``<!-- index WORD -->``: an entry of the index, which the site's search finds first.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import ast
 import hashlib
+import json
 import re
 import textwrap
 from pathlib import Path
@@ -32,27 +35,45 @@ PICTURES: dict[str, str] = {}
 
 def fill_in(text: str, pictures: str) -> str:
     """Return a page with its markers replaced; ``pictures`` is the address of their folder."""
+    text = re.sub("<!-- index (.+) -->", r"```{index} ! \1\n```", text)
     text = re.sub("<!-- commands -->", lambda _: commands(), text)
     text = re.sub("<!-- adapters -->", lambda _: adapters(), text)
     text = re.sub(r"<!-- rules (\w+) -->", lambda found: rules(found[1]), text)
+    text = re.sub(r"<!-- notebook (\S+) -->", lambda found: notebook(found[1], pictures), text)
     return re.sub(
         r"<!-- move (.+) (\S+) -->\n", lambda found: move(found[1], found[2], pictures), text
     )
 
 
 def commands() -> str:
-    """Return what `bao COMMAND --help` prints, for every command, as Markdown."""
+    """Return the help of every command as Markdown, with an anchor for each option."""
     from bao_training.cli import COMMANDS, find
 
     parts = []
-    for name, summary in COMMANDS.items():
-        parser = argparse.ArgumentParser(
-            prog=f"bao {name}",
-            description=f"{summary[0].upper()}{summary[1:]}.",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
+    for name, (_, summary) in COMMANDS.items():
+        parser = argparse.ArgumentParser(prog=f"bao {name}", description=f"{summary.capitalize()}.")
         find(name)(parser)
-        parts.append(f"## bao {name}\n\n```text\n{parser.format_help()}```\n")
+        formatter = parser._get_formatter()
+        lines = [f".. program:: bao {name}"]
+        for action in parser._actions:
+            if isinstance(action, argparse._HelpAction) or action.help == argparse.SUPPRESS:
+                continue
+            words = formatter._expand_help(action).replace("*", r"\*") if action.help else ""
+            value = (
+                ""
+                if action.nargs == 0
+                else f" {formatter._format_args(action, action.dest.upper())}"
+            )
+            positional = str(action.metavar or action.dest)
+            names = ", ".join(f"{flag}{value}" for flag in action.option_strings) or positional
+            lines.append(f".. option:: {names}\n\n{textwrap.indent(words, '   ')}")
+        options = "\n\n".join(lines)
+        parts.append(
+            f"## bao {name}\n\n{parser.description}\n\n```text\n{parser.format_usage()}```\n"
+        )
+        parts.append(f"```{{eval-rst}}\n{options}\n```\n")
+        if parser.epilog:
+            parts.append(f"```text\n{parser.epilog}\n```\n")
     return "\n".join(parts)
 
 
@@ -90,6 +111,25 @@ def move(position: str, name: str, pictures: str) -> str:
         )
         images.append(_image(after, "after", pictures))
     return "<div>\n" + "\n".join(images) + "\n</div>\n\n"
+
+
+def notebook(name: str, pictures: str) -> str:
+    """Return a notebook with its stored outputs, as Markdown without its first heading."""
+    cells = json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))["cells"]
+    parts = []
+    for cell in cells:
+        text = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(re.sub(r"\A# .*\n", "", text))
+            continue
+        parts.append(f"```ipython3\n{text}\n```")
+        for output in cell["outputs"]:
+            data = output.get("data", {"text/plain": output.get("text")})
+            if "image/svg+xml" in data:
+                parts.append(_image("".join(data["image/svg+xml"]), "drawn", pictures))
+            else:
+                parts.append(f"```text\n{''.join(data['text/plain']).rstrip()}\n```")
+    return "\n\n".join(parts)
 
 
 def _marks(board: Board, action: int) -> list[Mark]:
