@@ -95,7 +95,7 @@ def move(position: str, name: str, pictures: str) -> str:
     """Return pictures of a position and of a move in it, as an HTML block."""
     board = Board.from_text(position)
     if name == "none":
-        images = [_image(board.svg(), "the opening", pictures)]
+        images = [_image(board.svg(), "a position", pictures)]
     else:
         action, seat = board.parse_move(name), board.turn
         pit, *_ = unpack_action(action)
