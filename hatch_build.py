@@ -42,7 +42,7 @@ def description(readme: str, address: str, version: str) -> str:
             return found[0]
         if address:
             return f"{image}[{words}]({address}/{'raw' if image else 'blob'}/v{version}/{target})"
-        return "" if image else f"{words} (`{target}`)"
+        return "" if image else f"{words} (`{target.partition('#')[0]}`)"
 
     text = re.sub(r"(!?)\[([^\]]*)\]\(([^)]+)\)", link, text)
     if not address:

@@ -54,7 +54,7 @@ def test_metadata_have_the_readme_for_readers_without_a_checkout() -> None:
 
 
 def test_description_names_files_if_there_is_no_address() -> None:
-    readme = "![board](a.gif)\n[The rules](RULES.md) and [b](#c).\n\n<!-- cite -->\n## Cite\n"
+    readme = "![board](a.gif)\n[The rules](RULES.md#end) and [b](#c).\n\n<!-- cite -->\n## Cite\n"
     text = hatch_build.description(readme, "", "1.0")
     assert text == "\nThe rules (`RULES.md`) and [b](#c).\n\n## Cite\n"
 

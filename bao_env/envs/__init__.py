@@ -3,7 +3,8 @@
 :class:`bao_env.raw_env` (:mod:`~bao_env.envs.aec`) implements PettingZoo's interface.
 :class:`bao_env.BaoEnv` (:mod:`~bao_env.envs.single`) and :class:`bao_env.BaoVectorEnv`
 (:mod:`~bao_env.envs.vector`) implement Gymnasium's, with one game and with many. Each class
-documents its differences. Arrays have one row per game in the last and no such axis in the others.
+documents its differences. In the vector environment every array has a leading axis, one row per
+game.
 
 **Actions.** ``Discrete(64)``, ``pit * 4 + direction * 2 + house``: pits 0..7 are the front row of
 the player to act, 8..15 the back row, both from their own left; direction 0 = left, 1 = right;
@@ -16,8 +17,8 @@ house 1 = play the house.
   (:mod:`bao_env.observation.observer`).
 * ``"action_mask"``: int8[64], 1 = legal: exact, and all zero for a player who is not to act.
 
-``flat=True`` returns the first array alone. :meth:`action_masks` returns the mask as bool, and
-:meth:`sample_legal_actions` draws a legal action.
+``flat=True`` returns just the ``"observation"`` array. :meth:`action_masks` returns the mask as
+bool, and :meth:`sample_legal_actions` draws a legal action.
 
 **Opponent.** ``BaoEnv`` and ``BaoVectorEnv`` play against ``opponent``, by default ``"random"``:
 each step is the learner's ply and the opponent's answers, and observations and rewards are the
