@@ -16,14 +16,14 @@ from bao_agents.arena.games import play_games
 from bao_agents.arena.openings import draw_openings, read_openings
 from bao_agents.nets.legal_actions import best_legal_actions
 from bao_agents.nets.policy import NetworkAgent
-from bao_agents.registry import checkpoint_of, read_network
+from bao_agents.registry import parse, read_network
 from bao_env import Engine
 
 kind, nodes, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 engine = Engine()
 if kind == "strong":
     rng = np.random.default_rng(1)
-    agent = NetworkAgent(read_network(checkpoint_of("zanzibar"), engine.ruleset), engine.ruleset)
+    agent = NetworkAgent(read_network(parse("zanzibar").path, engine.ruleset), engine.ruleset)
     positions, legal, winners = engine.new_games(3 * count)
     for _ in range(8):
         found = agent.evaluate(positions, legal)

@@ -11,8 +11,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from bao_agents import registry
-from bao_agents.base import NamedPlayer, PlayerKind
-from bao_agents.play.roster import OFFERS, Offer, Roster
+from bao_agents.base import Kind
+from bao_agents.play.roster import Roster
 from bao_agents.play.server import create_app
 from bao_env.engine.action import actions_of
 
@@ -70,6 +70,5 @@ class Lowest:
 
 def offer(monkeypatch: pytest.MonkeyPatch, agent: Any) -> None:
     """Add the player ``mine`` to those of the board."""
-    row = PlayerKind("mine", "mine", {}, lambda request: NamedPlayer(request.name, agent))
+    row = Kind("mine", "mine", {}, lambda name, setting: agent)
     monkeypatch.setattr("bao_agents.registry.KINDS", (row, *registry.KINDS))
-    monkeypatch.setattr("bao_agents.play.roster.OFFERS", [Offer("mine"), *OFFERS])

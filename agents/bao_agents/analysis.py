@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bao_agents import registry
-from bao_agents.base import PlayerSpec
+from bao_agents.base import PlayerName
 from bao_agents.nets.checkpoint_files import find_guide
 from bao_agents.registry import read_network
 from bao_agents.search.alphabeta.evaluation import SCALE
@@ -44,7 +44,7 @@ _LINE_NODES = 100_000
 _LEAST_NODES, _LEAST_SECONDS = 1000, 0.001
 _UNKNOWN = Solution(None, None, False, (), 0)
 _SEARCHES = ("alphabeta", "guided", "guided-by", "solver")
-_NETWORKS = ("network", "search")
+NETWORKS = ("network", "search")
 Read = Callable[[Path, Ruleset], "PolicyNetwork"]
 
 
@@ -76,7 +76,7 @@ class Analysis(NamedTuple):
 
 def analyse(
     board: Board,
-    player: str | PlayerSpec = PLAYER,
+    player: str | PlayerName = PLAYER,
     *,
     lines: int | None = 3,
     proof_nodes: int = PROOF_NODES,
@@ -114,7 +114,7 @@ def analyse(
         scores, continued = _by_search(searcher, board, after, proofs)
     elif kind == "mcts":
         scores = _by_playouts(spec, board)
-    elif kind in _NETWORKS:
+    elif kind in NETWORKS:
         policy, scores = _by_network(board, after, spec, read)
     else:
         raise ValueError(f"{spec} gives no analysis: expected a search, such as {PLAYER}")
@@ -158,16 +158,17 @@ def points(value: float) -> float:
     return math.tanh(value / (2 * SCALE))
 
 
-def _searcher(spec: PlayerSpec, rules: Ruleset, parts: int, read: Read) -> AlphaBetaAgent:
+def _searcher(spec: PlayerName, rules: Ruleset, parts: int, read: Read) -> AlphaBetaAgent:
     """Return an alpha-beta search with a part of a player's limit, and one ply shallower."""
     network = None
     if spec.kind.name in ("guided", "guided-by"):
         network = read(spec.path or find_guide(rules.name), rules)
+    plies, seconds, nodes = spec.limit
     return AlphaBetaAgent(
         rules,
-        depth=spec.count and max(1, spec.count - 1),
-        seconds=spec.seconds and max(spec.seconds / parts, _LEAST_SECONDS),
-        nodes=spec.nodes and max(spec.nodes // parts, _LEAST_NODES),
+        depth=plies and max(1, plies - 1),
+        seconds=seconds and max(seconds / parts, _LEAST_SECONDS),
+        nodes=nodes and max(nodes // parts, _LEAST_NODES),
         network=network,
         threads=1,
     )
@@ -193,20 +194,16 @@ def _by_search(
     return scores, lines
 
 
-def _by_playouts(spec: PlayerSpec, board: Board) -> dict[int, float]:
+def _by_playouts(spec: PlayerName, board: Board) -> dict[int, float]:
     from bao_agents.search.mcts import MctsAgent
 
-    agent = MctsAgent(
-        board.ruleset,
-        simulations=spec.count,
-        seconds=spec.seconds,
-        threads=1,
-    )
+    _, seconds, playouts = spec.limit
+    agent = MctsAgent(board.ruleset, simulations=playouts, seconds=seconds, threads=1)
     return dict.fromkeys(board.legal_actions, -1.0) | agent.scores(board.words)
 
 
 def _by_network(
-    board: Board, after: Mapping[int, Board], spec: PlayerSpec, read: Read
+    board: Board, after: Mapping[int, Board], spec: PlayerName, read: Read
 ) -> tuple[dict[int, float | None], dict[int, float]]:
     """Return the policy's probability of each action, and the expected result after it."""
     # Torch is slow to import, and the bots do not need it.
@@ -221,10 +218,10 @@ def _by_network(
         zip(after, probabilities(found.logits).tolist(), strict=True)
     )
     results = dict(zip(after, found.values.tolist(), strict=True))
-    if spec.budget:
+    if spec.number:
         from bao_agents.search.gumbel.search import GumbelSearch
 
-        search = GumbelSearch(board.ruleset.kernel, network, 1, spec.budget)
+        search = GumbelSearch(board.ruleset.kernel, network, 1, spec.number)
         searched = search.search(board.words[None])
         for action in after:
             shares[action] = float(searched.policies[0, action])
@@ -267,7 +264,7 @@ class Reviewed(NamedTuple):
 
 def review(
     board: Board,
-    player: str | PlayerSpec = PLAYER,
+    player: str | PlayerName = PLAYER,
     *,
     proof_nodes: int = PROOF_NODES,
 ) -> Iterator[Reviewed]:
@@ -285,7 +282,7 @@ def review(
 
 
 def review_move(
-    board: Board, ply: int, player: str | PlayerSpec = PLAYER, *, proof_nodes: int = PROOF_NODES
+    board: Board, ply: int, player: str | PlayerName = PLAYER, *, proof_nodes: int = PROOF_NODES
 ) -> Reviewed:
     """Analyse the move of a game after ``ply`` others; see :func:`review`."""
     before, actions = board.copy(), board.move_stack

@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bao_agents.nets.checkpoint_files import title
+from bao_agents.nets.checkpoint_files import find_guide, title
+from bao_agents.plugins import is_own
 from bao_env.board import Board
 from bao_env.bots import Agent
 from bao_env.engine.action import mask_of
@@ -34,13 +35,11 @@ class NamedPlayer:
     Args:
         name: the name shown in tables.
         agent: the agent that chooses the actions.
-        network: the network of the agent, if it has one.
     """
 
-    def __init__(self, name: str, agent: Agent, network: NetworkAgent | None = None) -> None:
+    def __init__(self, name: str, agent: Agent) -> None:
         self.name = name
         self._agent = agent
-        self._network = network
 
     @property
     def fingerprint(self) -> str | None:
@@ -91,136 +90,141 @@ class NamedPlayer:
             ValueError: the player has no network, the game is over, or the board has other rules
                 than the player.
         """
-        if self._network is None:
+        if self._evaluator is None:
             raise ValueError(
                 f"player {self.name} has no network to evaluate with: load one that has, for "
                 "example bao_agents.load('zanzibar')"
             )
-        return self._network.evaluate_board(board)
+        return self._evaluator.evaluate_board(board)
+
+    @cached_property
+    def _evaluator(self) -> NetworkAgent | None:
+        agent: Any = self._agent
+        if getattr(agent, "network", None) is None:
+            return None
+        from bao_agents.nets.policy import NetworkAgent  # it needs torch, which is slow to import
+
+        return NetworkAgent(agent.network, agent.ruleset)
 
     def __repr__(self) -> str:
         return f"<player {self.name}>"
 
 
-class LoadRequest(NamedTuple):
-    """What a loader needs to make a player."""
+class Limit(NamedTuple):
+    """What a player may use for a move, as in python-chess; None is no limit."""
 
-    spec: PlayerSpec
+    plies: int | None = None
+    seconds: float | None = None
+    nodes: int | None = None
+    """Positions visited; of a Monte Carlo search its playouts or simulations."""
+
+
+class Unit(NamedTuple):
+    """What the number of a limit counts, and the numbers that the board offers."""
+
+    unit: str
+    """``plies``, ``playouts``, ``simulations``, ``nodes``, ``s`` or ``ms``."""
+    low: int = 0
+    high: int = 0
+    """0 if the board does not offer the unit."""
+    default: int = 0
+
+    def limit(self, number: int) -> Limit:
+        """Return a limit of ``number`` of this unit."""
+        if self.unit in ("s", "ms"):
+            return Limit(seconds=number / (1000 if self.unit == "ms" else 1))
+        return Limit(plies=number) if self.unit == "plies" else Limit(nodes=number)
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """A kind of player, a row of :data:`bao_agents.registry.KINDS`."""
+
     name: str
-    """The name shown in tables."""
+    form: str
+    """How a player is written: ``CHECKPOINT``, ``LIMIT``, ``COMMAND`` and ``MODULE:FUNCTION`` stand
+    for what varies."""
+    examples: Mapping[str, str]
+    """One or more names, each with its meaning."""
+    load: Callable[[PlayerName, Setting], Agent]
+    """Makes the agent; raises ValueError if it cannot. It imports torch only if it needs it: torch
+    is slow to import, and may be missing."""
+    units: Mapping[str, Unit] = field(default_factory=dict)
+    """What may follow the number of a limit."""
+    on_board: bool = True
+    """Whether a visitor of the board may choose it."""
+
+    @property
+    def head(self) -> str:
+        """The word before the first colon, if it is fixed; else empty."""
+        head, colon, _ = self.form.partition(":")
+        return head if colon and head.islower() else ""
+
+    @property
+    def has_checkpoint(self) -> bool:
+        """Whether a checkpoint is part of the name."""
+        return "CHECKPOINT" in self.form
+
+    def match(self, text: str) -> PlayerName | None:
+        """Parse a player's name; None if it is not of this kind."""
+        head, _, rest = text.partition(":")
+        if not self.units:
+            fits = {"CHECKPOINT": True, "pipe:COMMAND": rest, "MODULE:FUNCTION": is_own(text)}
+            if not fits.get(self.form, text == self.form):
+                return None
+            return PlayerName(self, text, text if self.has_checkpoint else "")
+        *words, last = rest.split(":")
+        found = re.fullmatch("([0-9]{1,9}) ?([a-z]*)", last)
+        if not found or found[2] not in self.units or bool(words) != self.has_checkpoint:
+            return None
+        number, suffix = int(found[1]), found[2]  # "alphabeta:06" is "alphabeta:6"
+        name = ":".join([head, *words, f"{number}{suffix}"])
+        return PlayerName(self, name, ":".join(words), number, self.units[suffix])
+
+
+class PlayerName(NamedTuple):
+    """The parsed name of a player."""
+
+    kind: Kind
+    text: str
+    """The whole name."""
+    checkpoint: str = ""
+    """The checkpoint, as written in the name."""
+    number: int = 0
+    """The number of the limit; 0 for a kind without."""
+    unit: Unit | None = None
+    """The unit of the limit; None for a kind without."""
+    path: Path | None = None
+    """The file of the checkpoint."""
+
+    @property
+    def limit(self) -> Limit:
+        """What the player may use for a move."""
+        return self.unit.limit(self.number) if self.unit else Limit()
+
+    @property
+    def title(self) -> str:
+        """The name for tables, in which a checkpoint is called by its run or its file."""
+        if self.path is None:
+            return self.text
+        return self.text.replace(self.checkpoint, title(self.path), 1)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Setting(NamedTuple):
+    """What a player is made for."""
+
     ruleset: Ruleset
     """The rules to play."""
     seed: int
     """The seed of the player's random choices."""
     threads: int | None
     """The number of threads of a search; None for all cores."""
-    read_network: Callable[[Path, Ruleset], PolicyNetwork]
+    read: Callable[[Path, Ruleset], PolicyNetwork]
     """Returns the network of a checkpoint."""
 
-    def network(self) -> PolicyNetwork:
-        """Return the network of the checkpoint that the player's name gives."""
-        assert self.spec.path is not None
-        return self.read_network(self.spec.path, self.ruleset)
-
-
-@dataclass(frozen=True, eq=False)
-class PlayerKind:
-    """A kind of player: its spelling and its loader."""
-
-    name: str
-    spelling: str
-    """A string with fields in braces, each at most once: ``checkpoint``, a path or the name of a
-    shipped one; ``budget``, a number with a unit; ``model``; ``command``; ``module`` and
-    ``function``."""
-    examples: Mapping[str, str]
-    """One or more names, each with its meaning."""
-    load: Callable[[LoadRequest], NamedPlayer]
-    """Makes the player; raises ValueError if it cannot. It imports torch only if it needs it: torch
-    is slow to import, and may be missing."""
-    units: tuple[str, ...] = ("",)
-    """The units that may follow the number of a budget."""
-
-    @property
-    def head(self) -> str:
-        """The word before the first colon, if it is fixed; else empty."""
-        found = re.match(r"(\w+):", self.spelling)
-        return found[1] if found else ""
-
-    @property
-    def has_checkpoint(self) -> bool:
-        """Whether the spelling names a checkpoint."""
-        return "{checkpoint}" in self.spelling
-
-    @cached_property
-    def _pattern(self) -> re.Pattern[str]:
-        parts = re.split(r"\{(\w+)\}", self.spelling)  # text, field, text, field ...
-        pattern = "".join(
-            f"(?P<{part}>{_FIELDS[part]})" if i % 2 else re.escape(part)
-            for i, part in enumerate(parts)
-        )
-        if "budget" in parts:
-            pattern += f"(?P<unit>{'|'.join(self.units)})"
-        return re.compile(pattern)
-
-    def match(self, spec: str) -> PlayerSpec | None:
-        """Parse a player's name; None if it is not of this kind."""
-        found = self._pattern.fullmatch(spec)
-        if found is None:
-            return None
-        fields = found.groupdict()
-        budget = int(fields.get("budget", 0))
-        if "budget" in fields:  # "alphabeta:06" is "alphabeta:6"
-            low, high = found.span("budget")
-            spec = f"{spec[:low]}{budget}{spec[high:]}"
-        return PlayerSpec(self, spec, fields.get("checkpoint"), budget, fields.get("unit", ""))
-
-
-_FIELDS = {
-    "checkpoint": r".+",
-    "budget": r"[0-9]{1,9} ?",
-    "model": r".+",
-    "command": r".+",
-    "module": r"[A-Za-z_][\w.]*",
-    "function": r"[A-Za-z_]\w*",
-}
-
-
-@dataclass(frozen=True)
-class PlayerSpec:
-    """The parsed name of a player."""
-
-    kind: PlayerKind
-    name: str
-    checkpoint: str | None
-    """The checkpoint, as written in the name."""
-    budget: int
-    """The number that limits a search; 0 for a kind without."""
-    unit: str
-    """The unit of the budget, or an empty string."""
-    path: Path | None = None
-    """The file of the checkpoint."""
-
-    @property
-    def title(self) -> str:
-        """The name for tables, in which a checkpoint is called by its run or its file."""
-        if self.checkpoint is None or self.path is None:
-            return self.name
-        return self.name.replace(self.checkpoint, title(self.path), 1)
-
-    @property
-    def count(self) -> int | None:
-        """The budget if it has no unit: plies or simulations."""
-        return None if self.unit else self.budget
-
-    @property
-    def nodes(self) -> int | None:
-        """The budget if it is a number of nodes."""
-        return self.budget if self.unit == "n" else None
-
-    @property
-    def seconds(self) -> float | None:
-        """The budget if it is a time."""
-        return {"s": float(self.budget), "ms": self.budget / 1000}.get(self.unit)
-
-    def __str__(self) -> str:
-        return self.name
+    def network(self, path: Path | None) -> PolicyNetwork:
+        """Return the network of a checkpoint, or the guide of the rule set."""
+        return self.read(path or find_guide(self.ruleset.name), self.ruleset)

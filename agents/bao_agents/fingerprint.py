@@ -24,7 +24,7 @@ def fingerprint(spec: str, player: NamedPlayer) -> str | None:
     found = registry.parse(spec)
     if found.path is not None:
         return hashlib.sha256(found.path.read_bytes()).hexdigest()[:16]
-    if found.kind.name not in ("function", "chat", "pipe"):
+    if found.kind.name not in ("function", "pipe"):
         return ""
     if player.fingerprint is None:
         return None

@@ -6,9 +6,10 @@ import pkgutil
 from typing import Any
 
 
-def is_own(name: object) -> bool:
+def is_own(name: str) -> bool:
     """Return whether a name has the form of users' code, ``package.module:name``."""
-    return isinstance(name, str) and ":" in name
+    module, _, function = name.partition(":")
+    return all(word.isidentifier() for word in [*module.split("."), function])
 
 
 def find(name: str) -> Any:

@@ -14,8 +14,9 @@ import pytest
 
 import bao_agents
 from bao_agents.arena.tournament import parse_players
+from bao_agents.base import Limit
 from bao_agents.nets.checkpoint_files import CHECKPOINTS
-from bao_agents.registry import KINDS, PLAYERS, checkpoint_of, display_name, parse
+from bao_agents.registry import KINDS, PLAYERS, display_name, parse
 from bao_env import RULESETS, Board, check_agent
 from bao_env.bots import Agent, GreedyAgent, RandomAgent
 from bao_env.engine.action import actions_of
@@ -89,35 +90,32 @@ def test_every_example_is_a_player() -> None:
 @pytest.mark.parametrize(
     ("spec", "name", "fields"),
     [
-        ("alphabeta:100 ms", "alphabeta", (None, 100)),
-        ("mcts:7", "mcts", (None, 7)),
-        ("search:zanzibar:64", "search", ("zanzibar", 64)),
-        ("guided:20000n", "guided", (None, 20000)),
-        ("guided:kibao:20000n", "guided-by", ("kibao", 20000)),
-        ("solver:2s", "solver", (None, 2)),
-        ("solver:2ms", "solver", (None, 2)),
-        ("solver:2n", "solver", (None, 2)),
-        ("kibao", "network", ("kibao", 0)),
+        ("alphabeta:06", "alphabeta", ("", Limit(plies=6))),
+        ("alphabeta:100 ms", "alphabeta", ("", Limit(seconds=0.1))),
+        ("mcts:7", "mcts", ("", Limit(nodes=7))),
+        ("search:zanzibar:64", "search", ("zanzibar", Limit(nodes=64))),
+        ("guided:20000n", "guided", ("", Limit(nodes=20000))),
+        ("guided:kibao:20000n", "guided-by", ("kibao", Limit(nodes=20000))),
+        ("solver:2s", "solver", ("", Limit(seconds=2))),
+        ("solver:2ms", "solver", ("", Limit(seconds=0.002))),
+        ("solver:2n", "solver", ("", Limit(nodes=2))),
+        ("kibao", "network", ("kibao", Limit())),
         (
             f"{CHECKPOINTS}/kibao.safetensors",
             "network",
-            (f"{CHECKPOINTS}/kibao.safetensors", 0),
+            (f"{CHECKPOINTS}/kibao.safetensors", Limit()),
         ),
     ],
 )
 def test_parse(spec: str, name: str, fields: tuple) -> None:
     found = parse(spec)
     assert found.kind.name == name
-    assert (found.checkpoint, found.budget) == fields
-    assert checkpoint_of(spec) == found.path
-    assert (found.path is None) == (found.checkpoint is None)
+    assert (found.checkpoint, found.limit) == fields
+    assert (found.path is None) == (not found.checkpoint)
     if found.path is not None:
         assert found.path.samefile(CHECKPOINTS / f"{found.path.stem}.safetensors")
 
 
-def test_bots_have_no_checkpoint() -> None:
-    found = {checkpoint_of(spec) for spec in ("greedy", "alphabeta:3", "a:b", "nobody")}
-    assert found == {None}
 
 
 def make_last(ruleset: object, seed: int) -> object:
@@ -138,10 +136,10 @@ def test_own_function_is_a_player() -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        kind.spelling.format(checkpoint="zanzibar", budget=f"2{unit}")
+        kind.form.replace("CHECKPOINT", "zanzibar").replace("LIMIT", f"2{suffix}")
         for kind in KINDS
-        for unit in kind.units
-        if kind.name not in ("pipe", "function") and unit != "s"  # slower than ms
+        for suffix in kind.units or [""]
+        if kind.on_board and suffix != "s"  # slower than ms
     ],
 )
 def test_players_check_arrays(spec: str) -> None:

@@ -207,7 +207,7 @@ def ruleset_of(player: str) -> Ruleset | None:
     Raises:
         CheckpointError: the file is not a usable checkpoint.
     """
-    path = registry.checkpoint_of(player)
+    path = registry.parse(player).path
     if path is None:
         return None
     from bao_agents.nets import checkpoint

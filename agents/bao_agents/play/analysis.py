@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bao_agents import registry
-from bao_agents.analysis import Analysis, Line, analyse, review_move
+from bao_agents.analysis import NETWORKS, Analysis, Line, analyse, review_move
 from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
 from bao_agents.play.seated_game import hand_way, move_texts, position_values
@@ -91,7 +91,7 @@ def _analyse(
 ) -> Analysis:
     """Return the analysis by an evaluator of :func:`evaluators`; ``search`` stands for SEARCH."""
     spec = registry.parse(search) if evaluator == SEARCH else roster.parse(evaluator)
-    if not (evaluator == SEARCH or roster.gives_hints(spec)):
+    if evaluator != SEARCH and spec.kind.name not in NETWORKS:
         known = ", ".join(one["value"] for one in evaluators(roster))
         raise Refused(f"{spec} gives no hints: expected one of {known}")
     try:

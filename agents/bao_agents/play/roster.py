@@ -1,26 +1,28 @@
 """Offer the players at the board: people, bots with a limit, and checkpoints from a list.
 
-A client names players as :mod:`bao_agents.registry` does, but only those of :data:`OFFERS`, and
-never by a path or a module. The checkpoints are the shipped ones and those in the folders given
-when the server starts. The command line may add any other player, and rules, by name.
+A client names players as :mod:`bao_agents.registry` does, but only with the limits that its table
+offers, and never by a path or a module. The checkpoints are the shipped ones and those in the
+folders given when the server starts. The command line may add any other player, and rules, by name.
+The label of ``NAME``, or of ``NAME-UNIT`` for a limit with a unit, is ``player NAME`` in
+``static/en.json`` and in the files of other languages.
 """
 
 from __future__ import annotations
 
-import json
 import stat
 import threading
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from cachetools import LRUCache
 
 from bao_agents import plugins, registry
-from bao_agents.arena.ladder import DEFAULT, LADDERS
-from bao_agents.base import NamedPlayer, PlayerKind, PlayerSpec
+from bao_agents.analysis import NETWORKS
+from bao_agents.arena.ladder import anchors_elo
+from bao_agents.base import Kind, NamedPlayer, PlayerName, Unit
 from bao_agents.nets.checkpoint_files import CHECKPOINTS, GUIDES, shipped, trained_under
 from bao_agents.play.refused import Refused
 from bao_agents.registry import read_network
@@ -41,50 +43,6 @@ _MAX_WORDS = 300
 _MAX_CHECKPOINTS = 200
 
 
-class Budget(NamedTuple):
-    """The numbers that a client may put into the name of a player."""
-
-    unit: str
-    """What is counted: ``plies``, ``playouts``, ``simulations`` or ``ms``."""
-    low: int
-    high: int
-    default: int
-
-
-class Offer(NamedTuple):
-    """A kind of player, with one of its units, that the page offers."""
-
-    kind: str
-    unit: str = ""
-    budget: Budget | None = None
-    """The range of the number, if the spelling has one."""
-    gives_hints: bool = False
-    """Whether its network can evaluate each move for a hint."""
-
-    @property
-    def name(self) -> str:
-        """The offer's name, under which the page finds its label."""
-        return "-".join(filter(None, [self.kind, self.unit]))
-
-
-_TIME = Budget("ms", 1, 5_000, 500)
-
-OFFERS = [
-    Offer("random"),
-    Offer("greedy"),
-    Offer("alphabeta", "", Budget("plies", 1, 10, 4)),
-    Offer("alphabeta", "ms", _TIME),
-    Offer("guided", "ms", _TIME),
-    Offer("mcts", "", Budget("playouts", 2, 100_000, 1000)),
-    Offer("solver", "ms", _TIME),
-    Offer("network", gives_hints=True),
-    Offer("search", "", Budget("simulations", 2, 2_000, 64), gives_hints=True),
-    Offer("guided-by", "ms", _TIME),
-]
-"""The players of the page. One with a checkpoint is offered for each checkpoint that may play. The
-label of ``NAME`` is ``player NAME`` in ``static/en.json`` and in the files of other languages."""
-
-
 LEVELS = (
     "random",
     "greedy",
@@ -97,8 +55,7 @@ LEVELS = (
     "guided:100ms",
 )
 """The opponents that the page offers first, from the weakest to the strongest; all but the last
-are anchors of the ladder ``LADDER``."""
-LADDER = LADDERS / f"{DEFAULT}.json"
+are anchors of the default ladder."""
 
 
 class Roster:
@@ -153,8 +110,7 @@ class Roster:
         Each has a ``spec``, the names of the ``rulesets`` that it can play, and its ``elo``,
         measured in zanzibar, or None. Without torch no guided search can play.
         """
-        anchors = json.loads(LADDER.read_text(encoding="utf-8"))["anchors"]
-        elo = {anchor["player"]: round(anchor["elo"]) for anchor in anchors}
+        elo = {name: round(rating) for name, rating in anchors_elo().items()}
         specs = LEVELS if find_spec("torch") else LEVELS[:-1]
         return [
             {"spec": spec, "elo": elo.get(spec), "rulesets": self._rules_of(self.parse(spec))}
@@ -168,57 +124,50 @@ class Roster:
         of the command line; its ``budget`` or None; ``spec``: the parts of its name before and
         after the budget; and ``rulesets``: the names of those that it can play.
         """
-        further: list[dict[str, Any]] = [
-            {"value": name, "kind": "", "checkpoint": "", "spec": (name, ""), "budget": None}
-            for name in self.further
-        ]
-        choices = further + [
+        found: list[dict[str, Any]] = [
             {
-                "value": offer.name + (name and f":{name}"),
-                "kind": offer.name,
-                "checkpoint": name,
-                "spec": kind.spelling.format(checkpoint=name, budget=f"\0{offer.unit}").partition(
-                    "\0"
-                )[::2],
-                "budget": offer.budget and offer.budget._asdict(),
+                "value": name,
+                "kind": "",
+                "checkpoint": "",
+                "spec": (name, ""),
+                "budget": None,
+                "rulesets": self._rules_of(spec),
             }
-            for name in ("", *self.files)
-            for kind, offer in _offered()
-            if kind.has_checkpoint == bool(name)
+            for name, spec in self.further.items()
         ]
-        for choice in choices:
-            least = str(choice["budget"]["low"]) if choice["budget"] else ""
-            spec = self.parse(least.join(choice["spec"]))
-            choice["rulesets"] = self._rules_of(spec)
-        return choices
+        for name in ("", *self.files):
+            for kind, suffix, unit in _offers():
+                if kind.has_checkpoint != bool(name):
+                    continue
+                label = "-".join(filter(None, [kind.name, suffix]))
+                spec = PlayerName(kind, label, path=self.files.get(name))
+                before = kind.form.replace("CHECKPOINT", name).replace("LIMIT", "")
+                found.append(
+                    {
+                        "value": label + (name and f":{name}"),
+                        "kind": label,
+                        "checkpoint": name,
+                        "spec": (before, suffix),
+                        "budget": unit and unit._asdict(),
+                        "rulesets": self._rules_of(spec),
+                    }
+                )
+        return found
 
-    def _rules_of(self, spec: PlayerSpec) -> list[str]:
-        return [name for name, rules in self.rulesets.items() if self._plays(spec, rules)]
-
-    def _plays(self, spec: PlayerSpec, rules: Ruleset) -> bool:
-        """Return whether a player can play some rules: whether its network was trained for them."""
-        path = spec.path
-        if spec.kind.name == "guided":
-            path = GUIDES / f"{rules.name}.safetensors"
-        return path is None or trained_under(path) == rules
+    def _rules_of(self, spec: PlayerName) -> list[str]:
+        return [name for name, rules in self.rulesets.items() if _plays(spec, rules)]
 
     def evaluators(self) -> list[dict[str, Any]]:
         """Return the players that give hints, each with its default budget, as plain values."""
         found = []
         for choice in self.choices():
-            budget = str(choice["budget"]["default"]) if choice["budget"] else ""
-            value = budget.join(choice["spec"])
-            if self.gives_hints(self.parse(value)):
+            if choice["kind"] in NETWORKS:
+                budget = str(choice["budget"]["default"]) if choice["budget"] else ""
                 label = {key: choice[key] for key in ("kind", "checkpoint", "rulesets")}
-                found.append({"value": value, "budget": budget, **label})
+                found.append({"value": budget.join(choice["spec"]), "budget": budget, **label})
         return found
 
-    def gives_hints(self, spec: PlayerSpec) -> bool:
-        """Return whether a player can evaluate each move."""
-        offer = _offer(spec)
-        return offer is not None and offer.gives_hints
-
-    def parse(self, spec: str) -> PlayerSpec:
+    def parse(self, spec: str) -> PlayerName:
         """Parse the name of a player that may play here, except people.
 
         Raises:
@@ -227,16 +176,15 @@ class Roster:
         if spec in self.further:
             return self.further[spec]
         try:
-            found = registry.parse(spec, self.files, [kind for kind, _ in _offered()])
+            found = registry.parse(spec, self.files)
         except ValueError as error:
             raise Refused(str(error)) from error
-        offer = _offer(found)
-        if offer is None:
-            units = " or ".join(repr(one.unit) for one in OFFERS if one.kind == found.kind.name)
+        unit = found.unit
+        if unit and not unit.high:
+            units = " or ".join(repr(key) for key, one in found.kind.units.items() if one.high)
             raise Refused(f"unknown player {spec!r}: expected the unit {units} after the number")
-        budget = offer.budget
-        if budget and not budget.low <= found.budget <= budget.high:
-            raise Refused(f"player {spec!r}: expected a budget from {budget.low} to {budget.high}")
+        if unit and not unit.low <= found.number <= unit.high:
+            raise Refused(f"player {spec!r}: expected a budget from {unit.low} to {unit.high}")
         return found
 
     def check(self, spec: str, rules: Ruleset) -> str:
@@ -249,7 +197,7 @@ class Roster:
         if spec == HUMAN:
             return spec
         found = self.parse(spec)
-        if not self._plays(found, rules):
+        if not _plays(found, rules):
             raise Refused(
                 f"{found} cannot play {rules.name}: choose another player, or other rules"
             )
@@ -268,7 +216,7 @@ class Roster:
             with self._lock:
                 player = self._loaded.pop(key, None)
             if player is None:
-                player = registry.make(
+                player = registry.load(
                     parsed, ruleset=board.ruleset, seed=self._seed, threads=1, read=self.network
                 )
         except Exception as error:  # a damaged file or one for other rules must not stop the server
@@ -305,15 +253,22 @@ class Roster:
         return Refused(f"{what}: {words[:_MAX_WORDS]}", 502)
 
 
-def _offered() -> list[tuple[PlayerKind, Offer]]:
-    """Return the offers, each with its kind."""
-    kinds = {kind.name: kind for kind in registry.KINDS}
-    return [(kinds[offer.kind], offer) for offer in OFFERS]
+def _offers() -> Iterator[tuple[Kind, str, Unit | None]]:
+    """Yield the offered kinds of players, each with a unit of its limit, if it has one."""
+    for kind in registry.KINDS:
+        if kind.on_board and not kind.units:
+            yield kind, "", None
+        for suffix, unit in kind.units.items():
+            if unit.high:
+                yield kind, suffix, unit
 
 
-def _offer(spec: PlayerSpec) -> Offer | None:
-    """Return the offer of a player; None if it is not offered."""
-    return next((o for o in OFFERS if (o.kind, o.unit) == (spec.kind.name, spec.unit)), None)
+def _plays(spec: PlayerName, rules: Ruleset) -> bool:
+    """Return whether a player can play some rules: whether its network was trained for them."""
+    path = spec.path
+    if spec.kind.name == "guided":
+        path = GUIDES / f"{rules.name}.safetensors"
+    return path is None or trained_under(path) == rules
 
 
 def _version(path: Path) -> tuple[Path, int, int]:

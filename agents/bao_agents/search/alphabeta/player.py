@@ -202,7 +202,8 @@ class AlphaBetaAgent:
             seconds = check_seconds("alphabeta", seconds)
         if nodes is not None:
             nodes = check_nodes("alphabeta", nodes)
-        rules = get_ruleset(ruleset)
+        rules = self.ruleset = get_ruleset(ruleset)
+        self.network = network
         self._depth = depth
         self._seconds = seconds
         self._exclusive = Exclusive("player")

@@ -46,6 +46,7 @@ class SearchAgent:
         threads: int | None = None,
     ) -> None:
         self.network = network.eval()
+        self.ruleset = ruleset
         self._threads = check_threads(threads)
         self._exclusive = Exclusive("player")
         games = max(1, min(_MAX_SEARCHES, _MAX_TREE_NODES // max(1, simulations)))
