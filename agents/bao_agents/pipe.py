@@ -20,11 +20,12 @@ import weakref
 from collections import deque
 from contextlib import suppress
 from multiprocessing.connection import wait
-from typing import IO, Any, NoReturn
+from typing import IO, NoReturn
 
 import numpy as np
 
 from bao_agents.faults import PlayerFault
+from bao_agents.remade import Remade
 from bao_env.engine.action import actions_of
 from bao_env.engine.array_checks import as_batch
 from bao_env.engine.position import Actions, Words, unpack
@@ -66,11 +67,11 @@ def split_limit(words: str) -> tuple[float, str]:
     return seconds, command
 
 
-class PipeAgent:
+class PipeAgent(Remade):
     """Play what a program answers. It runs until the agent is closed or no longer referenced.
 
     After a fault or Ctrl-C the program is stopped, and started again for the next move. It also
-    stops if this process is killed.
+    stops if this process is killed. A copy has its own program.
 
     Args:
         command: the program and its arguments, split as a shell does; no shell runs it.
@@ -103,9 +104,6 @@ class PipeAgent:
         self._lock = threading.Lock()
         self._program: _Program | None = None
         self._program = self._start()
-
-    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
-        return PipeAgent, self._arguments  # a copy has its own program
 
     def act(self, positions: Words, legal: Words) -> Actions:
         """Choose actions, one position after the other; see :meth:`bao_env.bots.Agent.act`.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import multiprocessing
 import os
+import pickle
 import shutil
 import threading
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
@@ -209,6 +212,18 @@ def test_choice_depends_on_the_position_alone(spec: str) -> None:
     check_agent(one, deterministic=True)
     chosen = one.act(positions, masks)
     assert chosen.tolist() == two.act(positions, masks).tolist() and chosen[3] == 0
+
+
+@pytest.mark.parametrize("spec", [*SEARCHES, "solver:1s"])
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_a_copy_is_small_and_plays_alike(spec: str, duplicate: Callable[[Agent], Agent]) -> None:
+    """It leaves behind the memory of the search and the compiled network."""
+    arrays = tuple(array[:20] for array in random_play("zanzibar"))
+    player = bao_agents.load(spec, seed=5, threads=2)
+    if "1s" not in spec:  # what fits into the time differs from call to call
+        expected = player.act(*arrays).tolist()
+        assert duplicate(player).act(*arrays).tolist() == expected
+    assert len(pickle.dumps(player)) < (700_000 if "zanzibar" in spec else 300_000)
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from bao_agents.nets.legal_actions import (
     probabilities,
 )
 from bao_agents.nets.network import PolicyNetwork, check_finite
+from bao_agents.remade import Remade
 from bao_env.board import Board
 from bao_env.engine.action import mask_of
 from bao_env.engine.array_checks import as_batch
@@ -48,7 +49,7 @@ class NetworkOutput(NamedTuple):
     """int64[B + 1], the start of each position's legal actions."""
 
 
-class NetworkAgent:
+class NetworkAgent(Remade):
     """Play the action that a network prefers.
 
     Args:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bao_agents.array_types import Int32Array
+from bao_agents.remade import Remade
 from bao_agents.search.limits import (
     SHORT,
     check_seconds,
@@ -269,7 +270,7 @@ def _search(rules, tree, position, seed, simulations, deadline):
     return tree.words[best, ACTION]
 
 
-class MctsAgent:
+class MctsAgent(Remade):
     """Play the action that a Monte Carlo tree search visits most.
 
     Args:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bao_agents.array_types import Int16Array, Int64Array
+from bao_agents.remade import Remade
 from bao_agents.search.alphabeta.evaluation import CELLS, Tables, load_tables
 from bao_agents.search.alphabeta.ordering import forget_cutoffs
 from bao_agents.search.alphabeta.policy_order import make_guides
@@ -156,7 +157,7 @@ def _expected_nodes(depth: int, seconds: float | None, nodes: int | None) -> flo
     return min(limits)
 
 
-class AlphaBetaAgent:
+class AlphaBetaAgent(Remade):
     """Play the best action of an alpha-beta search.
 
     Args:

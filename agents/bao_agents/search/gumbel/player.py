@@ -6,6 +6,7 @@ import numpy as np
 
 from bao_agents.nets.legal_actions import list_legal_actions
 from bao_agents.nets.network import PolicyNetwork
+from bao_agents.remade import Remade
 from bao_agents.search.gumbel.search import GumbelSearch
 from bao_agents.search.limits import NEVER, SHORT, check_threads, share
 from bao_env.engine.array_checks import as_batch
@@ -21,7 +22,7 @@ _MAX_TREE_NODES = 1 << 17
 """The most nodes in all trees of a thread, about 120 MB, unless a single tree needs more."""
 
 
-class SearchAgent:
+class SearchAgent(Remade):
     """Play the action that a Gumbel search with a network finds best.
 
     Args:

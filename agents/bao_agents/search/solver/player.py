@@ -11,6 +11,7 @@ import time
 
 import numpy as np
 
+from bao_agents.remade import Remade
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.limits import check_nodes, check_seconds, check_threads
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN
@@ -28,7 +29,7 @@ _LEAST_SECONDS = 0.001
 """Shortest time for a search."""
 
 
-class SolverAgent:
+class SolverAgent(Remade):
     """Win proven wins, and otherwise play the best action of an alpha-beta search.
 
     With a node limit its choice depends only on the position, so each move needs its own proof.
