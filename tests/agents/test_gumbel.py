@@ -10,10 +10,8 @@ from bao_agents.nets.policy import NetworkAgent
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN
 from bao_agents.search.gumbel.action_selection import (
-    MAX_CONSIDERED,
-    VALUE_SCALE,
-    VISIT_GROWTH,
-    VISIT_OFFSET,
+    STANDARD,
+    GumbelSettings,
     visit_schedule,
 )
 from bao_agents.search.gumbel.search import GumbelSearch
@@ -37,9 +35,12 @@ EITHER = pytest.mark.parametrize("name", ["zanzibar", "dutch"])
 ZANZIBAR = RULESETS["zanzibar"].kernel
 
 
-def search_of(name: str, games: int, simulations: int) -> GumbelSearch:
+def search_of(
+    name: str, games: int, simulations: int, settings: GumbelSettings = STANDARD
+) -> GumbelSearch:
     """Make a search with an untrained network."""
-    return GumbelSearch(RULESETS[name].kernel, make_network(), games, simulations)
+    rules = RULESETS[name].kernel
+    return GumbelSearch(rules, make_network(), games, simulations, settings=settings)
 
 
 def test_schedule_worked_out_by_hand() -> None:
@@ -53,7 +54,7 @@ def test_schedule_worked_out_by_hand() -> None:
         assert visit_schedule(actions, sum(tried)).tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("actions", range(1, MAX_CONSIDERED + 1))
+@pytest.mark.parametrize("actions", range(1, STANDARD.considered + 1))
 def test_schedule_can_be_followed(actions: int) -> None:
     """Each simulation visits the first action that has the scheduled number of visits."""
     for simulations in (2, 7, 24, 64, 100, 1000):
@@ -112,15 +113,16 @@ def test_roots_have_the_logits_and_values_of_the_network(name: str) -> None:
     assert compared > 200 and decided > 3
 
 
+@pytest.mark.parametrize("settings", [STANDARD, GumbelSettings(4, 20.0, 1.0, 0.8)])
 @EITHER
-def test_values_and_policies_worked_out_literally(name: str) -> None:
+def test_values_and_policies_worked_out_literally(name: str, settings: GumbelSettings) -> None:
     """An edge sums the values of its node and of the edges there, as seen by who chooses it.
 
     The policy follows Danihelka et al. (2022), equation 11; an action without visits has the
     network's value.
     """
     positions, _ = draw(name, 40, 24)
-    search = search_of(name, 1, 60)
+    search = search_of(name, 1, 60, settings)
     tree, discount = search.tree, float(search.workspace.discount)
     edges_compared = policies_compared = 0
     for g in range(40):
@@ -141,7 +143,9 @@ def test_values_and_policies_worked_out_literally(name: str) -> None:
             continue
         values = np.where(visits, tree.value_sums[edges] / np.maximum(visits, 1), 0)
         values[visits == 0] = tree.qvalues[edges][visits == 0]
-        scale = VALUE_SCALE * (VISIT_OFFSET + VISIT_GROWTH * np.sqrt(visits.max()))
+        considered, offset, growth, factor = settings
+        assert np.count_nonzero(visits) <= considered
+        scale = factor * (offset + growth * np.sqrt(visits.max()))
         # Values are from -1 to 1, the paper's from 0.
         score = logits + scale * values / 2
         score = np.exp(score - score.max())
@@ -225,11 +229,39 @@ def test_known_results_are_true(name: str) -> None:
     assert checked > 10 and deep > 3
 
 
+def test_a_single_action_is_considered_if_so_set() -> None:
+    """It gets all simulations, and the usual settings are those of a search without any."""
+    positions, _ = batch_of("zanzibar", 60, 24)
+    usual = search_of("zanzibar", 60, 24).search(positions)
+    whole = GumbelSettings(16, 50, 3, 0.5)  # whole numbers do as well
+    np.testing.assert_array_equal(
+        search_of("zanzibar", 60, 24, whole).search(positions).policies, usual.policies
+    )
+    single = search_of("zanzibar", 60, 24, GumbelSettings(considered=1)).search(positions)
+    assert (np.isfinite(single.qvalues).sum(axis=1) == 1).all()
+    assert (single.actions != usual.actions).any()
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        (GumbelSettings(considered=0), "considered=0: expected 1 to 64"),
+        (GumbelSettings(considered=65), "considered=65: expected 1 to 64"),
+        (GumbelSettings(visit_offset=-1), "visit_offset=-1: expected a number of at least 0"),
+        (GumbelSettings(value_scale=float("nan")), "value_scale=nan: expected a number"),
+        (GumbelSettings(visit_growth=float("inf")), "visit_growth=inf: expected a number"),
+    ],
+)
+def test_invalid_settings(settings: GumbelSettings, error: str) -> None:
+    with pytest.raises(ValueError, match=error):
+        GumbelSearch(ZANZIBAR, make_network(), 1, 4, settings=settings)
+
+
 def many_actions() -> tuple[np.ndarray, np.ndarray]:
     """Return a position of zanzibar with more legal actions than a search considers."""
     text = "3,2,5,3,1,2,1,1/0,0,0,0,0,0,0,0/1,7,2,3,3,2,2,2/2,2,3,1,2,7,5,2 0,0 SN N -"
     words, masks = pack_texts([text], RULESETS["zanzibar"])
-    assert int(masks[0]).bit_count() > MAX_CONSIDERED
+    assert int(masks[0]).bit_count() > STANDARD.considered
     return words, masks
 
 

@@ -23,27 +23,53 @@ This search differs from the paper, or settles what it leaves open, in three poi
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from bao_agents.array_types import Int32Array
 from bao_agents.search.gumbel.tree import NO_NODE, ROOT, edges_of
-from bao_agents.successors import RESULT
+from bao_agents.search.limits import check_whole
+from bao_agents.successors import MAX_SUCCESSORS, RESULT
 from bao_env.engine.bits import ONE, ZERO, U, xorshift
 from bao_env.engine.compile import jit, jit_inline
 
-MAX_CONSIDERED = 16
-"""The most root actions that get simulations."""
-VISIT_OFFSET = 50.0
-"""The paper's c_visit."""
-VISIT_GROWTH = 3.0
-"""The weight of values grows with this times the square root of the most visits. In the paper it
-grows with the visits themselves, and in long searches too few visits then change the choice."""
-VALUE_SCALE = 0.5
-"""The paper's c_scale, for values between 0 and 1."""
 _CERTAIN = np.float32(1000.0)
 """Added to the logit of a known win, and subtracted from that of a known loss."""
 _FRACTION_SHIFT = U(40)  # leaves 24 random bits
+
+
+class GumbelSettings(NamedTuple):
+    """How a search weighs the network's values, and how many root actions it tries."""
+
+    considered: int = 16
+    """The most root actions that get simulations, 1 to 64."""
+    visit_offset: float = 50.0
+    """The paper's c_visit, 0 or more."""
+    visit_growth: float = 3.0
+    """The weight of values grows with this, 0 or more, times the square root of the most visits.
+    In the paper it grows with the visits themselves, and in long searches too few visits then
+    change the choice."""
+    value_scale: float = 0.5
+    """The paper's c_scale, 0 or more, for values between 0 and 1."""
+
+    def checked(self) -> GumbelSettings:
+        """Return the settings with the types that compiled code expects.
+
+        Raises:
+            TypeError, ValueError: one is not a number, or is out of range.
+        """
+        considered, *numbers = self
+        for name, number in zip(self._fields[1:], numbers, strict=True):
+            if not 0 <= number < math.inf:
+                raise ValueError(f"{name}={number}: expected a number of at least 0")
+        considered = check_whole("considered", considered, 1, MAX_SUCCESSORS)
+        return GumbelSettings(considered, *map(float, numbers))
+
+
+STANDARD = GumbelSettings()
+"""The settings of the players."""
+
 
 # --- sequential halving ---
 
@@ -90,11 +116,12 @@ def _certainty(tree, edge):
 
 
 @jit
-def consider_root_edges(tree, rng):
+def consider_root_edges(tree, most, rng):
     """Draw Gumbel noise for the root's edges, and choose which of them to consider.
 
     Args:
         tree: the :class:`Tree`, whose ``noise`` and ``considered`` are filled.
+        most: the most edges to consider.
         rng: uint64[1], an xorshift state, advanced in place; 0 for no noise.
     """
     first_edge = tree.first_edge[ROOT]
@@ -107,7 +134,7 @@ def consider_root_edges(tree, rng):
             rng[0] = xorshift(rng[0])
             uniform = (float(rng[0] >> _FRACTION_SHIFT) + 0.5) * 2.0**-24
             noise[i] = -math.log(-math.log(uniform))
-    if count <= MAX_CONSIDERED:
+    if count <= most:
         return
     for i in range(count):
         better = 0
@@ -117,11 +144,11 @@ def consider_root_edges(tree, rng):
             theirs = noise[other] + tree.logits[edge] + _certainty(tree, edge)
             if theirs > mine or (theirs == mine and other < i):
                 better += 1
-        tree.considered[i] = better < MAX_CONSIDERED
+        tree.considered[i] = better < most
 
 
 @jit_inline
-def improve(tree, node, out):
+def improve(tree, node, settings, out):
     """Compute the improved policy's logits of a node's edges: logits plus transformed values.
 
     The value of an edge without visits is the network's own for it. (The paper's network values
@@ -130,14 +157,15 @@ def improve(tree, node, out):
     Args:
         tree: the :class:`Tree`.
         node: the node, which has edges.
+        settings: the :class:`GumbelSettings`.
         out: float32[64]; one number for each edge is filled.
     """
     first_edge = tree.first_edge[node]
     max_visits = np.int32(0)
     for e in edges_of(tree, node):
         max_visits = max(max_visits, tree.edge_visits[e])
-    growth = np.float32(VISIT_GROWTH * math.sqrt(max_visits))
-    scale = np.float32(VALUE_SCALE * 0.5) * (np.float32(VISIT_OFFSET) + growth)
+    growth = np.float32(settings.visit_growth * math.sqrt(max_visits))
+    scale = np.float32(settings.value_scale * 0.5) * (np.float32(settings.visit_offset) + growth)
     for e in edges_of(tree, node):
         value = tree.qvalues[e]
         if tree.edge_visits[e] > 0:
@@ -160,7 +188,7 @@ def softmax(x, count):
 
 
 @jit_inline
-def select_root_edge(tree, visits, improved):
+def select_root_edge(tree, visits, settings, improved):
     """Return the most promising of the considered root edges with this number of visits.
 
     If no edge has that number of visits, return the most promising of all considered.
@@ -168,10 +196,11 @@ def select_root_edge(tree, visits, improved):
     Args:
         tree: the :class:`Tree`, whose root has edges.
         visits: the number of visits (:func:`visit_schedule`).
+        settings: the :class:`GumbelSettings`.
         improved: float32[64], a workspace.
     """
     first_edge = tree.first_edge[ROOT]
-    improve(tree, ROOT, improved)
+    improve(tree, ROOT, settings, improved)
     best = np.int64(0)
     best_score = -np.inf
     scheduled = False
@@ -188,16 +217,17 @@ def select_root_edge(tree, visits, improved):
 
 
 @jit_inline
-def select_inner_edge(tree, node, improved):
+def select_inner_edge(tree, node, settings, improved):
     """Return the edge of an inner node whose visits lag most behind the improved policy.
 
     Args:
         tree: the :class:`Tree`.
         node: the node, which has edges.
+        settings: the :class:`GumbelSettings`.
         improved: float32[64], a workspace.
     """
     first_edge = tree.first_edge[node]
-    improve(tree, node, improved)
+    improve(tree, node, settings, improved)
     softmax(improved, tree.num_edges[node])
     share = np.float32(1.0) / (np.float32(1.0) + np.float32(tree.node_visits[node]))
     best = first_edge

@@ -7,6 +7,7 @@ import numpy as np
 from bao_agents.nets.legal_actions import list_legal_actions
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.remade import Remade
+from bao_agents.search.gumbel.action_selection import STANDARD, GumbelSettings
 from bao_agents.search.gumbel.search import GumbelSearch
 from bao_agents.search.limits import NEVER, SHORT, check_threads, share
 from bao_env.engine.array_checks import as_batch
@@ -29,10 +30,11 @@ class SearchAgent(Remade):
         network: the network, which is put into evaluation mode.
         ruleset: the rules to play by.
         simulations: simulations of each search.
+        settings: how the searches choose actions.
         threads: number of threads that share a batch; None for one per core.
 
     Raises:
-        ValueError: ``simulations`` is out of range.
+        TypeError, ValueError: a number is out of range.
     """
 
     seeded = False
@@ -44,6 +46,7 @@ class SearchAgent(Remade):
         ruleset: Ruleset,
         simulations: int,
         *,
+        settings: GumbelSettings = STANDARD,
         threads: int | None = None,
     ) -> None:
         self.network = network.eval()
@@ -55,7 +58,9 @@ class SearchAgent(Remade):
         self._searches: list[GumbelSearch] = []
         weights = None  # the first search compiles them for all
         for _ in range(self._threads):
-            search = GumbelSearch(rules, self.network, games, simulations, weights=weights)
+            search = GumbelSearch(
+                rules, self.network, games, simulations, settings=settings, weights=weights
+            )
             weights = search.weights
             self._searches.append(search)
         self._games = games

@@ -31,7 +31,8 @@ from bao_agents.nets.features import ENCODING_SIZE
 from bao_agents.nets.head import OUTPUTS
 from bao_agents.nets.network import PolicyNetwork, check_finite
 from bao_agents.search.gumbel.action_selection import (
-    MAX_CONSIDERED,
+    STANDARD,
+    GumbelSettings,
     consider_root_edges,
     visit_schedule,
 )
@@ -128,7 +129,7 @@ def _search_each(tree, network, workspace, deadline, positions, rng, output):
         leaf = init_root(tree, positions[i], workspace)
         encodings_read += _evaluate(tree, leaf, positions[i], network, workspace)
         expand_and_backup(tree, leaf, network.outputs, workspace)
-        consider_root_edges(tree, rng[i : i + 1])
+        consider_root_edges(tree, workspace.settings.considered, rng[i : i + 1])
         for simulation in range(workspace.schedule.shape[1]):
             if nanoseconds() >= deadline[0]:
                 break
@@ -148,10 +149,11 @@ class GumbelSearch:
         games: the most positions per call.
         simulations: simulations of each search, at least 2.
         discount: factor of a win's value for each ply before it, which makes sooner wins better.
+        settings: how the search chooses actions.
         weights: the network as compiled for another search; None compiles it here.
 
     Raises:
-        ValueError: a number is out of range.
+        TypeError, ValueError: a number is out of range.
     """
 
     def __init__(
@@ -162,9 +164,11 @@ class GumbelSearch:
         simulations: int,
         discount: float = 0.998,
         *,
+        settings: GumbelSettings = STANDARD,
         weights: Weights | None = None,
     ) -> None:
         simulations = check_whole("simulations", simulations, 2, 1_000_000)
+        settings = settings.checked()
         self.simulations = simulations
         self.encodings_read = 0
         """Encodings that the network has read so far."""
@@ -175,7 +179,10 @@ class GumbelSearch:
         """The tree of the last position searched."""
         self.workspace = SearchWorkspace(
             rules=rules,
-            schedule=np.stack([visit_schedule(n, simulations) for n in range(MAX_CONSIDERED + 1)]),
+            schedule=np.stack(
+                [visit_schedule(n, simulations) for n in range(settings.considered + 1)]
+            ),
+            settings=settings,
             discount=np.float32(discount),
             encodings=np.zeros((MAX_SUCCESSORS, ENCODING_SIZE), np.uint8),
             improved=np.empty(MAX_SUCCESSORS, np.float32),

@@ -15,7 +15,7 @@ from bao_agents.array_types import Float32Array, Int32Array, Uint8Array
 from bao_agents.nets.encoding import encode_successors
 from bao_agents.nets.head import action_logit, expected_result
 from bao_agents.search.gumbel.action_selection import (
-    MAX_CONSIDERED,
+    GumbelSettings,
     improve,
     select_inner_edge,
     select_root_edge,
@@ -58,7 +58,9 @@ class SearchWorkspace(NamedTuple):
     rules: KernelRules
     """The rules to search by."""
     schedule: Int32Array
-    """int32[MAX_CONSIDERED + 1, simulations], :func:`visit_schedule` of each number of actions."""
+    """int32[considered + 1, simulations], :func:`visit_schedule` of each number of actions."""
+    settings: GumbelSettings
+    """How the search chooses."""
     discount: np.float32
     """Factor of a win's value for each ply before it."""
     encodings: Uint8Array
@@ -94,12 +96,13 @@ def select(tree, simulation, workspace):
         workspace: the :class:`SearchWorkspace`.
     """
     words = tree.words
-    discount, improved = workspace.discount, workspace.improved
+    settings, improved = workspace.settings, workspace.improved
+    discount = workspace.discount
     count = tree.num_edges[ROOT]
     if count == 0:
         return np.int64(NO_NODE)
-    visits = workspace.schedule[min(count, MAX_CONSIDERED), simulation]
-    edge = select_root_edge(tree, visits, improved)
+    visits = workspace.schedule[min(count, settings.considered), simulation]
+    edge = select_root_edge(tree, visits, settings, improved)
     while True:
         if words[edge, RESULT] != ZERO:
             value = known_value(words[edge, RESULT])
@@ -118,7 +121,7 @@ def select(tree, simulation, workspace):
         if tree.num_edges[node] == 0:  # there was no space to expand it
             backup(tree, node, tree.node_values[node], discount)
             return np.int64(NO_NODE)
-        edge = select_inner_edge(tree, node, improved)
+        edge = select_inner_edge(tree, node, settings, improved)
 
 
 @jit_inline
@@ -230,7 +233,7 @@ def root_output(tree, workspace, output, i):
     count = tree.num_edges[ROOT]
     if count == 0:
         return
-    improve(tree, ROOT, improved)
+    improve(tree, ROOT, workspace.settings, improved)
     max_visits = np.int32(0)  # visits of the finalists; 0 if all edges considered are lost
     for e in edges_of(tree, ROOT):
         if tree.considered[e - first_edge] and tree.words[e, RESULT] != FULL:
