@@ -119,8 +119,6 @@ def test_parse(spec: str, name: str, fields: tuple) -> None:
         assert found.path.samefile(CHECKPOINTS / f"{found.path.stem}.safetensors")
 
 
-
-
 def make_last(ruleset: object, seed: int) -> object:
     class Last:
         def act(self, positions: np.ndarray, masks: np.ndarray) -> np.ndarray:
@@ -218,7 +216,7 @@ def test_choice_depends_on_the_position_alone(spec: str) -> None:
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
 def test_a_copy_is_small_and_plays_alike(spec: str, duplicate: Callable[[Agent], Agent]) -> None:
     """It leaves behind the memory of the search and the compiled network."""
-    arrays = tuple(array[:20] for array in random_play("zanzibar"))
+    arrays = draw("zanzibar", 20)
     player = bao_agents.load(spec, seed=5, threads=2)
     if "1s" not in spec:  # what fits into the time differs from call to call
         expected = player.act(*arrays).tolist()

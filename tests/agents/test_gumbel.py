@@ -231,7 +231,7 @@ def test_known_results_are_true(name: str) -> None:
 
 def test_a_single_action_is_considered_if_so_set() -> None:
     """It gets all simulations, and the usual settings are those of a search without any."""
-    positions, _ = batch_of("zanzibar", 60, 24)
+    positions, _ = draw("zanzibar", 60, 24)
     usual = search_of("zanzibar", 60, 24).search(positions)
     whole = GumbelSettings(16, 50, 3, 0.5)  # whole numbers do as well
     np.testing.assert_array_equal(

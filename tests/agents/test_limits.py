@@ -8,13 +8,12 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import bao_agents
-from bao_agents.search.alphabeta import evaluation, value_network
+from bao_agents.search.alphabeta import evaluation
 from bao_agents.search.limits import nanoseconds
 from bao_env import Board
 from bao_env.engine.compile import jit
@@ -154,13 +153,12 @@ def test_ctrl_c_stops_bao_solve() -> None:
             process.kill()
 
 
-@pytest.mark.parametrize("module", [evaluation, value_network])
 @pytest.mark.parametrize(
     "damage",
     [
         lambda file, array: None,
         lambda file, array: file.write_bytes(b""),
-        lambda file, array: file.write_bytes(value_network.FILE.read_bytes()[:500]),
+        lambda file, array: file.write_bytes(evaluation.FILE.read_bytes()[:500]),
         lambda file, array: np.savez(file, kibao=array),
         lambda file, array: np.savez(file, zanzibar=array[:-1]),
         lambda file, array: np.savez(file, zanzibar=array.astype(np.int32)),
@@ -168,20 +166,17 @@ def test_ctrl_c_stops_bao_solve() -> None:
     ids=["missing", "empty", "truncated", "array missing", "other shape", "other dtype"],
 )
 def test_a_damaged_file_of_fitted_numbers_is_named(
-    module: Any,
     damage: Callable[[Path, np.ndarray], None],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     file = tmp_path / "fitted.npz"
-    with np.load(module.FILE) as archive:
+    with np.load(evaluation.FILE) as archive:
         damage(file, archive["zanzibar"])
-    monkeypatch.setattr(module, "FILE", file)
+    monkeypatch.setattr(evaluation, "FILE", file)
     evaluation._fitted.cache_clear()
-    value_network.load_network.cache_clear()
     try:
         with pytest.raises(ValueError, match=r"fitted\.npz.*from the repository again"):
-            bao_agents.load("alphabeta:1" if module is evaluation else "guided:1")
+            bao_agents.load("alphabeta:1")
     finally:
         evaluation._fitted.cache_clear()
-        value_network.load_network.cache_clear()

@@ -1,46 +1,40 @@
-"""Test the value network of guided alpha-beta: compiled code computes it; it can be fitted."""
+"""Test the value network of guided alpha-beta: it is computed, and learnt, as documented."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from bao_agents.nets.cells import (
+    PAIRS,
+    PHASES,
+    ROW_SCALE,
+    ROWS,
+    SIGNS,
+    TABLES,
+    UNITS,
+    list_rows,
+)
+from bao_agents.nets.network import PolicyNetwork
+from bao_agents.nets.rows import ValueRows
 from bao_agents.search.alphabeta.evaluation import (
     CELLS,
     LIMIT,
-    PAIRS,
-    PHASES,
     SCALE,
-    TABLES,
     Tables,
     evaluate_by_tables,
     load_tables,
     table_features,
 )
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
-from bao_agents.search.alphabeta.value_network import (
-    FITTED,
-    ROW_SCALE,
-    ROWS,
-    UNITS,
-    evaluate_by_network,
-    load_network,
-    network_features,
-    network_of,
-    output,
-)
+from bao_agents.search.alphabeta.value_network import evaluate_by_network, network_of, output
 from bao_env.engine.layout import HOUSE
 from bao_env.engine.position import Packed, unpack
 from bao_env.engine.ruleset import RULESETS
-from bao_training.fit import evaluations as fit
-from tests.conftest import Capsys
-from tests.networks import make_network
 from tests.positions import draw, mixed_batch
 
 
@@ -77,7 +71,7 @@ def test_cells_and_values_are_those_of_literal_evaluators(name: str) -> None:
     rows = rng.integers(-900, 900, (ROWS, UNITS)).astype(np.int16)
     named, found = (np.empty((len(positions), PAIRS), np.int32) for _ in range(2))
     table_features(positions, named)
-    network_features(positions, found)
+    list_rows(positions, found)
     for words, of_tables, of_network in zip(positions, named, found, strict=True):
         assert of_tables.tolist() == literal_cells(words, 5, lambda seeds: min(seeds, 31))
         value = max(-LIMIT, min(LIMIT, cells[of_tables].astype(int).sum()))
@@ -92,23 +86,14 @@ def test_cells_and_values_are_those_of_literal_evaluators(name: str) -> None:
         assert evaluate_by_network(network_of(rows), Packed.of(words)) == value
 
 
-def test_which_rule_sets_have_a_network() -> None:
-    """Rules that users define have none."""
-    found = {name: load_network(ruleset) for name, ruleset in RULESETS.items()}
-    assert found["kujifunza"] is None
-    assert load_network(RULESETS["zanzibar"].replace(name="mine")) is None
-    shipped = [network.rows for network in found.values() if network is not None]
-    assert len({rows.tobytes() for rows in shipped}) == len(shipped) >= len(FITTED) == 4
-    assert all(rows.ctypes.data % 64 == 0 for rows in shipped)
-
-
 def test_guided_search_reads_it_and_full_search_does_not() -> None:
     """The full search is the yardstick of many figures: its evaluation stays the tables'."""
     ruleset = RULESETS["zanzibar"]
-    policy, network = make_network(), load_network(ruleset)
-    assert network is not None
+    torch.manual_seed(3)
+    policy, without = PolicyNetwork([8], rows=True), PolicyNetwork([8])
     batch, _ = draw(ruleset, 5, 12)
-    rows, cells = network.rows, load_tables(ruleset).cells
+    assert policy.rows is not None
+    rows, cells = policy.rows.weights(), load_tables(ruleset).cells
 
     def values(**settings: Any) -> list[int]:
         agent = AlphaBetaAgent(ruleset, depth=2, threads=1, **settings)
@@ -116,72 +101,48 @@ def test_guided_search_reads_it_and_full_search_does_not() -> None:
 
     assert values(network=policy) == values(network=policy, weights=rows)
     assert values(network=policy) != values(network=policy, weights=cells)
+    assert values(network=without) == values(network=without, weights=cells)
     assert values() == values(weights=cells) != values(weights=rows)
 
 
-@pytest.mark.parametrize("kind", fit.SHAPES)
-def test_what_is_fitted_is_what_the_search_reads(kind: str) -> None:
+def some_rows() -> ValueRows:
+    """Return rows in which every number is random."""
     torch.manual_seed(3)
-    evaluator = fit.Evaluator(fit.SHAPES[kind])
-    torch.nn.init.normal_(evaluator.pairs.weight, std=0.05)
-    torch.nn.init.normal_(evaluator.pits.weight, std=0.05)
-    positions = mixed_batch(RULESETS["zanzibar"], 50, seed=1)
-    with torch.inference_mode():
-        logits = evaluator(torch.from_numpy(evaluator.features(positions))).numpy()
-    weights = evaluator.weights()
-    values = [
-        evaluate_by_tables(Tables(weights), Packed.of(words))
-        if kind == "tables"
-        else evaluate_by_network(network_of(weights), Packed.of(words))
-        for words in positions
-    ]
-    np.testing.assert_allclose(values, logits * SCALE, atol=8)
+    rows = ValueRows()
+    for parameter in rows.parameters():
+        torch.nn.init.normal_(parameter, std=0.05)
+    return rows
 
 
-@pytest.fixture
-def fit_network(tmp_path: Path) -> Callable[..., None]:
-    """Return a function that fits a network in its own folder; later arguments win."""
-
-    def run(ruleset: str, *more: str) -> None:
-        words = ["network", ruleset, "--parts", "1", "--games", "100", "--depth", "1"]
-        words += ["--out", str(tmp_path), "--file", str(tmp_path / "rows.npz")]
-        parser = argparse.ArgumentParser()
-        fit.command(parser)(parser.parse_args([*words, *more]))
-
-    return run
+def logits_by_torch(rows: ValueRows, positions: np.ndarray) -> torch.Tensor:
+    """Return the logits of positions, with their gradient by torch."""
+    cells = np.empty((len(positions), PAIRS), np.int32)
+    list_rows(positions, cells)
+    total = rows.sums()[torch.from_numpy(cells).long()].sum(dim=1)
+    return total[:, 0] + total[:, 1:].relu() @ torch.tensor(SIGNS[1:], dtype=torch.float32)
 
 
-def test_a_fit_needs_positions(fit_network: Callable[..., None]) -> None:
-    with pytest.raises(ValueError, match="add --games"):
-        fit_network("kujifunza")
-    with pytest.raises(ValueError, match="expected 0 to 1"):
-        fit_network("kujifunza", "--search-share", "2")
+def test_what_is_learnt_is_what_the_search_reads() -> None:
+    rows, positions = some_rows(), mixed_batch(RULESETS["zanzibar"], 50, seed=1)
+    network = network_of(rows.weights())
+    values = [evaluate_by_network(network, Packed.of(words)) for words in positions]
+    np.testing.assert_allclose(
+        values, logits_by_torch(rows, positions).detach().numpy() * SCALE, atol=8
+    )
+    again = ValueRows(rows.weights())
+    assert (again.weights() == rows.weights()).all()
 
 
-def test_a_network_teaches_only_once_it_is_fitted(
-    fit_network: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(fit, "load_network", lambda ruleset: None)
-        with pytest.raises(ValueError, match="has no network yet"):
-            fit_network("zanzibar", "--teacher", "network")
-    with pytest.raises(ValueError, match="add --games"):  # it has played
-        fit_network("zanzibar", "--teacher", "network")
-    assert [path.name[:7] for path in (tmp_path / "zanzibar").glob("*.npz")] == ["network"]
-
-
-@pytest.mark.slow
-def test_fitting_learns_and_goes_on_where_it_was_stopped(
-    fit_network: Callable[..., None], tmp_path: Path, capsys: Capsys
-) -> None:
-    more = ["--parts", "2", "--games", "600", "--depth", "2", "--epochs", "6"]
-    runs = []
-    for _ in range(2):
-        fit_network("zanzibar", *more)
-        with np.load(tmp_path / "rows.npz") as archive:
-            rows = archive["zanzibar"]
-        network_of(rows)
-        games = {path: path.stat().st_mtime_ns for path in (tmp_path / "zanzibar").glob("*.npz")}
-        runs.append((games, rows.tobytes()))
-    assert float(capsys.readouterr().out.split("log loss ")[1].split()[0]) < 0.95
-    assert len(runs[0][0]) == 2 and runs[0] == runs[1]
+def test_the_compiled_loss_and_gradient_are_those_of_torch() -> None:
+    rows, positions = some_rows(), mixed_batch(RULESETS["zanzibar"], 300, seed=2)
+    chances = np.random.default_rng(1).random(len(positions), np.float32)
+    expected = torch.nn.functional.binary_cross_entropy_with_logits(
+        logits_by_torch(rows, positions), torch.from_numpy(chances), reduction="sum"
+    )
+    loss = rows.loss(positions, chances)
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
+    ours, theirs = (
+        torch.autograd.grad(2 * one, list(rows.parameters())) for one in (loss, expected)
+    )
+    for mine, wanted in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(mine.numpy(), wanted.numpy(), atol=1e-4)

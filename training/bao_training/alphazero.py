@@ -1,15 +1,21 @@
-"""Train by self-play guided by search, like AlphaZero with Gumbel search; read from top to bottom.
+"""Train by self-play guided by search, as in AlphaZero; read from top to bottom.
 
-The source is Danihelka et al., "Policy improvement by planning with Gumbel" (2022): the network
-learns the improved policy of its own searches, and the results of the games that they play.
+The network learns the policy of its own searches, and the results of the games that they play. The
+search is a Gumbel tree search (Danihelka et al., "Policy improvement by planning with Gumbel",
+2022), or guided alpha-beta: then the policy is its choice alone (expert iteration, Anthony et al.,
+"Thinking fast and slow with deep learning and tree search", 2017).
+
+Guided alpha-beta needs two things: the network, which orders the actions of few nodes, and rows of
+numbers (:mod:`bao_agents.nets.rows`), which evaluate millions of positions a second. The rows learn
+from the same games, and from the network, whose values of the actions not played cost nothing here.
 
 An update (:meth:`AlphaZeroTrainer.train_update`):
 
-1. Play: in each of its games every worker searches ``rollout`` positions with a choice
-   (:mod:`bao_agents.search.gumbel.search`) and plays the action that the search chooses
-   (:meth:`AlphaZeroWorker.play`). Forced actions are played without a search. Each searched
-   position goes into the worker's :class:`~bao_training.replay_buffer.ReplayBuffer`, with the
-   search's policy and values. When the game ends, its result is added.
+1. Play: in each of its games every worker searches ``rollout`` positions with a choice and plays
+   the action that the search chooses (:meth:`AlphaZeroWorker.play`). Forced actions are played
+   without a search. Each searched position goes into the worker's
+   :class:`~bao_training.replay_buffer.ReplayBuffer`, with the search's policy and values. When the
+   game ends, its result is added.
 2. Targets: what the network should say about a position whose game has ended: the search's policy,
    and a mean of the game's result and the search's value (:meth:`AlphaZeroWorker.targets`).
 3. Learn: enough minibatches are drawn from the buffers to learn from each position
@@ -18,7 +24,7 @@ An update (:meth:`AlphaZeroTrainer.train_update`):
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -30,9 +36,14 @@ from bao_agents.array_types import Float32Array, Int64Array
 from bao_agents.nets.checkpoint import Arrays
 from bao_agents.nets.encoding import encode
 from bao_agents.nets.network import PolicyNetwork
-from bao_agents.search.gumbel.search import GumbelSearch
+from bao_agents.search.alphabeta.evaluation import SCALE
+from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_agents.search.gumbel.search import GumbelSearch, SearchOutput
+from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.bits import FULL
 from bao_env.engine.compile import jit
-from bao_env.engine.position import PLY, movers
+from bao_env.engine.position import PLY, Words, movers
+from bao_env.engine.ruleset import Ruleset
 from bao_training.config import ConfigError, MethodConfig, TrainConfig
 from bao_training.replay_buffer import NOT_VISITED, Histories, ReplayBuffer
 from bao_training.saved import join, part
@@ -43,8 +54,12 @@ from bao_training.worker import GameTotals, Worker, log_softmax
 class AlphaZeroConfig(MethodConfig):
     """The table ``[alphazero]``."""
 
+    search: Literal["gumbel", "alphabeta"] = "gumbel"
+    """The search that plays: a Gumbel tree search, or guided alpha-beta."""
+    nodes: int = Field(500, ge=1, le=10**9)
+    """Nodes of each alpha-beta search."""
     simulations: int = Field(24, ge=2, le=100_000)
-    """Simulations of each search."""
+    """Simulations of each Gumbel search."""
     buffer: int = Field(1_000_000, ge=1000, le=10**9)
     """Size of the replay buffer: the latest positions, over all workers."""
     keep_buffer: bool = True
@@ -101,6 +116,39 @@ def action_targets(legal_actions, actions, results, qvalues, other_weight, targe
             weights[k] = other_weight
 
 
+class AlphaBetaSearch:
+    """Guided alpha-beta with the network's policy and rows, called like a :class:`GumbelSearch`.
+
+    Args:
+        ruleset: the rules.
+        nodes: the nodes of each search.
+    """
+
+    def __init__(self, ruleset: Ruleset, nodes: int) -> None:
+        self._ruleset = ruleset
+        self._nodes = nodes
+
+    def sync_weights(self, network: PolicyNetwork) -> None:
+        """Copy the weights of the network."""
+        self._agent = AlphaBetaAgent(self._ruleset, nodes=self._nodes, network=network, threads=1)
+
+    def search(self, positions: Words, rng: Words) -> SearchOutput:
+        """Search positions uint64[B, 6], none of them over.
+
+        The policy is the best action alone, and no other action has a value.
+        """
+        del rng  # nothing is random
+        actions, values = self._agent.actions_and_values(
+            positions, np.full(len(positions), FULL, np.uint64)
+        )
+        results = np.tanh(values / (2 * SCALE)).astype(np.float32)
+        policies = np.zeros((len(actions), NUM_ACTIONS), np.float32)
+        qvalues = np.full_like(policies, np.nan)
+        games = np.arange(len(actions))
+        policies[games, actions], qvalues[games, actions] = 1.0, results
+        return SearchOutput(actions, policies, results, qvalues)
+
+
 class SearchBatch(NamedTuple):
     """B positions with K legal actions in all, on the network's device."""
 
@@ -135,7 +183,7 @@ def search_statistics(batch: SearchBatch) -> Tensor:
 class AlphaZeroWorker(Worker[AlphaZeroConfig]):
     """One thread's games, searches, replay buffer and copy of the network."""
 
-    STATS: ClassVar = ("policy_loss", "value_loss", "entropy", "agreement")
+    STATS: ClassVar = ("policy_loss", "value_loss", "entropy", "agreement", "rows_loss")
     """``agreement`` counts positions where network and search have the same likeliest action."""
 
     def __init__(
@@ -147,13 +195,17 @@ class AlphaZeroWorker(Worker[AlphaZeroConfig]):
     ) -> None:
         super().__init__(config, method_config, network, seed)
         self._network = network
-        self.search = GumbelSearch(
-            self.games.engine.rules,
-            network,
-            len(self.games),
-            method_config.simulations,
-            config.gamma,
-        )
+        self.search: AlphaBetaSearch | GumbelSearch
+        if method_config.search == "alphabeta":
+            self.search = AlphaBetaSearch(self.games.engine.ruleset, method_config.nodes)
+        else:
+            self.search = GumbelSearch(
+                self.games.engine.rules,
+                network,
+                len(self.games),
+                method_config.simulations,
+                config.gamma,
+            )
         self.buffer = ReplayBuffer(method_config.buffer // config.workers)
         self.histories = Histories(len(self.games), config.max_plies)
         self._play_forced(GameTotals())
@@ -197,6 +249,11 @@ class AlphaZeroWorker(Worker[AlphaZeroConfig]):
             self._play_forced(totals)
         return totals
 
+    def result_targets(self, index: Int64Array) -> Float32Array:
+        """Return targets float32[N] of the values of the buffer's positions int64[N]."""
+        share = np.float32(self.method_config.search_value)
+        return share * self.buffer.values[index] + (1 - share) * self.buffer.results[index]
+
     def targets(
         self, index: Int64Array, legal_actions: Int64Array
     ) -> tuple[Float32Array, Float32Array]:
@@ -210,7 +267,7 @@ class AlphaZeroWorker(Worker[AlphaZeroConfig]):
             float32[K] and float32[K] (:func:`action_targets`).
         """
         buffer, share = self.buffer, np.float32(self.method_config.search_value)
-        results = share * buffer.values[index] + (1 - share) * buffer.results[index]
+        results = self.result_targets(index)
         targets, weights = np.empty((2, len(legal_actions)), np.float32)
         action_targets(
             legal_actions,
@@ -249,8 +306,36 @@ class AlphaZeroWorker(Worker[AlphaZeroConfig]):
             targets=to_device(targets),
             weights=to_device(weights),
         )
-        stats = search_statistics(batch)
-        return stats[0] + self.config.value_weight * stats[1], stats
+        rows_loss = self.rows_loss(index, legal_actions, values[:count].detach().cpu().numpy())
+        stats = torch.cat([search_statistics(batch), rows_loss.cpu()[None]])
+        return stats[0] + self.config.value_weight * stats[1] + rows_loss, stats
+
+    def rows_loss(
+        self, index: Int64Array, legal_actions: Int64Array, values: Float32Array
+    ) -> Tensor:
+        """Return the mean loss of the rows, times N.
+
+        The rows learn the targets of the positions' values. From the network they learn the value
+        of the board after each legal action.
+
+        Args:
+            index: int64[N], positions of the buffer.
+            legal_actions: int64[K], their legal actions (position * 64 + action).
+            values: float32[K], the network's values of these actions.
+        """
+        rows, engine = self.replica.network.rows, self.games.engine
+        assert rows is not None
+        positions = self.buffer.positions[index]
+        before, actions = np.divmod(legal_actions, 64)
+        after, masks = positions[before], self.buffer.legal[index][before]
+        winners = np.full(len(actions), -1, np.int8)
+        engine.step(after, actions, masks, winners)
+        same_mover = movers(after) == movers(positions)[before]
+        learnt = np.concatenate([positions, after[winners < 0]])
+        results = np.where(same_mover, values, -values)[winners < 0]
+        chances = (np.concatenate([self.result_targets(index), results]) + 1) / 2
+        loss = rows.loss(learnt, chances.astype(np.float32))
+        return loss * (len(index) / len(learnt))
 
     # How a worker is saved.
 
@@ -276,6 +361,10 @@ class AlphaZeroTrainer(Trainer[AlphaZeroWorker, AlphaZeroConfig]):
 
     config_class = AlphaZeroConfig
     worker_class = AlphaZeroWorker
+
+    @override
+    def make_network(self) -> PolicyNetwork:
+        return PolicyNetwork(self.config.hidden, rows=True)
 
     @override
     def play(self) -> dict[str, float]:

@@ -60,7 +60,7 @@ from bao_training.metrics import Metrics, MetricsError
 from bao_training.plot import Group, draw_curves
 from bao_training.run_settings import read_note, resumed_settings, runs_in, write_note
 from bao_training.td import TdTrainer
-from bao_training.trainer import DivergedError, Trainer
+from bao_training.trainer import GUIDED_OPPONENT, NODES, DivergedError, Trainer
 
 METHODS: dict[str, type[Trainer[Any, Any]]] = {"td": TdTrainer, "alphazero": AlphaZeroTrainer}
 """The trainers of the methods, by the name that ``method`` gives. A new one is a file like
@@ -341,9 +341,15 @@ def closing_table(trainer: Trainer[Any, Any], folder: Path) -> str:
     if trainer.scores:
         lines.append("")
     for name, score in trainer.scores.items():
+        player = f"guided, {NODES:,} nodes" if name == GUIDED_OPPONENT else "network alone"
         interval = f"{score.low:.1%} to {score.high:.1%}"
-        lines.append(f"  {score.rate:6.1%} ({interval}) against {name}, {score.games} games")
+        lines.append(
+            f"  {score.rate:6.1%} ({interval}) against {name}, {score.games} games ({player})"
+        )
     run_folder = shlex.quote(str(folder))
+    strongest, opponent = run_folder, "alphabeta:4"
+    if trainer.network.rows is not None:
+        strongest, opponent = f"guided:{run_folder}:5ms", "alphabeta:5ms"
     # The ladder has its own rules; a match takes those of the run.
     rated = trainer.ruleset == get_ruleset("zanzibar")
     return "\n".join(
@@ -353,8 +359,8 @@ def closing_table(trainer: Trainer[Any, Any], folder: Path) -> str:
             f"  {folder / 'final.safetensors'}  the player",
             f"  {folder / 'curves.png'}  how it learnt; metrics.csv has the numbers",
             "",
-            f"  bao match {run_folder} alphabeta:4",
-            *([f"  bao rate {run_folder}"] if rated else []),
+            f"  bao match {strongest} {opponent}",
+            *([f"  bao rate {strongest}"] if rated else []),
         ]
     )
 

@@ -12,7 +12,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar
@@ -26,10 +26,11 @@ from bao_agents.arena.elo import Score
 from bao_agents.arena.match import play_match
 from bao_agents.arena.solved_positions import SolvedPositions
 from bao_agents.nets import checkpoint
-from bao_agents.nets.checkpoint import Arrays, Checkpoint, CheckpointError
+from bao_agents.nets.checkpoint import Arrays, Checkpoint, CheckpointError, model_arrays
 from bao_agents.nets.checkpoint_files import find_checkpoint
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.nets.policy import NetworkAgent
+from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_training import distributed
 from bao_training.config import C, ConfigError, TrainConfig
 from bao_training.memory import keep_freed_memory
@@ -42,6 +43,11 @@ from bao_training.saved import (
     set_generator_state,
 )
 from bao_training.worker import GameTotals, Worker, has_bfloat16
+
+NODES = 2000
+"""The nodes of guided alpha-beta and of its opponent in an evaluation."""
+GUIDED_OPPONENT = f"alphabeta:{NODES}n"
+"""Its opponent: alpha-beta with the shipped tables."""
 
 _BOT_SEED = 1
 _MATCH_SEED = 12345
@@ -93,7 +99,7 @@ class Trainer(ABC, Generic[W, C]):
             self.network = self.make_network().to(self.device)
         self._won = self._won_positions()
         if config.start:
-            self.network.load_state_dict(self.load_weights("start", config.start))
+            self.network.load_state_dict(self.load_weights("start", config.start), strict=False)
         self.generator = np.random.Generator(np.random.PCG64(seeds[1]))
         self.workers = [
             self.worker_class(config, method_config, self.network, seeds[2 + i]) for i in self._here
@@ -151,11 +157,18 @@ class Trainer(ABC, Generic[W, C]):
             # A checkpoint has no scalars.
             flat = {name: tensor.cpu().numpy().reshape(-1) for name, tensor in adam.items()}
             arrays |= join(f"adam.{i}", flat)
-        return arrays
+        return arrays | join("rows", {name: t.detach().cpu().numpy() for name, t in self._rows()})
+
+    def _rows(self) -> Iterable[tuple[str, Tensor]]:
+        """Return the parameters of the network's rows; a checkpoint rounds them for the search."""
+        return () if self.network.rows is None else self.network.rows.named_parameters()
 
     def load(self, arrays: Arrays) -> None:
         """Continue from what :meth:`state` returned."""
         set_generator_state(self.generator, arrays["generator"])
+        with torch.no_grad():
+            for name, parameter in self._rows():
+                parameter.copy_(torch.from_numpy(arrays[f"rows.{name}"]))
         for i, worker in zip(self._here, self.workers, strict=True):
             worker.load(part(f"worker.{i}", arrays))
             worker.replica.sync_weights(self.network)
@@ -165,11 +178,17 @@ class Trainer(ABC, Generic[W, C]):
                 adam[name].copy_(torch.from_numpy(array).view_as(adam[name]))
 
     @property
+    def opponents(self) -> tuple[str, ...]:
+        """Return the opponents of an evaluation."""
+        rows = self.network.rows is not None
+        return (*self.OPPONENTS, GUIDED_OPPONENT) if rows else self.OPPONENTS
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Return the columns of this run's metrics.csv."""
         columns = ["update", "steps", "seconds", "steps_per_second", "learning_rate"]
         columns += [*self.COLUMNS, *self.worker_class.STATS, "gradient_norm", "plies_per_game"]
-        columns += [*(f"score_against_{name}" for name in self.OPPONENTS)]
+        columns += [*(f"score_against_{name}" for name in self.opponents)]
         return (*columns, *(["blunders"] if self._won else []))
 
     # An update and its parts.
@@ -282,17 +301,20 @@ class Trainer(ABC, Generic[W, C]):
     # Other players and checkpoints.
 
     def evaluate(self) -> dict[str, float]:
-        """Return the network's scores, without search, against :attr:`OPPONENTS` in paired games.
+        """Return the scores of paired games against :attr:`opponents`.
 
-        If the settings name won positions, also return its ``blunders``: the share of its moves
-        from them that give the win away.
+        The network plays alone, without search. If it has rows, guided alpha-beta also plays with
+        it, against plain alpha-beta with the same number of nodes. If the settings name won
+        positions, also return ``blunders``: the share of the network's moves from them that give
+        the win away.
         """
-        network = PolicyNetwork(self.config.hidden)
+        network = PolicyNetwork(self.config.hidden, self.network.rows is not None)
         network.load_state_dict(self.network.state_dict())
         player = NetworkAgent(network, self.ruleset)
-        for name in self.OPPONENTS:
+        for name in self.opponents:
+            guided = name == GUIDED_OPPONENT
             self.scores[name] = play_match(
-                player,
+                AlphaBetaAgent(self.ruleset, nodes=NODES, network=network) if guided else player,
                 registry.load(name, ruleset=self.ruleset, seed=_BOT_SEED),
                 ruleset=self.ruleset,
                 pairs=self.config.evaluate_pairs,
@@ -362,7 +384,7 @@ class Trainer(ABC, Generic[W, C]):
         arrays = self.state()
         if distributed.rank() == 0:
             info = self._info() | {"update": self.update}
-            info["digest"] = digest(info, arrays | _weights(self.network))
+            info["digest"] = digest(info, arrays | model_arrays(self.network))
             checkpoint.save(path, Checkpoint(self.network, self.ruleset, info, arrays))
 
     def restore(self, saved: Checkpoint) -> None:
@@ -375,7 +397,7 @@ class Trainer(ABC, Generic[W, C]):
         try:
             if "digest" not in info:
                 raise ValueError("it holds only a network, or has another version")
-            if info["digest"] != digest(info, arrays | _weights(saved.network)):
+            if info["digest"] != digest(info, arrays | model_arrays(saved.network)):
                 raise ValueError("it is damaged: its digest does not match")
             self.update = info["update"]
             self.steps = self.update * self.config.steps_per_update
@@ -391,11 +413,6 @@ def plies_per_game(totals: Sequence[GameTotals]) -> dict[str, float]:
     """Return the column ``plies_per_game``, if a game has ended."""
     games = sum(total.games for total in totals)
     return {"plies_per_game": sum(total.plies for total in totals) / games} if games else {}
-
-
-def _weights(network: PolicyNetwork) -> Arrays:
-    """Return the weights of a network as arrays, under the names that a checkpoint gives them."""
-    return join("model", {name: t.cpu().numpy() for name, t in network.state_dict().items()})
 
 
 def _workers_here(workers: int) -> range:

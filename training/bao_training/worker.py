@@ -118,6 +118,8 @@ class Replica:
         self.device = next(network.parameters()).device
         dtype = torch.bfloat16 if bfloat16 and has_bfloat16(self.device) else torch.float32
         self.network = copy.deepcopy(network).to(dtype)
+        if self.network.rows is not None:
+            self.network.rows.float()
         self._parameters = list(self.network.parameters())
         self.gradients = [torch.zeros_like(p) for p in network.parameters()]
         """float32, one for each parameter. :meth:`backward` adds to them."""

@@ -5,10 +5,11 @@ The file's metadata entry ``bao_env`` is a JSON object::
     {"format": 1, "rules_version": 1, "observation_version": 1, "inputs_version": 1,
      "ruleset": {...}, "hidden": [256, 128], "info": {...}}
 
-The network's tensors are named ``model.*``, as float32 or, in small files, all as float16. A
-trainer's tensors have other names. ``hidden`` lists the units of the network's hidden layers.
-``info`` may hold anything: step, seed, configuration. Versions other than this package's are
-refused.
+The network's tensors are named ``model.*``, as float32 or, in small files, all as float16.
+``rows``, if it is there, is int16[ROWS, UNITS], by which guided alpha-beta evaluates positions
+(:mod:`bao_agents.nets.rows`). A trainer's tensors have other names. ``hidden`` lists the units of
+the network's hidden layers. ``info`` may hold anything: step, seed, configuration. Versions other
+than this package's are refused.
 
 The header is checked, with the types and shapes of the network's tensors, before a tensor is read
 or a network is built. A trainer's tensors are read only on request.
@@ -30,14 +31,17 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialize
 
 from bao_agents.cli.files import write_atomically
+from bao_agents.nets.cells import check_rows
 from bao_agents.nets.features import INPUTS_VERSION
 from bao_agents.nets.network import PolicyNetwork, outline
+from bao_agents.nets.rows import ValueRows
 from bao_env.engine.ruleset import RULES_VERSION, Ruleset
 from bao_env.observation.board import OBSERVATION_VERSION
 
 FORMAT = 1
 _KEY = "bao_env"
 _MODEL = "model."
+_ROWS = "rows"
 _MAX_PARAMETERS = 1 << 28
 """The most parameters of a network, 1 GiB. A sparse file may claim any number."""
 _LARGEST = 65504
@@ -83,13 +87,24 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint, *, half: bool = F
         "info": checkpoint.info,
     }
     tensors = {
-        _MODEL + name: tensor.detach().cpu().numpy().astype(np.float16 if half else np.float32)
-        for name, tensor in checkpoint.network.state_dict().items()
+        name: array.astype(np.float16 if half else np.float32)
+        for name, array in model_arrays(checkpoint.network).items()
     }
+    if checkpoint.network.rows is not None:
+        tensors[_ROWS] = checkpoint.network.rows.weights()
     tensors |= {name: np.ascontiguousarray(array) for name, array in checkpoint.arrays.items()}
     data = serialize(tensors, metadata={_KEY: json.dumps(header)})
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, data)
+
+
+def model_arrays(network: PolicyNetwork) -> Arrays:
+    """Return the weights of a network without its rows, under the names that a file gives them."""
+    return {
+        _MODEL + name: tensor.cpu().numpy()
+        for name, tensor in network.state_dict().items()
+        if not name.startswith(f"{_ROWS}.")
+    }
 
 
 def load(
@@ -122,7 +137,7 @@ def load(
         rest = {
             name: _read_tensor(path, file, name)
             for name in file.keys()  # noqa: SIM118
-            if arrays and not name.startswith(_MODEL)
+            if arrays and name != _ROWS and not name.startswith(_MODEL)
         }
         return Checkpoint(network, trained, info, rest)
 
@@ -202,6 +217,11 @@ def _read_network(path: Path, file: Any, empty: PolicyNetwork) -> PolicyNetwork:
                 f"{path}: its network has weights that are not numbers or beyond {_LARGEST}"
             )
         tensor.copy_(torch.from_numpy(array))
+    if _ROWS in file.keys():  # noqa: SIM118
+        try:
+            network.rows = ValueRows(check_rows(_read_tensor(path, file, _ROWS)))
+        except ValueError as error:
+            raise CheckpointError(f"{path}: {error}") from error
     return network.eval()
 
 

@@ -49,10 +49,10 @@ def seconds_per_encoding(trainer: Trainer[Any, Any]) -> float:
 
 
 def encodings_searched(trainer: Trainer[Any, Any]) -> int:
-    """Count the encodings that the network has read in all searches; 0 without searches."""
+    """Count the encodings that the network has read in all searches; 0 without Gumbel searches."""
     if not isinstance(trainer, AlphaZeroTrainer):
         return 0
-    return sum(worker.search.encodings_read for worker in trainer.workers)
+    return sum(getattr(worker.search, "encodings_read", 0) for worker in trainer.workers)
 
 
 def measure(path: str | Path | None, overrides: list[str], updates: int) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from bao_agents.search.alphabeta.ordering import forget_cutoffs
 from bao_agents.search.alphabeta.policy_order import make_guides
 from bao_agents.search.alphabeta.search import search
 from bao_agents.search.alphabeta.transposition import NO_ACTION, PROVEN
-from bao_agents.search.alphabeta.value_network import Network, load_network, network_of
+from bao_agents.search.alphabeta.value_network import Network, network_of
 from bao_agents.search.alphabeta.workspace import MAX_DEPTH, make_workspace
 from bao_agents.search.limits import (
     SHORT,
@@ -135,11 +135,14 @@ def _search_many(rules, evaluator, guide, workspace, positions, masks, depth, ac
         actions[g] = work.lines[0, 0]
 
 
-def _evaluator(ruleset: Ruleset, weights: Int16Array | None, guided: bool) -> Tables | Network:
+def _evaluator(
+    ruleset: Ruleset, weights: Int16Array | None, network: PolicyNetwork | None
+) -> Tables | Network:
     """Return the evaluator of :func:`~.search.search`; see :class:`AlphaBetaAgent`."""
+    if weights is None and network is not None and network.rows is not None:
+        return network_of(network.rows.weights())
     if weights is None:
-        network = load_network(ruleset) if guided else None
-        return load_tables(ruleset) if network is None else network
+        return load_tables(ruleset)
     if weights.ndim == 2:
         return network_of(weights)
     if weights.shape != (CELLS,) or weights.dtype != np.int16:
@@ -169,8 +172,8 @@ class AlphaBetaAgent(Remade):
         nodes: rough limit of the positions to visit. At least one ply is always searched.
         weights: weights of the evaluation at the horizon: int16[CELLS] for the tables of
             :mod:`bao_agents.search.alphabeta.evaluation`, or int16[ROWS, UNITS] for a network
-            (:mod:`bao_agents.search.alphabeta.value_network`). By default these are the fitted
-            tables or, in a guided search, the fitted value network if the rule set has one.
+            (:mod:`bao_agents.search.alphabeta.value_network`). By default these are the
+            rows of ``network`` if it has them, or else the fitted tables.
         network: a policy network that guides the search
             (:mod:`bao_agents.search.alphabeta.reductions`); None for a full search.
         threads: number of threads that share a batch; each position is searched on one. None for
@@ -213,7 +216,7 @@ class AlphaBetaAgent(Remade):
         count = check_threads(threads)
         self._workspaces = [make_workspace(expected, nodes) for _ in range(count)]
         self._deadlines = [workspace.memory["deadline"] for workspace in self._workspaces]
-        evaluator = _evaluator(rules, weights, guided=network is not None)
+        evaluator = _evaluator(rules, weights, network)
         guides = [None] * count if network is None else make_guides(network, count)
         self._threads = [
             (rules.kernel, evaluator, guide, workspace)
