@@ -1,14 +1,9 @@
-"""Test the PettingZoo environment: PettingZoo's checks, and whole games against Board."""
+"""Test the PettingZoo environment: whole games against Board, and their ends."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
-from pettingzoo.test import api_test, seed_test
 
 from bao_env import Board, IllegalMoveError, bao_v0
 from bao_env.engine.action import NUM_ACTIONS
@@ -18,20 +13,6 @@ from tests.rulesets import EVERY_RULESET
 pytestmark = pytest.mark.filterwarnings("error")
 
 AGENTS = ["player_0", "player_1"]
-
-
-@EVERY_RULESET
-@pytest.mark.parametrize("make", [env, raw_env])
-def test_api(make: Callable[..., Any], ruleset: str) -> None:
-    with warnings.catch_warnings():
-        # It warns about every dict observation outside PettingZoo's own list of environments.
-        warnings.filterwarnings("ignore", "Observation (is not a NumPy array|space for each agent)")
-        api_test(make(ruleset=ruleset), num_cycles=150)
-
-
-@EVERY_RULESET
-def test_seed(ruleset: str) -> None:
-    seed_test(lambda: env(ruleset=ruleset), num_cycles=100)
 
 
 @EVERY_RULESET

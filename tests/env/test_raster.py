@@ -12,10 +12,8 @@ from typing import Any
 import numpy as np
 import pygame
 import pytest
-from pettingzoo.test import render_test
 
 from bao_env.board import Board
-from bao_env.envs.aec import env as aec_env
 from bao_env.envs.aec import raw_env
 from bao_env.envs.single import BaoEnv
 from bao_env.render import svg_board
@@ -224,8 +222,3 @@ def test_copies_with_an_open_window(kind: str, duplicate: Callable[[Any], Any]) 
     assert np.array_equal(shown(), picture(20))
     assert game.position.ply == 0
     game.close()
-
-
-@pytest.mark.parametrize("factory", [aec_env, raw_env])
-def test_pettingzoo_render_test(factory: Callable[..., Any]) -> None:
-    render_test(factory)

@@ -5,29 +5,16 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
-import gymnasium
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 
 import bao_agents
 from bao_env import BaoEnv, Board, GreedyAgent, raw_env
 from bao_env.bots import get_agent
 from tests.positions import draw
-from tests.rulesets import EVERY_RULESET
-from tests.vector import ID, same
+from tests.vector import same
 
 pytestmark = pytest.mark.filterwarnings("error")
-
-
-@EVERY_RULESET
-@pytest.mark.parametrize("flat", [False, True])
-def test_check_env(ruleset: str, flat: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pygame")
-    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")  # a window without a screen
-    monkeypatch.setitem(BaoEnv.metadata, "render_fps", 10_000)
-    env = gymnasium.make(ID, ruleset=ruleset, flat=flat, opponent="greedy", render_mode="ansi")
-    check_env(env.unwrapped)
 
 
 @pytest.mark.parametrize("ruleset", ["zanzibar", "dutch"])

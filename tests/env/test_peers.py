@@ -1,0 +1,94 @@
+"""Run the checks that other libraries ship for environments; those that are missing are skipped.
+
+In an environment with all of them (``pip install stable-baselines3 torchrl open_spiel``)::
+
+    python -m pytest -rs tests/env/test_peers.py
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.utils.env_match import check_environments_match
+from pettingzoo.test import api_test, parallel_api_test, render_test, seed_test
+from pettingzoo.utils.conversions import turn_based_aec_to_parallel
+
+from bao_env import RULESETS, BaoEnv
+from bao_env.envs.aec import env, raw_env
+from bao_env.observation import OBSERVATIONS
+from tests.rulesets import EVERY_RULESET
+from tests.vector import ID
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+@pytest.fixture(autouse=True)
+def headless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw without a screen, and without waiting between frames."""
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    for metadata in (raw_env.metadata, BaoEnv.metadata):
+        monkeypatch.setitem(metadata, "render_fps", 10_000)
+
+
+@EVERY_RULESET
+@pytest.mark.parametrize("make", [env, raw_env])
+def test_pettingzoo(make: Callable[..., Any], ruleset: str) -> None:
+    with warnings.catch_warnings():
+        # It warns about every dict observation outside PettingZoo's own list of environments.
+        warnings.filterwarnings("ignore", "Observation (is not a NumPy array|space for each agent)")
+        api_test(make(ruleset=ruleset), num_cycles=150)
+    seed_test(lambda: make(ruleset=ruleset), num_cycles=100)
+
+
+@pytest.mark.parametrize("make", [env, raw_env])
+def test_pettingzoo_pictures(make: Callable[..., Any]) -> None:
+    pytest.importorskip("pygame")
+    render_test(make)
+
+
+def test_pettingzoo_in_parallel() -> None:
+    """Each agent waits while the other one acts."""
+    parallel_api_test(turn_based_aec_to_parallel(raw_env()), num_cycles=100)
+
+
+@EVERY_RULESET
+@pytest.mark.parametrize("flat", [False, True])
+def test_gymnasium(ruleset: str, flat: bool) -> None:
+    pytest.importorskip("pygame")
+    arguments: dict[str, Any] = {"ruleset": ruleset, "flat": flat, "opponent": "greedy"}
+    check_env(gymnasium.make(ID, render_mode="ansi", **arguments).unwrapped)
+    check_environments_match(BaoEnv(**arguments), BaoEnv(**arguments), num_steps=100, seed=1)
+
+
+@pytest.mark.parametrize("opponent", ["random", None])
+def test_stable_baselines3(opponent: Any) -> None:
+    checker = pytest.importorskip("stable_baselines3.common.env_checker")
+    checker.check_env(BaoEnv(opponent, flat=True))
+
+
+@pytest.mark.parametrize("observation", [name for name in OBSERVATIONS if "+" not in name])
+@pytest.mark.parametrize("opponent", ["greedy", None])
+def test_torchrl(opponent: Any, observation: str) -> None:
+    utils = pytest.importorskip("torchrl.envs.utils")
+    import torch
+    from torchrl.envs import ActionMask, TransformedEnv
+
+    from bao_env.adapters.torchrl import BaoTorchEnv
+
+    torch.manual_seed(1)  # if a game ended, it would still draw a legal action there
+    made = BaoTorchEnv(3, opponent=opponent, observation=observation, seed=1)
+    utils.check_env_specs(TransformedEnv(made, ActionMask()))
+
+
+@pytest.mark.parametrize("ruleset", RULESETS)
+def test_open_spiel(ruleset: str) -> None:
+    pyspiel = pytest.importorskip("pyspiel")
+    import bao_env.adapters.open_spiel  # noqa: F401 - registers the game
+
+    game = pyspiel.load_game(f"python_bao(ruleset={ruleset})")
+    pyspiel.random_sim_test(game, num_sims=3, serialize=True, verbose=False)
