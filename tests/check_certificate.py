@@ -124,7 +124,7 @@ def check(entries: dict[str, Entry]) -> Proof:
         results = _results(position, entries[position].move)
         replies += len(results)
         following = {text for text in results if text not in WINS.values()}
-        for text in following:
+        for text in sorted(following):
             if text not in entries:
                 raise CertificateError(
                     f"{text!r} is not listed, but can follow {position!r} "
@@ -136,7 +136,7 @@ def check(entries: dict[str, Entry]) -> Proof:
             raise CertificateError(
                 f"{position!r}: {entries[position].plies} plies, but what follows takes {plies}"
             )
-        todo += following - reached
+        todo += sorted(following - reached)
         reached |= following
     if surplus := entries.keys() - reached:
         raise CertificateError(

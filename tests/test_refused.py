@@ -66,7 +66,7 @@ def refusal(call: str, names: dict[str, Any]) -> str:
         raise AssertionError(f"this is not refused: {call}")
     assert held(names) == before, call
     assert said.isascii() and "\n" not in said and len(said) < 1000, said
-    return said.replace(f"{ROOT}/", "")
+    return said.replace(f"{ROOT}/", "").replace(str(Path.cwd()), ".")
 
 
 def answered(text: str) -> str:

@@ -318,12 +318,3 @@ def test_full_tree() -> None:
     positions, masks = draw("zanzibar", 4, 60)
     found = GumbelSearch(ZANZIBAR, make_network(), 4, 3000).search(positions)
     assert is_legal(found.actions, masks).all()
-
-
-def test_invalid_arrays() -> None:
-    positions, _ = draw("zanzibar", 4, 12)
-    search = GumbelSearch(ZANZIBAR, make_network(), 4, 4)
-    with pytest.raises(TypeError, match="positions: expected"):
-        search.search(positions.astype(float))
-    with pytest.raises(ValueError, match="rng: expected"):
-        search.search(positions, np.ones(1, np.uint64))

@@ -6,14 +6,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import bao_agents
-from bao_agents.search.alphabeta import evaluation
 from bao_agents.search.limits import nanoseconds
 from bao_env import Board
 from bao_env.engine.compile import jit
@@ -151,32 +148,3 @@ def test_ctrl_c_stops_bao_solve() -> None:
             assert process.wait(20.0) == 130
         finally:
             process.kill()
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda file, array: None,
-        lambda file, array: file.write_bytes(b""),
-        lambda file, array: file.write_bytes(evaluation.FILE.read_bytes()[:500]),
-        lambda file, array: np.savez(file, kibao=array),
-        lambda file, array: np.savez(file, zanzibar=array[:-1]),
-        lambda file, array: np.savez(file, zanzibar=array.astype(np.int32)),
-    ],
-    ids=["missing", "empty", "truncated", "array missing", "other shape", "other dtype"],
-)
-def test_a_damaged_file_of_fitted_numbers_is_named(
-    damage: Callable[[Path, np.ndarray], None],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    file = tmp_path / "fitted.npz"
-    with np.load(evaluation.FILE) as archive:
-        damage(file, archive["zanzibar"])
-    monkeypatch.setattr(evaluation, "FILE", file)
-    evaluation._fitted.cache_clear()
-    try:
-        with pytest.raises(ValueError, match=r"fitted\.npz.*from the repository again"):
-            bao_agents.load("alphabeta:1")
-    finally:
-        evaluation._fitted.cache_clear()

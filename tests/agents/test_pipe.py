@@ -26,7 +26,7 @@ from bao_env.board import Board
 from bao_env.engine.action import mask_of
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.envs.single import BaoEnv
-from tests.conftest import Fails, Says
+from tests.conftest import Says
 from tests.processes import ROOT, start
 
 EXAMPLE = f"{sys.executable} {ROOT / 'docs' / 'engine_example.py'}"
@@ -153,22 +153,6 @@ def test_silence_is_reported(
             capsys.readouterr().err.count(f'waiting for "ready" from pipe:{sys.executable}')
             == count
         )
-
-
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        ("pipe:no-such-program x", "cannot be started: .*no-such-program"),
-        ("pipe:'open", "cannot be started: No closing quotation"),
-        ("pipe: ", "cannot be started: the command is empty"),
-        ("pipe:0s:x", "more than 0"),
-        ("pipe:", "expected something like pipe:COMMAND, pipe:2s:COMMAND"),
-    ],
-)
-def test_commands_that_cannot_start(spec: str, message: str, fails: Fails) -> None:
-    with pytest.raises(ValueError, match=message):
-        load(spec)
-    assert "error: " in fails(f"match {shlex.quote(spec)} greedy --pairs 1")
 
 
 def test_time_limit() -> None:

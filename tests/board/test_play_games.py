@@ -166,15 +166,6 @@ def test_every_rule_of_an_event_has_its_text(thorough: bool) -> None:
     assert rule_text("Donkers 9.9") == ""
 
 
-def test_example_game(client: TestClient) -> None:
-    text = (server.FOLDER / "donkers-example.txt").read_text(encoding="ascii")
-    game, state = start(client, transcript=text)
-    assert (state["ply"], state["length"]) == (52, 52)
-    events = game("events", ply=0)["events"]
-    assert events[0]["words"] == "South puts a seed from the store into A7 (Donkers 2.2)"
-    assert events[0]["rule_text"].startswith("2.1, 2.2 Namua.")
-
-
 def test_game_that_is_too_long_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bao_agents.play.seated_game.MAX_PLIES", 3)
     board = Board()

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from bao_agents.signature import signature
 from bao_env.engine.ruleset import RULESETS
-from tests import make_golden, reference
+from tests import reference
 from tests.make_golden import (
     perft_numbers,
     pinned,
@@ -38,13 +34,3 @@ def test_perft(ruleset: str) -> None:
     assert len(numbers) >= 6
     assert perft_numbers(rules, len(numbers)) == numbers
     assert reference.perft(reference.opening(rules), rules, 4) == numbers[:4]
-
-
-def test_make_golden_writes_the_committed_data(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected, text = pinned("malawi"), playthrough_file("malawi").read_text()
-    for folder in ("DATA", "PLAYTHROUGHS"):
-        monkeypatch.setattr(make_golden, folder, tmp_path)
-    make_golden.main(["malawi"])
-    assert (pinned("malawi"), playthrough_file("malawi").read_text()) == (expected, text)

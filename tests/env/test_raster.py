@@ -91,14 +91,6 @@ def test_all_but_texts_is_the_svg(width: int) -> None:
     assert (row[354:446] == 128).all()
 
 
-def test_a_change_in_two_holes_shows_there_alone() -> None:
-    other = OPENING.replace("2,2,0/", "1,2,1/", 1)  # a seed of A6 goes to A8
-    _, columns = np.nonzero((image_of(OPENING) != image_of(other)).any(axis=2))
-    labels = [s for s in shapes_of(other) if isinstance(s, Text) and s.size == 11.5]
-    changed = sorted({round(min(labels, key=lambda s: abs(s.x - x)).x) for x in columns})
-    assert len(changed) == 2 and changed[1] - changed[0] == 2 * 64
-
-
 @pytest.mark.parametrize(("text", "size"), [("South", 15.0), ("22", 11.5), ("a8", 40.0)])
 def test_texts_are_centred(text: str, size: float) -> None:
     ground = Rect(0, 0, WIDTH, HEIGHT, 0, "#000000")
