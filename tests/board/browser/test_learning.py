@@ -87,6 +87,11 @@ def test_words_of_bao_are_explained_where_they_stand(open_page: Open, shoot: Sho
     see(page, "#explanation").to_contain_text("Takasa is a turn without a capture")
     shoot(page, "term")
     page.keyboard.press("Escape")
+    page.click("[data-pit=a5]")
+    see(page, "#message").to_have_text(
+        "South is to move: choose one of those pits.", use_inner_text=True
+    )
+    page.keyboard.press("Escape")
     page.click("[data-pit=A5]")
     page.click("#message .term >> text=Donkers 2.4b")
     see(page, "#explanation").to_contain_text("2.4 Takasa.")

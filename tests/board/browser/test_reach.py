@@ -88,18 +88,6 @@ def test_keys_after_a_mouse_move(open_page: Open) -> None:
     see(page, "#status").to_have_text("Looking back, move 1: North to move")
 
 
-def test_the_bar_shows_the_evaluator(open_page: Open) -> None:
-    page = open_page()
-    unfold(page, "panel-study")
-    page.check("#bar")
-    see(page, "#evaluation-text").to_have_text(re.compile(r"South \d+ %"))
-    asked: list[str] = []
-    page.on("request", lambda one: asked.append(f"{one.url} {one.post_data}"))
-    page.select_option("#evaluator", "zanzibar")
-    page.wait_for_timeout(300)
-    assert any("/evaluation " in one and '"evaluator":"zanzibar"' in one for one in asked)
-
-
 def test_a_red_line_goes_when_a_move_arrives(open_page: Open) -> None:
     page = open_page(allowed="ERR_|Failed to load")
     page.select_option("#seat-1", "alphabeta-ms")

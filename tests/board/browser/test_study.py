@@ -162,7 +162,8 @@ def test_the_list_has_columns_gains_and_a_summary(open_page: Open) -> None:
     see(page, "#caption").to_have_text("North: 5L, took 1 seed in 1 lap")
     see(page, "#moves-table thead").to_have_text(re.compile("South.*North", re.S))
     see(page, "#legend").to_contain_text("* takasa")
-    assert transcript(page).count("\n") > 3
+    page.select_option("#spelling", label="kibao")
+    assert "spelling: kibao" in transcript(page) and moves(page) == ["7<*", "5<"]
 
 
 def test_keys_of_the_page(open_page: Open) -> None:
