@@ -28,17 +28,23 @@ FOLDER = ROOT / "tests" / "refused"
 DOORS = sorted(file.stem for file in FOLDER.glob("*.txt"))
 
 
+def files() -> dict[Path, int]:
+    """Return all paths in the working folder; of files, when they were written."""
+    found = Path().rglob("*")
+    return {path: path.stat().st_mtime_ns if path.is_file() else 0 for path in found}
+
+
 def bao(line: str) -> None:
     """Run ``bao`` with the words of a line, which prints no result and writes no file.
 
     Raises:
         SystemExit: always, with the last line of its stderr.
     """
-    files = sorted(Path().rglob("*"))
+    before = files()
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = main(shlex.split(line))
-    assert (status, out.getvalue(), sorted(Path().rglob("*"))) == (2, "", files), line
+    assert (status, out.getvalue(), files()) == (2, "", before), line
     raise SystemExit(err.getvalue().splitlines()[-1])
 
 

@@ -16,7 +16,6 @@ from bao_env.bots import RandomAgent
 from bao_env.engine.masks import is_legal
 from bao_env.engine.position import PLY, movers
 from bao_training import train
-from bao_training.config import ConfigError
 from tests.conftest import Says
 from tests.training.runs import check_resumed, make, options, weights
 
@@ -151,8 +150,3 @@ def test_generations_are_kept(tmp_path: Path, says: Says) -> None:
     says(f"train --run r --out {tmp_path} {options(TINY + 'keep_every=1000')}")
     kept = sorted(path.stem for path in (tmp_path / "r").glob("*.safetensors"))
     assert kept == ["final", "last", "step-1000", "step-2000"]
-
-
-def test_buffer_that_is_too_small_raises() -> None:
-    with pytest.raises(ConfigError, match="should be at least envs \\* max_plies = 4800"):
-        make(TINY + "alphazero.buffer=1000")
