@@ -6,7 +6,7 @@ import hashlib
 
 import numpy as np
 
-from bao_agents.nets.captures import BEST_CAPTURE, IS_STUCK
+from bao_agents.nets.captures import BEST_CAPTURE, CAPTURE_FEATURES, IS_STUCK, capture_features
 from bao_agents.nets.encoding import encode
 from bao_agents.nets.features import (
     CAPTURES_AT,
@@ -15,14 +15,17 @@ from bao_agents.nets.features import (
     STARTS_AT,
     expand,
 )
-from bao_env import RULESETS
+from bao_env import RULESETS, Engine
 from bao_env.engine.action import actions_of
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.position import META, movers, turn_of
 from bao_env.engine.start_encoding import start_of
+from bao_env.envs.afterstates import list_afterstates
 from bao_env.observation import OBSERVATION_SIZE, observe
+from bao_env.observation.observer import get_observer, make_observations
 from tests.positions import draw, pack_texts, seeds_of
+from tests.rulesets import EVERY_RULESET
 
 ZANZIBAR = RULESETS["zanzibar"].kernel
 
@@ -125,3 +128,20 @@ def test_inputs_have_a_version() -> None:
         f"the inputs of networks have changed: raise INPUTS_VERSION in nets/features.py, "
         f"and note {found} here under the new version"
     )
+
+
+@EVERY_RULESET
+def test_features_of_networks_match_observations(ruleset: str) -> None:
+    """Both show the best capture of the opponent's reply."""
+    positions, legal = draw(ruleset, 300, 10)
+    observer = get_observer("replies", ruleset, np.uint8)
+    boards = make_observations(observer, positions, legal, movers(positions))
+    after = list_afterstates(Engine(ruleset), get_observer("board"), positions, legal)
+    features = np.zeros(CAPTURE_FEATURES, np.uint8)
+    rules = RULESETS[ruleset].kernel
+    replied = np.flatnonzero((after.results == 0) & (after.signs < 0))
+    for row in replied:
+        capture_features(rules, after.positions[row], features)
+        game = np.searchsorted(after.indptr, row, "right") - 1
+        assert boards[game, 180 + after.actions[row]] == features[BEST_CAPTURE]
+    assert len(replied) > 500

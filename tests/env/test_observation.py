@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bao_agents.nets.captures import BEST_CAPTURE, CAPTURE_FEATURES, capture_features
 from bao_env import RULESETS, BaoVectorEnv, Engine, raw_env
 from bao_env.engine.action import actions_of
 from bao_env.engine.position import movers
-from bao_env.envs.afterstates import list_afterstates
 from bao_env.observation import OBSERVATIONS
 from bao_env.observation.observer import get_observer, make_observations, take_rows
 from tests import reference
@@ -155,22 +153,6 @@ def test_board_and_planes_match_the_reference(ruleset: str, seed: int) -> None:
             marked += [[[hole == mark for hole in row] for row in seen] for mark in shown]
             np.testing.assert_array_equal(planes[11:14], marked)
             assert (planes[14] == stores[0]).all() and (planes[15] == stores[1]).all()
-
-
-@EVERY_RULESET
-def test_features_of_networks_match_observations(ruleset: str) -> None:
-    """Both show the best capture of the opponent's reply."""
-    positions, legal = draw(ruleset, 300, 10)
-    boards = observe("replies", ruleset, positions, legal)
-    after = list_afterstates(Engine(ruleset), get_observer("board"), positions, legal)
-    features = np.zeros(CAPTURE_FEATURES, np.uint8)
-    rules = RULESETS[ruleset].kernel
-    replied = np.flatnonzero((after.results == 0) & (after.signs < 0))
-    for row in replied:
-        capture_features(rules, after.positions[row], features)
-        game = np.searchsorted(after.indptr, row, "right") - 1
-        assert boards[game, 180 + after.actions[row]] == features[BEST_CAPTURE]
-    assert len(replied) > 500
 
 
 # --- in the environments --------------------------------------------------------------------------
