@@ -130,13 +130,3 @@ def test_a_position_alone_is_cheap_and_gets_the_same_action(
     slowly = [in_torch.act(positions[i : i + 1], masks[i : i + 1])[0] for i in range(50)]
     assert slowly == alone[:50]
     assert all(read - count < 8 for read, count in zip(rows, counts, strict=False))
-
-
-def test_weights_that_are_not_numbers_are_noticed() -> None:
-    """Also by the compiled network, which leaves out units that are not above zero."""
-    positions, masks = draw("zanzibar", 50)
-    network = make_network()
-    with torch.no_grad():
-        network.get_parameter("trunk.0.bias")[3] = torch.nan
-    with pytest.raises(ValueError, match="the network's outputs are not finite"):
-        NetworkAgent(network, RULESETS["zanzibar"]).act(positions, masks)

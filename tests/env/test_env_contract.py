@@ -345,17 +345,6 @@ def test_ansi_pictures(make: Make) -> None:
 
 
 @EVERY_ENV
-def test_images(make: Make) -> None:
-    pytest.importorskip("pygame")
-    env = make(render_mode="rgb_array")
-    env.reset(seed=1)
-    before = pictures(env)
-    step(env, 20)
-    assert [frame.shape for frame in pictures(env)] == [(406, 820, 3)] * len(env.legal)
-    assert all((one != other).any() for one, other in zip(before, pictures(env), strict=True))
-
-
-@EVERY_ENV
 def test_no_picture_without_a_render_mode(make: Make) -> None:
     env = make()
     env.reset(seed=0)

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bao_agents
-from bao_env.board import Board
 from bao_env.engine.position import opening, packed_opening, to_words, unpack
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.game import legal_actions
@@ -38,7 +37,6 @@ from tests.positions import (
     HOUSE_CHOICE,
     OPENING,
     TAKASIA,
-    played,
     random_games,
     random_position,
     some_positions,
@@ -174,14 +172,6 @@ def test_only_a_bar_that_can_arise_is_read(rules: Ruleset, seed: int) -> None:
             with pytest.raises(NotationError, match="Donkers 4"):
                 parse()
     assert arose > 5
-
-
-@EVERY_RULESET
-def test_every_position_of_a_game_is_read(ruleset: str, seed: int) -> None:
-    """Also the last, at which the game is over."""
-    for game in range(20):
-        board = played(ruleset, seed + game)
-        assert Board.from_text(board.text(), ruleset).text() == board.text()
 
 
 # --- actions and moves ------------------------------------------------------------------------

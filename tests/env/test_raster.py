@@ -16,6 +16,7 @@ import pytest
 from bao_env.board import Board
 from bao_env.envs.aec import raw_env
 from bao_env.envs.single import BaoEnv
+from bao_env.envs.vector import BaoVectorEnv
 from bao_env.render import svg_board
 from bao_env.render.drawing import HEIGHT, WIDTH, drawing
 from bao_env.render.marks import Mark, MarkKind
@@ -170,6 +171,15 @@ def test_rgb_array(kind: str) -> None:
     game.step(20)
     assert np.array_equal(game.render(), picture(20))
     assert shown() is None
+
+
+def test_a_vector_environment_shows_every_game() -> None:
+    games = BaoVectorEnv(3, opponent=None, render_mode="rgb_array")
+    games.reset(seed=0)
+    games.step(np.array([20, 22, 24]))
+    expected = [rgb_array(drawing(games.board(game).position)) for game in range(3)]
+    np.testing.assert_equal(games.render(), tuple(expected))
+    assert not np.array_equal(expected[0], expected[1])
 
 
 @BOTH
