@@ -14,7 +14,13 @@ from bao_env.bots import Opponent, check_actions, get_agent
 from bao_env.engine.position import Words, movers
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.openings import MAX_OPENING_PLIES, Openings
-from bao_env.observation.observer import Observer, get_observer, make_observations, take_rows
+from bao_env.observation.observer import (
+    Observer,
+    get_observer,
+    make_observations,
+    one_line,
+    take_rows,
+)
 
 
 def _positions(ruleset: Ruleset) -> tuple[Words, Words]:
@@ -77,10 +83,10 @@ def check_observer(observer: str | Observer, ruleset: str | Ruleset = "zanzibar"
     for i in range(len(legal)):
         part, seen = slice(i, i + 1), take_rows(together, i)
         if not checked.space.contains(seen):
-            raise ValueError(f"observation={observer!r}: outside {checked.space}: {seen}")
+            raise ValueError(f"observation={observer!r}: outside {checked.space}: {one_line(seen)}")
         alone = make_observations(checked, positions[part], legal[part], viewers[part])
         if not data_equivalence(seen, take_rows(alone, 0), exact=True):
             raise ValueError(
                 f"observation={observer!r}: position {i} of a batch and that position alone are "
-                f"not shown alike: {seen} and {alone}"
+                f"not shown alike: {one_line(seen)} and {one_line(alone)}"
             )

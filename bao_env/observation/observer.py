@@ -117,7 +117,7 @@ class OwnObserver:
         if np.any(unwritten) or not all(self.space.contains(take_rows(arrays, i)) for i in (0, 1)):
             raise ValueError(
                 f"observation={self.observer!r}: fill must write every number, each within "
-                f"{self.space}; at the opening it wrote {arrays}"
+                f"{self.space}; at the opening it wrote {one_line(arrays)}"
             )
 
 
@@ -183,6 +183,11 @@ def take_rows(arrays: Arrays, rows: Any) -> Arrays:
     if isinstance(arrays, dict):
         return {key: array[rows] for key, array in arrays.items()}
     return arrays[rows]
+
+
+def one_line(arrays: Arrays) -> str:
+    """Return observations as a string without line breaks, for an error."""
+    return " ".join(str(arrays).split())
 
 
 def put_rows(arrays: Arrays, rows: Any, values: Arrays) -> None:

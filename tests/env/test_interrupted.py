@@ -286,19 +286,11 @@ class Own:
         arrays[:] = [[int(bits).bit_count()] * 2 for bits in legal]
 
 
-MAKERS = [raw_env, BaoEnv, partial(BaoVectorEnv, 2)]
-
-
-@pytest.mark.parametrize("make", MAKERS)
-def test_an_observer_of_your_own_cannot_change_games(make: Callable[..., Any]) -> None:
-    class Careless(Own):
-        def fill(self, positions: Any, legal: Any, viewers: Any, arrays: Any) -> None:
-            positions >>= np.uint64(1)
-
+@pytest.mark.parametrize("make", [raw_env, BaoEnv, partial(BaoVectorEnv, 2)])
+def test_an_observer_of_your_own_is_shown(make: Callable[..., Any]) -> None:
+    """refused/environments.txt has one that writes into the games."""
     env = make(observation=Own(), opening_plies=0)
     assert np.all((env.reset(seed=0) or env.last())[0]["observation"] == 4)
-    with pytest.raises(ValueError, match="read-only"):
-        make(observation=Careless())
 
 
 @pytest.mark.parametrize("mode", [NEXT, DISABLED])
