@@ -143,20 +143,10 @@ def test_own_function_is_a_player() -> None:
         if kind.on_board and suffix != "s"  # slower than ms
     ],
 )
-def test_players_check_arrays(spec: str) -> None:
-    """Compiled code would read beyond the end of an array that is too short."""
+def test_players_take_views_and_nothing(spec: str) -> None:
+    """refused/players.txt has the arrays that they refuse."""
     positions, masks = draw("zanzibar", 8)
     player = bao_agents.load(spec, threads=1)
-    for wrong, error in (
-        ((positions[:1], np.resize(masks, 20_000)), ValueError),
-        ((positions[0], masks[:1]), ValueError),
-        ((positions[:, :5], masks), ValueError),
-        ((positions, masks[:, None]), ValueError),
-        ((positions.view(np.int64), masks), TypeError),
-        ((positions, masks.tolist()), TypeError),
-    ):
-        with pytest.raises(error, match=r"(positions|legal): expected a C-contiguous uint64"):
-            player.act(*wrong)
     assert player.act(positions[:0], masks[:0]).shape == (0,)
     views = positions[::2], masks[::2]
     chosen = player.act(*views)
