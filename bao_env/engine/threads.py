@@ -9,9 +9,12 @@ from __future__ import annotations
 import _thread
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from queue import SimpleQueue
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 
 Work = Callable[[slice], None]
+_STOP_AGAIN = 0.01
+"""Seconds between two calls of ``stop``."""
 
 
 class Threads:
@@ -45,9 +48,35 @@ class Threads:
         finally:
             left_out = list(job.parts)
             job.wait(len(others) - len(left_out))
-        for error in job.ended:
-            if error is not None:
-                raise error
+        job.check()
+
+
+def run_in_threads(
+    work: Work, parts: Sequence[slice], count: int, stop: Callable[[], None]
+) -> None:
+    """Call ``work(part)`` for each part in ``count`` new threads; return when all ended.
+
+    This thread only waits, so it notices an interrupt at once. The parts that have begun are then
+    waited for, and the others are left out.
+
+    Args:
+        work: the work.
+        parts: the parts.
+        count: number of threads.
+        stop: makes the parts that have begun end soon; called again and again after an interrupt.
+
+    Raises:
+        BaseException: what the work raised for the earliest part that ended with an error.
+    """
+    job = _Job(work, parts)
+    try:
+        for _ in range(count):
+            _thread.start_new_thread(job.do_all, ())
+        job.wait(len(parts))
+    finally:
+        left_out = list(job.parts)
+        job.wait(len(parts) - len(left_out), stop)
+    job.check()
 
 
 class _Job:
@@ -64,11 +93,16 @@ class _Job:
         self._work = work
         self._changed: SimpleQueue[None] = SimpleQueue()
 
-    def do_one(self) -> None:
-        """Do a part, if there is one."""
+    def do_all(self) -> None:
+        """Do parts until there are none."""
+        while self.do_one():
+            pass
+
+    def do_one(self) -> bool:
+        """Do a part; return False if there is none."""
         part = next(self.parts, None)
         if part is None:
-            return
+            return False
         error = None
         try:
             self._work(part)
@@ -76,11 +110,23 @@ class _Job:
             error = raised
         self.ended.append(error)
         self._changed.put(None)
+        return True
 
-    def wait(self, count: int) -> None:
-        """Wait until ``count`` parts have ended."""
+    def wait(self, count: int, stop: Callable[[], None] | None = None) -> None:
+        """Wait until ``count`` parts have ended, calling ``stop`` again and again."""
         while len(self.ended) < count:
-            self._changed.get()
+            if stop is None:
+                self._changed.get()
+            else:
+                stop()
+                with suppress(Empty):
+                    self._changed.get(timeout=_STOP_AGAIN)
+
+    def check(self) -> None:
+        """Raise the first error of a part that has ended with one."""
+        for error in self.ended:
+            if error is not None:
+                raise error
 
 
 def _serve(jobs: SimpleQueue[_Job | None]) -> None:

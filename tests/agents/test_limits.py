@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import bao_agents
-from bao_agents.search.limits import nanoseconds
+from bao_agents.search.limits import nanoseconds, share
 from bao_env import Board
 from bao_env.engine.compile import jit
 from tests.processes import python, start
@@ -40,7 +40,7 @@ def counter(count):
 del time.CLOCK_MONOTONIC
 address = ctypes.cast(counter, ctypes.c_void_p).value
 llvmlite.binding.add_symbol("QueryPerformanceCounter", address)
-from bao_agents.search.limits import nanoseconds
+from bao_agents.search.limits import nanoseconds, share
 
 assert time.perf_counter_ns() < nanoseconds() < nanoseconds() < time.perf_counter_ns()
 """
@@ -95,6 +95,20 @@ def interrupt(process: subprocess.Popen[str]) -> float:
     process.send_signal(signal.SIGINT)
     assert process.stdout.readline() == "stopped\n"
     return time.monotonic() - begun
+
+
+def test_an_error_ends_a_batch_early() -> None:
+    worked = []
+
+    def work(part: slice, thread: int) -> None:
+        if part.start == 2:
+            raise RuntimeError("part 2")
+        worked.append((part.start, thread))
+        time.sleep(0.01)
+
+    with pytest.raises(RuntimeError, match="part 2"):
+        share(400, 1, work, [np.zeros(1, np.int64) for _ in range(2)], seconds=1.0)
+    assert len(worked) < 50 and {thread for _, thread in worked} <= {0, 1}
 
 
 def test_ctrl_c_stops_every_search() -> None:

@@ -173,10 +173,10 @@ def _play(make: Callable[..., Any]) -> Callable[[], Any]:
     return play
 
 
-def _choose(name: str) -> Callable[[], Any]:
-    """Return a call that asks a player for a move."""
-    player, engine = bao_agents.load(name, ruleset="kujifunza", threads=1), Engine("kujifunza")
-    positions, legal, _ = engine.new_games(1)
+def _choose(name: str, threads: int = 1) -> Callable[[], Any]:
+    """Return a call that asks a player for as many moves as it has threads."""
+    player = bao_agents.load(name, ruleset="kujifunza", threads=threads)
+    positions, legal, _ = Engine("kujifunza").new_games(threads)
     return partial(player.act, positions, legal)
 
 
@@ -194,6 +194,7 @@ USERS: dict[str, Callable[[], Callable[[], Any]]] = {
     "engine": partial(_engine, 1),
     "engine, threads": partial(_engine, 2),
     **{name: partial(_choose, name) for name in ("alphabeta:1", "mcts:10", "solver:30n")},
+    "mcts, threads": partial(_choose, "mcts:10", 2),
 }
 
 

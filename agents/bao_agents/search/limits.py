@@ -10,9 +10,7 @@ from __future__ import annotations
 import operator
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 
 import numpy as np
 from numba import types
@@ -20,6 +18,7 @@ from numba import types
 from bao_agents.array_types import Int64Array
 from bao_env.engine.batch import MAX_THREADS
 from bao_env.engine.compile import jit
+from bao_env.engine.threads import run_in_threads
 
 MAX_SECONDS = 3600.0
 """The most seconds that a move may take."""
@@ -141,7 +140,7 @@ def share(
 
     Each thread takes the next part as soon as it has finished one, so no thread waits for another's
     hard positions. On Ctrl-C all deadlines expire, no new part begins, and KeyboardInterrupt is
-    raised when the threads have ended.
+    raised when the parts have ended. After an error no new part begins either.
 
     Args:
         size: the number of positions.
@@ -150,28 +149,29 @@ def share(
         deadlines: the deadline of each thread, int64[1].
         seconds: about how long a position takes at most.
     """
-    parts = deque(slice(low, min(low + step, size)) for low in range(0, size, step))
-
-    def work_off(thread: int) -> None:
-        while parts:
-            try:
-                part = parts.popleft()
-            except IndexError:  # another thread was faster
-                return
-            work(part, thread)
-
+    parts = [slice(low, min(low + step, size)) for low in range(0, size, step)]
     threads = min(len(deadlines), len(parts))
     if threads <= 1 and size * seconds <= SHORT:
-        work_off(0)
+        for part in parts:
+            work(part, 0)
         return
-    with ThreadPoolExecutor(max(1, threads)) as pool:
-        running = [pool.submit(work_off, thread) for thread in range(threads)]
+    free = list(range(threads))
+    failed: list[BaseException] = []
+
+    def work_on(part: slice) -> None:
+        if failed:
+            return
+        thread = free.pop()
         try:
-            for future in running:
-                future.result()
-        except BaseException:
-            parts.clear()
-            while wait(running, 0.01).not_done:  # repeat: a part may just have set its deadline
-                for one in deadlines:
-                    one[0] = 0
+            work(part, thread)
+        except BaseException as error:
+            failed.append(error)
             raise
+        finally:
+            free.append(thread)
+
+    def expire() -> None:  # again and again: a part may just have set its deadline
+        for one in deadlines:
+            one[0] = 0
+
+    run_in_threads(work_on, parts, threads, expire)

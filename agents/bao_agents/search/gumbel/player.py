@@ -66,6 +66,7 @@ class SearchAgent(Remade):
         self._games = games
         self._expected_seconds = self._searches[0].simulations * _SIMULATION
         if self._expected_seconds > SHORT:  # compile before Ctrl-C may come
+            list_legal_actions(np.zeros(1, np.uint64))
             self._searches[0].deadline[0] = 0
             self._searches[0].search(packed_opening(ruleset)[None])
 
