@@ -111,33 +111,36 @@ class FakeRay(types.ModuleType):
         class RayError(Exception):
             pass
 
-        class RayTaskError(RayError):
-            pass
-
-    def __init__(self, found: bool) -> None:
+    def __init__(self, found: bool, cause: Exception | None) -> None:
         super().__init__("ray")
         self._found = found
+        self._error = self.exceptions.RayError("The node died.\nAnd much more.")
+        if cause:  # a RayTaskError
+            self._error.cause = cause  # type: ignore[attr-defined]
 
     def init(self, *arguments: object, **options: object) -> None:
         if not self._found:
             raise ConnectionError("Could not find any running Ray instance.\nAnd much more.")
 
     def remote(self, **options: object) -> Any:
-        raise self.exceptions.RayError("The node died.\nAnd much more.")
+        raise self._error
 
     def shutdown(self) -> None:
         pass
 
 
 @pytest.mark.parametrize(
-    ("found", "status", "message"),
+    ("found", "cause", "status", "message"),
     [
         (
             False,
+            None,
             2,
             "error: there is no Ray cluster at auto: Could not find any running Ray instance.",
         ),
-        (True, 1, "error: a worker process died"),
+        (True, None, 1, "error: a worker process died"),
+        (True, RuntimeError("The raylet died.\nAnd much more."), 1, "error: a worker process died"),
+        (True, ValueError("greedy failed"), 2, "error: greedy failed"),
     ],
 )
 def test_faults_of_ray_are_one_line(
@@ -145,10 +148,11 @@ def test_faults_of_ray_are_one_line(
     monkeypatch: pytest.MonkeyPatch,
     fails: Fails,
     found: bool,
+    cause: Exception | None,
     status: int,
     message: str,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "ray", FakeRay(found))
+    monkeypatch.setitem(sys.modules, "ray", FakeRay(found, cause))
     error = fails(f"{COMMAND}{tmp_path} --ray auto", status=status)
     [line] = [line for line in error.splitlines() if "error" in line]
     assert line.startswith(message) and "much more" not in error

@@ -257,6 +257,7 @@ class RayPool(Executor):
         ValueError: Ray is not installed.
         ConnectionError: there is no cluster at the address.
         BrokenExecutor: at the end of the ``with`` block, if a process of Ray itself has died.
+        ValueError: likewise, as :func:`play_unit` raised it.
     """
 
     def __init__(self, address: str) -> None:
@@ -285,12 +286,11 @@ class RayPool(Executor):
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.shutdown()
-        exceptions = self._ray.exceptions
-        # The first is any fault of Ray; the second is an error of the player.
-        if isinstance(error, exceptions.RayError) and not isinstance(
-            error, exceptions.RayTaskError
-        ):
-            raise BrokenExecutor(str(error).splitlines()[0]) from error
+        if isinstance(error, self._ray.exceptions.RayError):
+            cause = getattr(error, "cause", error)  # that of a RayTaskError, a whole traceback
+            if isinstance(cause, ValueError):  # of play_unit
+                raise cause from None
+            raise BrokenExecutor(str(cause).partition("\n")[0]) from error
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """See :class:`concurrent.futures.Executor`; a call takes one core."""
