@@ -38,6 +38,23 @@ def test_overview(capsys: Capsys) -> None:
     assert bao(["--version"]) == 0
 
 
+@pytest.mark.parametrize("line", ["players", "solve start --seconds 0.01", "replay game"])
+def test_output_is_not_limited_to_ascii(line: str, tmp_path: Path) -> None:
+    """What the terminal cannot show becomes an escape."""
+    (tmp_path / "runs" / "Ba\u0175o").mkdir(parents=True)
+    (tmp_path / "runs" / "Ba\u0175o" / "last.safetensors").touch()
+    (tmp_path / "game").write_text("south: Ba\u0175o\n1: 7L*;", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "bao_training", *line.split()],
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.isascii() and (r"Ba\u0175o" in done.stdout) == ("solve" not in line)
+
+
 @pytest.mark.parametrize(
     ("line", "heavy"), [("--help", {"numba", "torch", "bao_agents"}), ("train --help", {"torch"})]
 )

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import csv
+import random
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bao_agents import registry
 from bao_agents.arena.elo import Sprt, score_pairs, wilson_interval
 from bao_agents.arena.games import GAME_OVER
 from bao_agents.arena.match import SPRT_PAIRS, play_match, table, warm_up
-from bao_agents.arena.openings import draw_openings, read_openings
+from bao_agents.arena.openings import BALANCED, MatchOpenings, draw_openings, read_openings
 from bao_agents.arena.report import markdown_table
 from bao_agents.base import NamedPlayer
 from bao_agents.faults import PlayerFault
@@ -114,6 +118,60 @@ def test_match_with_openings_from_a_file(tmp_path: Path) -> None:
     played = [tuple(replay(game).actions) for game in parse_transcripts(games.read_text())]
     openings = [tuple(board.move_stack) for board in boards]
     assert [sum(game[: len(o)] == o for game in played) for o in openings] == [2, 2]
+
+
+def _read(content: bytes, count: int) -> MatchOpenings:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "openings"
+        file.write_bytes(content)
+        return read_openings(file, "zanzibar", count, seed=1)
+
+
+BALANCED_LINES = BALANCED.read_text().splitlines()
+FILLERS = st.sampled_from(["", "  ", "\t", "# white: a comment", "#é\t", "#" * 3000])
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.sampled_from(BALANCED_LINES), min_size=1, max_size=5, unique=True),
+    st.lists(FILLERS, max_size=6),
+    st.randoms(use_true_random=False),
+    st.sampled_from(["\n", "\r\n"]),
+    st.sampled_from(["utf-8", "utf-8-sig"]),
+)
+def test_openings_between_comments_are_the_same(
+    lines: list[str], fillers: list[str], rng: random.Random, end: str, encoding: str
+) -> None:
+    """So are they with a byte order mark, and with the line ends of Windows."""
+    plain = _read("\n".join(lines).encode(), len(lines))
+    for filler in fillers:
+        lines.insert(rng.randint(0, len(lines)), filler)
+    found = _read((end.join(lines) + end).encode(encoding), len(plain))
+    np.testing.assert_array_equal(found.positions, plain.positions)
+    np.testing.assert_array_equal(found.actions, plain.actions)
+
+
+MOVES = st.text("ABab12345678LR<>*/- \t", max_size=30) | st.sampled_from(["A6L", "A7R A6L"])
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.binary(max_size=200)
+    | st.builds(
+        lambda text, encoding: text.encode(encoding, "replace"),
+        st.builds("{}\t{}".format, st.just(OPENING) | st.text() | st.just("9" * 5000), MOVES),
+        st.sampled_from(["utf-8", "utf-16", "utf-32-be", "latin-1", "cp037"]),
+    )
+)
+def test_wrong_openings_give_one_short_line(content: bytes) -> None:
+    """It names the file, and quotes little of it."""
+    try:
+        found = _read(content, 1)
+    except ValueError as error:
+        assert "openings" in str(error) and str(error).isprintable()
+        assert len(str(error)) < 700
+    else:
+        assert len(found) == 1
 
 
 def test_both_seats_of_a_deterministic_player() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -75,6 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the words after ``bao``; None means those of the process.
     """
     words = list(sys.argv[1:] if argv is None else argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # what it cannot encode becomes an escape
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         return _run(words)
     except KeyboardInterrupt as stop:

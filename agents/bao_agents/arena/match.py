@@ -47,7 +47,8 @@ from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import opening
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.openings import MAX_OPENING_PLIES
-from bao_env.notation.transcript import format_transcript, rules_head, transcribe
+from bao_env.notation.positions import NotationError
+from bao_env.notation.transcript import Transcript, format_transcript, rules_head, transcribe
 
 SPRT_PAIRS = 50
 """Pairs played between two checks of a sequential test."""
@@ -201,6 +202,19 @@ def play_openings(
 # --- the command ----------------------------------------------------------------------------------
 
 
+def check_names(*names: str) -> None:
+    """Check that a transcript can hold the names of players; called before the games.
+
+    Raises:
+        ValueError: it cannot hold one, for example because of a line break.
+    """
+    for name in names:
+        try:
+            format_transcript(Transcript({"south": name}))
+        except NotationError as error:
+            raise ValueError(f"no transcript can name a player {name!r:.80}: {error}") from error
+
+
 def ruleset_of(player: str) -> Ruleset | None:
     """Return the rule set that a checkpoint was trained under; None for a bot.
 
@@ -338,6 +352,8 @@ def _run(args: argparse.Namespace) -> None:
         registry.load(name, ruleset=ruleset, seed=args.seed + 1 + i)
         for i, name in enumerate(args.opponents)
     ]
+    if args.games:
+        check_names(player.name, *(opponent.name for opponent in opponents))
     if args.openings:
         openings = read_openings(args.openings, ruleset, args.pairs, args.seed)
     else:

@@ -20,7 +20,7 @@ from bao_agents.arena.games import GAME_OVER
 from bao_agents.array_types import Uint8Array
 from bao_agents.search.alphabeta.evaluation import SCALE
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
-from bao_env.board import Board, IllegalMoveError
+from bao_env.board import Board
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import Seats, Words
@@ -175,26 +175,34 @@ def parse_openings(texts: Sequence[str], ruleset: Ruleset) -> MatchOpenings:
 def read_openings(file: str | Path, ruleset: str | Ruleset, count: int, seed: int) -> MatchOpenings:
     """Draw openings from a file.
 
-    A line has a position text, the moves from the start that lead there and the value that a search
-    gave it, with tabs between them. South begins.
+    A line has a position text, the moves from the start that lead there and, if you like, more,
+    with tabs between them. South begins. Empty lines and those that begin with ``#`` are left out.
 
     Args:
-        file: the file; ``"balanced"`` is the shipped one, for zanzibar.
+        file: the file, in UTF-8; ``"balanced"`` is the shipped one, for zanzibar.
         ruleset: the rules.
         count: number of openings.
         seed: the same seed draws the same openings, and a smaller ``count`` the first of them.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it has fewer openings, or the moves of one do not lead to its position under
-            these rules.
+        ValueError: it is not UTF-8, has fewer openings, or has an opening whose moves do not lead
+            to its position under these rules, or end the game; the message names the line.
     """
     path = BALANCED if file == "balanced" else Path(file)
-    lines = path.read_text(encoding="utf-8").splitlines()
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file} is not UTF-8 text: save it as UTF-8") from error
+    lines = [
+        (line, f"{file}, line {number}")
+        for number, line in enumerate(text.split("\n"), 1)
+        if line.strip() and not line.startswith("#")
+    ]
     if len(lines) < count:
         raise ValueError(f"{file}: {len(lines)} openings; expected {count} or more: ask for fewer")
     order = np.random.default_rng(seed).permutation(len(lines))[:count]
-    boards = [_follow(lines[i], ruleset, f"{file}, line {i + 1}") for i in order]
+    boards = [_follow(line, where, ruleset) for line, where in (lines[i] for i in order)]
     plies = zip_longest(*(board.move_stack for board in boards), fillvalue=GAME_OVER)
     return MatchOpenings(
         np.array([board.words for board in boards]),
@@ -203,15 +211,23 @@ def read_openings(file: str | Path, ruleset: str | Ruleset, count: int, seed: in
     )
 
 
-def _follow(line: str, ruleset: str | Ruleset, where: str) -> Board:
+def _follow(line: str, where: str, ruleset: str | Ruleset) -> Board:
     """Return the board at the end of an opening in a file."""
-    text, moves = (line.split("\t") + [""])[:2]
+    text, tab, rest = line.strip().partition("\t")
+    if not tab:
+        raise ValueError(
+            f"{where}: {text!r:.120}: expected a position, a tab and the moves that lead there"
+        )
     board = Board(ruleset)
     try:
-        for move in moves.split():
+        for move in rest.partition("\t")[0].split():
             board.push(move)
-    except IllegalMoveError as error:
+    except ValueError as error:
         raise ValueError(f"{where}: {error}") from error
-    if board.text() != text or board.is_game_over():
-        raise ValueError(f"{where}: expected moves that lead to {text}, not to {board.text()}")
+    if board.text() != text.strip():
+        raise ValueError(
+            f"{where}: expected moves that lead to {text!r:.120}, not to {board.text()}"
+        )
+    if board.is_game_over():
+        raise ValueError(f"{where}: the game is over there: expected an opening with a legal move")
     return board

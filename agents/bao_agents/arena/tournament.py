@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from bao_agents import registry
-from bao_agents.arena.match import add_openings
+from bao_agents.arena.match import add_openings, check_names
 from bao_agents.arena.openings import BALANCE, OPENING_PLIES, draw_openings
 from bao_agents.arena.report import Standing, result_table, standings, to_dict, write_report
 from bao_agents.arena.scheduler import PART_PAIRS, Event, LocalPool, Part, RayPool, Record
@@ -292,6 +292,8 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 def _run(args: argparse.Namespace) -> None:
     players = parse_players(args.players)
+    if args.games:
+        check_names(*players)
     settings = TournamentSettings(
         players=players,
         ruleset=args.ruleset,

@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 Run: TypeAlias = Callable[[argparse.Namespace], int | None]
+_LONGEST_NAME = 200
+"""Most bytes in the name of a new file, which has a longer one until it is complete."""
 
 
 def at_least(
@@ -49,13 +51,16 @@ def new_file(text: str) -> str:
 
     Without this check, a command would do its work and only then fail to write the file.
     """
-    folder = os.path.dirname(text) or "."
+    folder, name = os.path.dirname(text) or ".", os.path.basename(text)
     if not os.path.isdir(folder):
         raise argparse.ArgumentTypeError(f"there is no folder {folder[:200]}: make it first")
     if not os.access(folder, os.W_OK):
         raise argparse.ArgumentTypeError(f"no files can be written in the folder {folder[:200]}")
-    if not os.path.basename(text) or (os.path.exists(text) and not os.path.isfile(text)):
-        raise argparse.ArgumentTypeError(f"{text[:200]!r}: expected the name of a file")
+    named = 0 < len(os.fsencode(name)) <= _LONGEST_NAME
+    if not named or (os.path.exists(text) and not os.path.isfile(text)):
+        raise argparse.ArgumentTypeError(
+            f"{text[:200]!r}: expected the name of a file, of at most {_LONGEST_NAME} bytes"
+        )
     return text
 
 
