@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bao_training.cli import main
 from tests.processes import ROOT
@@ -99,6 +101,46 @@ def test_refusals_are_as_recorded(
     monkeypatch.chdir(tmp_path)
     text = (FOLDER / f"{door}.txt").read_text(encoding="ascii")
     assert answered(text).splitlines() == text.splitlines()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(
+        [
+            "{}",
+            "match {}",
+            "match greedy {}",
+            "match search:{}:5",
+            "match greedy --openings {}",
+            "match greedy --ruleset {}",
+            "match greedy --pairs {}",
+            "match greedy --json {}",
+            "match greedy --format {}",
+            "match greedy --path {}",
+            "match {}:make",
+            "match greedy --pairs 1 pipe:{}",
+            "tournament greedy {}",
+            "rate greedy --ladder {}",
+            "solve {}",
+            "replay {}",
+            "replay start --move {}",
+            "train {}",
+            "train --set {}=1",
+            "train --run {}",
+            "curve {}",
+            "blunders {}",
+            "play {} --no-browser",
+        ]
+    ),
+    st.text("aZ9:/=,.*\u0175\u4e2d", min_size=1, max_size=3),
+)
+def test_long_words_give_short_errors(line: str, piece: str) -> None:
+    """An error quotes little of a word of 100,000 characters."""
+    word = "x" + piece * (100_000 // len(piece))
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        assert main([part.replace("{}", word) for part in line.split()]) == 2
+    assert len(said.getvalue()) < 5000, said.getvalue()[:200]  # the usage comes with it
 
 
 if __name__ == "__main__":

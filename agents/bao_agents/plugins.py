@@ -22,6 +22,6 @@ def find(name: str) -> Any:
         return pkgutil.resolve_name(name)
     except Exception as error:  # foreign code may raise anything
         raise ValueError(
-            f"{name} cannot be imported: {type(error).__name__}: {error}; expected MODULE:NAME, "
-            "with --path FOLDER for the module's folder, or that folder in PYTHONPATH"
+            f"{name:.200} cannot be imported: {type(error).__name__}: {error!s:.200}; expected "
+            "MODULE:NAME, with --path FOLDER for the module's folder, or that folder in PYTHONPATH"
         ) from error

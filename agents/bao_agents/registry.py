@@ -98,11 +98,12 @@ def _function(name: PlayerName, setting: Setting) -> Agent:
         agent: Agent = make(ruleset=setting.ruleset, seed=setting.seed)
     except Exception as error:  # foreign code may raise anything
         raise ValueError(
-            f"player {name} cannot be loaded: {type(error).__name__}: {error}"
+            f"player {name!s:.200} cannot be loaded: {type(error).__name__}: {error!s:.400}"
         ) from error
     if not callable(getattr(agent, "act", None)):
         raise ValueError(
-            f"player {name} returned {agent!r}: expected an object with act(positions, legal)"
+            f"player {name!s:.200} returned {agent!r:.200}: expected an object with "
+            "act(positions, legal)"
         )
     return agent
 

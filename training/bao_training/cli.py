@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from bao_agents.cli.options import Run
@@ -54,6 +54,9 @@ it does."""
 
 COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items()}
 
+_LONGEST_ERROR = 2000
+"""Most characters of an error."""
+
 EXTRAS = {
     "train": {"torch", "safetensors", "tensorboard", "matplotlib"},
     "play": {"starlette", "uvicorn", "cachetools"},
@@ -89,24 +92,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if not (advice := _missing(error)):
             raise
-        print(f"error: {advice}", file=sys.stderr)
+        _report(advice)
         return 2
     except MemoryError as error:
-        print(f"error: too little memory: {error}", file=sys.stderr)
+        _report(f"too little memory: {error}")
         return 2
     except OSError as error:
         place = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        print(f"error: {place}", file=sys.stderr)
+        _report(place)
         return 2
     except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
+        _report(error)
         return 2
     except RuntimeError as error:
         from concurrent.futures import BrokenExecutor  # slow to import, and rarely needed
 
         if not isinstance(error, BrokenExecutor):
             raise
-        print(f"error: a worker process died, {_why_a_worker_died()}", file=sys.stderr)
+        _report(f"a worker process died, {_why_a_worker_died()}")
         return 1
     except SystemExit as end:  # argparse has printed help or an error
         return int(end.code or 0)
@@ -146,7 +149,7 @@ def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
         akin = akin or difflib.get_close_matches(name, COMMANDS, 1)
         meant = f": did you mean {' or '.join(repr(key) for key in akin)}?" if akin else ";"
         raise ValueError(f"there is no command {name[:80]!r}{meant} bao --help lists all")
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=f"bao {name}",
         description=f"{COMMANDS[name][1].capitalize()}.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -154,6 +157,26 @@ def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
     run = find(name)(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bars and no notices")
     return run, parser.parse_args(list(words[length:]))
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are not as long as the words that they quote."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print an error, and exit with status 2."""
+        super().error(_shortened(message))
+
+
+def _report(error: object) -> None:
+    print(f"error: {_shortened(str(error))}", file=sys.stderr)
+
+
+def _shortened(message: str) -> str:
+    """Return a message without the middle of a very long one, which quotes what somebody wrote."""
+    if len(message) <= _LONGEST_ERROR:
+        return message
+    half = _LONGEST_ERROR // 2
+    return f"{message[:half]} ... {message[-half:]}"
 
 
 def _why_a_worker_died() -> str:

@@ -165,7 +165,7 @@ def load_ladder(name: str = DEFAULT) -> Ladder:
         ladder = Ladder.model_validate_json(path.read_bytes())
     except OSError as error:
         raise LadderError(
-            f"no ladder {name!r}: expected the path of a file, or {', '.join(shipped())}"
+            f"no ladder {name!r:.200}: expected the path of a file, or {', '.join(shipped())}"
         ) from error
     except ValidationError as error:
         raise LadderError(
