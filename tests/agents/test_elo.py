@@ -15,7 +15,7 @@ from bao_agents.arena.elo import (
     likelihood_of_superiority,
     score_pairs,
 )
-from bao_agents.arena.ratings import cycles, rate
+from bao_agents.arena.ratings import rate
 
 # Agresti, Categorical Data Analysis (2nd edition, 2002), tables 10.10 and 10.11: games of 1987,
 # the row's team winning, and the maximum likelihood estimates relative to Baltimore.
@@ -196,17 +196,3 @@ EVEN = np.array([[1.0, 0.0]])
 """A pair of games with one win for each player."""
 
 
-def test_cycles() -> None:
-    """Rock, paper, scissors and a well that beats two; close matches make no cycle."""
-    clear, close = pairs_of((2, 0, 20, 0, 18)), pairs_of((5, 0, 20, 0, 6))
-    results = {
-        ("rock", "scissors"): clear,
-        ("paper", "rock"): clear,
-        ("paper", "scissors"): 1.0 - clear,
-        ("well", "rock"): clear,
-        ("well", "scissors"): clear,
-        ("paper", "well"): clear,
-    }
-    assert cycles(results) == [("paper", "rock", "scissors"), ("paper", "well", "scissors")]
-    assert cycles(results | {("rock", "scissors"): close}) == [("paper", "well", "scissors")]
-    assert cycles(results | {("paper", "scissors"): 1.0 - close}) == []

@@ -7,7 +7,6 @@ every step of each fit of the bootstrap.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -156,35 +155,6 @@ def _bound(
     if not len(found):
         return Placement(math.nan, -math.inf, math.inf)
     return place(found, np.arange(len(found)), np.concatenate(points))
-
-
-def cycles(
-    results: Mapping[tuple[str, str], Float64Array],
-) -> list[tuple[str, str, str]]:
-    """Return the triples in which each player significantly beats the next, and the last the first.
-
-    A score is significant if its 95 % interval (:func:`bao_agents.arena.elo.score_pairs`) lies
-    above 1/2. There is no correction for the number of triples examined.
-
-    Args:
-        results: as for :func:`rate`.
-
-    Returns:
-        each triple once, with its alphabetically first name first, in alphabetical order.
-    """
-    beats = set()
-    for (a, b), points in _merge(results).items():
-        score = score_pairs(points)
-        if score.low > 0.5:
-            beats.add((a, b))
-        elif score.high < 0.5:
-            beats.add((b, a))
-    names = sorted({name for pairing in beats for name in pairing})
-    return [
-        (a, b, c)
-        for a, b, c in itertools.permutations(names, 3)
-        if a == min(a, b, c) and {(a, b), (b, c), (c, a)} <= beats
-    ]
 
 
 def _merge(

@@ -17,7 +17,7 @@ import tabulate
 
 from bao_agents.arena.elo import finite, score_pairs
 from bao_agents.arena.games import faults_text
-from bao_agents.arena.ratings import cycles, rate
+from bao_agents.arena.ratings import rate
 from bao_agents.array_types import Float64Array
 from bao_agents.cli.files import write_atomically
 from bao_agents.figures import errorbars, look, save_figure
@@ -82,7 +82,6 @@ def to_dict(
         "pairings": pairings,
         "mean_plies": standing.mean_plies,
         "commits": list(standing.commits),
-        "cycles": cycles(standing.results),
     }
 
 
@@ -157,9 +156,6 @@ def markdown(report: Mapping[str, Any]) -> str:
         "Points of the row against the column, in percent:",
         markdown_table(["", *map(str, range(1, len(players) + 1))], against),
     ]
-    if report["cycles"]:
-        cycle_texts = [" beats ".join([*cycle, cycle[0]]) for cycle in report["cycles"]]
-        paragraphs.append(f"Cycles: {'; '.join(cycle_texts)}.")
     paragraphs += [
         escaped(f"{row['player']} {faults_text(row['faults'])}") for row in players if row["faults"]
     ]
@@ -213,28 +209,19 @@ def result_table(
 
 
 def plot(report: Mapping[str, Any]) -> Figure:
-    """Plot Elo with intervals beside the crosstable."""
+    """Plot Elo with intervals."""
     from matplotlib.figure import Figure
 
     elos = elos_of(report)
     names, count = list(elos), len(elos)
-    figure = Figure(figsize=(6 + 0.7 * count, 1.6 + 0.5 * count), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=(1.0, 1.2))
+    figure = Figure(figsize=(6, 1.6 + 0.5 * count), layout="constrained")
+    axes = figure.subplots()
     style = look(0) | {"linestyle": ""}
-    errorbars(left, range(count), list(elos.values()), horizontal=True, **style)
-    left.set_yticks(range(count), names)
-    left.invert_yaxis()
-    left.grid(axis="x", alpha=0.3)
-    left.set_xlabel(f"Elo, 95 % intervals; 0 is {_zero(report)}")
-    table = _crosstable(report)
-    for (i, j), points in np.ndenumerate(table):
-        if not np.isnan(points):
-            color = "white" if abs(points - 50) > 35 else "black"
-            right.text(j, i, f"{points:.0f}", ha="center", va="center", color=color, size=8)
-    right.imshow(table, cmap="RdBu", vmin=0, vmax=100, aspect="auto")
-    right.set_xticks(range(count), names, rotation=45, ha="right")
-    right.set_yticks(range(count), names)
-    right.set_title("points of the row against the column, %", size=10)
+    errorbars(axes, range(count), list(elos.values()), horizontal=True, **style)
+    axes.set_yticks(range(count), names)
+    axes.invert_yaxis()
+    axes.grid(axis="x", alpha=0.3)
+    axes.set_xlabel(f"Elo, 95 % intervals; 0 is {_zero(report)}")
     title = f"Bao, {report['settings']['ruleset']['name']}: {_games(report):,} games"
     figure.suptitle(title, size=11)
     return figure
