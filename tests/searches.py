@@ -7,10 +7,12 @@ import numpy as np
 from bao_agents.search.alphabeta.evaluation import Tables, evaluate_by_tables
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN, WIN_VALUE
+from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
+from bao_agents.search.solver.solver import Solver
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
 from bao_env.engine.kernel import legal_mask, play
-from bao_env.engine.position import Packed, movers, unpack
+from bao_env.engine.position import Packed, movers, turn_of, unpack
 from bao_env.engine.ruleset import KernelRules, get_ruleset
 from bao_env.engine.starts import startable
 
@@ -67,3 +69,17 @@ def wins_by(name: str, judge: AlphaBetaAgent, words: np.ndarray, action: int) ->
     result = play(get_ruleset(name).kernel, after, U(action))
     sign = 1 if movers(after[None]) == movers(words[None]) else -1
     return bool(result == 1 or sign * judge.search(after).value > PROVEN)
+
+
+def solved_values(solver: Solver, positions: np.ndarray, masks: np.ndarray) -> np.ndarray:
+    """Return who wins each position, one at a time.
+
+    Returns:
+        int8[N], WIN for the player to move, LOSS, or UNKNOWN, also where the mask is 0.
+    """
+    values = np.full(len(masks), UNKNOWN, np.int8)
+    for i in np.flatnonzero(masks):
+        winner = solver.solve(positions[i]).winner
+        if winner is not None:
+            values[i] = WIN if winner == turn_of(positions[i]) else LOSS
+    return values

@@ -73,12 +73,3 @@ def errorbars(
         axes.errorbar(score, x, xerr=errors, **style)
     else:
         axes.errorbar(x, score, yerr=errors, **style)
-
-
-def reference_lines(axes: Any, levels: dict[str, float]) -> None:
-    """Draw a horizontal line at each level; lines outside the axes get no label."""
-    style: dict[str, Any] = {"color": "dimgrey", "clip_on": True}
-    for name, level in levels.items():
-        axes.axhline(level, linewidth=0.8, linestyle="--", **style)
-        edge = axes.get_yaxis_transform()
-        axes.text(0.01, level, name, transform=edge, va="bottom", size=8, **style)

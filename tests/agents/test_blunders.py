@@ -28,6 +28,7 @@ from bao_training.cli import main as bao
 from tests.conftest import Capsys, Says
 from tests.play import Lowest
 from tests.positions import draw
+from tests.searches import solved_values
 from tests.training.runs import make, metrics, options
 
 KUJIFUNZA = RULESETS["kujifunza"]
@@ -62,7 +63,7 @@ def test_won_positions_are_those_that_are_won(found: Solved) -> None:
     won = found.known.won
     assert stage == "mtaji"  # there is no namua in kujifunza
     assert sum(counts.values()) == 100 and counts["won"] == len(won) > 30 and counts["lost"] > 20
-    values, _ = Solver(KUJIFUNZA).values(won.positions, won.masks)
+    values = solved_values(Solver(KUJIFUNZA), won.positions, won.masks)
     assert (values == 1).all()
     assert (won.losing & ~won.masks == 0).all() and (won.losing != won.masks).all()
     assert 0 < won.choices.mean() < 1

@@ -24,6 +24,7 @@ from tests.conftest import Says
 from tests.positions import STUCK, board_of, draw, mixed_batch
 from tests.reference import WINS
 from tests.rulesets import every_ruleset
+from tests.searches import solved_values
 
 EVERY_RULESET = every_ruleset("zanzibar", "dutch")
 
@@ -76,9 +77,7 @@ def test_agrees_with_what_alphabeta_proves(ruleset: str, thorough: bool) -> None
     proved = np.abs(values) > PROVEN
     positions, masks, values = positions[proved], masks[proved], values[proved]
     assert len(values) > count // 40
-    found, nodes = solver.values(positions, masks)
-    np.testing.assert_array_equal(found, np.sign(values))
-    assert (nodes > 0).all()
+    np.testing.assert_array_equal(solved_values(solver, positions, masks), np.sign(values))
     if ruleset == "dutch":  # there alpha-beta does not count captures that wait
         return
     for words, value in list(zip(positions, values, strict=True))[: 40 if thorough else 8]:
@@ -126,14 +125,14 @@ def test_game_that_is_over() -> None:
 def test_threads_and_the_table_do_not_change_who_wins() -> None:
     positions, masks = draw("kujifunza", 40, (6, 12))
     masks[3] = 0
-    found, nodes = Solver("kujifunza", threads=2).values(positions, masks)
-    assert ((found != UNKNOWN) == (masks != 0)).all()
-    assert found[3] == nodes[3] == 0
-    again, same = Solver("kujifunza").values(positions, masks)
-    np.testing.assert_array_equal(again, found)
-    np.testing.assert_array_equal(same, nodes)
-    backwards, _ = Solver("kujifunza").values(positions[::-1], masks[::-1])
-    np.testing.assert_array_equal(backwards[::-1], found)
+    found = Solver("kujifunza", threads=2).judge(positions, masks)
+    assert ((found.values != UNKNOWN) == (masks != 0)).all()
+    assert found.values[3] == found.nodes[3] == 0
+    again = Solver("kujifunza").judge(positions, masks)
+    for array, same in zip(found, again, strict=True):
+        np.testing.assert_array_equal(array, same)
+    one_by_one = solved_values(Solver("kujifunza"), positions[::-1], masks[::-1])
+    np.testing.assert_array_equal(one_by_one[::-1], found.values)
 
 
 @EVERY_RULESET
@@ -167,7 +166,7 @@ def test_judge_agrees_with_solve(ruleset: str) -> None:
                 assert solution.plies is not None and solution.plies + 1 <= plies[action]
             board.pop()
         if value != UNKNOWN:
-            assert value == solver.values(words[None], np.ones(1, np.uint64))[0][0]
+            assert value == solved_values(solver, words[None], np.ones(1, np.uint64))[0]
             assert (value == WIN) == bool(winning) or not winning
     assert (judged.values != UNKNOWN).sum() > 8
 

@@ -14,6 +14,7 @@ from bao_agents.search.solver.solver import Solver
 from bao_env import RULESETS, BaoVectorEnv, Board
 from tests.positions import NO_MOVE, board_of, draw
 from tests.rulesets import every_ruleset
+from tests.searches import solved_values
 
 EVERY_RULESET = every_ruleset("zanzibar", "kujifunza")
 
@@ -94,7 +95,7 @@ def test_proof_is_kept_for_the_next_move() -> None:
     """A win that has been proved is not lost when time runs out."""
     positions, masks = draw("kujifunza", 6, (6, 10), seed=6)
     solver, agent = Solver("kujifunza"), SolverAgent("kujifunza", seconds=1.0, threads=1)
-    for words in positions[solver.values(positions, masks)[0] == WIN]:
+    for words in positions[solved_values(solver, positions, masks) == WIN]:
         board = board_of(words, "kujifunza")
         seat = board.turn
         agent._seconds = 1.0

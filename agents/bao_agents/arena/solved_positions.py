@@ -89,11 +89,6 @@ class SolvedPositions:
         return self.masks & ~self.winning
 
     @property
-    def optimal(self) -> Words:
-        """uint64[N], the actions that keep the value: ``winning``, or all in a lost position."""
-        return np.where(self.winning != 0, self.winning, self.masks)
-
-    @property
     def choices(self) -> Flags:
         """bool[N], whether the position is won and some legal action gives the win away."""
         return (self.winning != 0) & (self.losing != 0)

@@ -112,27 +112,6 @@ class Solver:
         for search in self._searches:
             search.table.clear()
 
-    def values(self, positions: Words, masks: Words) -> tuple[Int8Array, Int64Array]:
-        """Prove who wins each position of a batch. Each has its own limits.
-
-        Args:
-            positions: uint64[B, 6].
-            masks: uint64[B], their legal actions; 0 where the game is over.
-
-        Returns:
-            values int8[B], 1 if the player to move wins, -1 if they lose, 0 if that is unknown or
-            the game is over; and int64[B], the positions visited.
-        """
-        positions, masks = as_batch(positions, masks)
-        values, nodes = np.zeros(len(masks), np.int8), np.zeros(len(masks), np.int64)
-
-        def work(i: int, search: ProofSearch) -> None:
-            values[i] = search.prove(positions[i])
-            nodes[i] = search.nodes
-
-        self._answer_each(masks, work)
-        return values, nodes
-
     def judge(self, positions: Words, masks: Words) -> Judgement:
         """Prove which actions of each position of a batch win and lose. Each has its own limits.
 
