@@ -111,7 +111,7 @@ class TrainConfig(Settings):
     """Pairs of games in each of these evaluations."""
     blunder_positions: str = ""
     """Won positions for the metric ``blunders``: each evaluation counts how often the network gives
-    the win away. ``kujifunza`` and ``zanzibar`` are shipped; ``bao blunders --won`` writes such a
+    the win away. ``kujifunza`` and ``zanzibar`` are shipped; ``bao solve --sample`` writes such a
     file. Empty: none."""
     keep_every: int = Field(0, ge=0, le=10**15)
     """Environment steps between two saved generations of the network, ``step-STEPS.safetensors``;

@@ -30,7 +30,7 @@ import numpy as np
 from bao_agents import registry
 from bao_agents.arena.elo import wilson_interval
 from bao_agents.arena.games import play_games
-from bao_agents.arena.report import markdown_table
+from bao_agents.arena.report import markdown_table, result_table
 from bao_agents.arena.sampling import games, random_play
 from bao_agents.arena.solved_positions import SolvedPositions
 from bao_agents.arena.solving import Solved, solve
@@ -40,7 +40,6 @@ from bao_agents.cli.options import (
     add_options,
     add_player_options,
     at_least,
-    new_file,
     write_json,
 )
 from bao_agents.figures import errorbars, look, picture_file, save_figure
@@ -247,16 +246,39 @@ def measure(
     }
 
 
-def percent(share: Mapping[str, float] | None) -> list[str]:
-    """Return a share and its interval as cells of a table."""
+def percent(share: Mapping[str, float] | None) -> str:
+    """Return a share and, in a second line, its interval, as a cell of a table."""
     if share is None:
-        return ["", ""]
+        return ""
     rate, low, high = (100 * share[name] for name in Share._fields)
-    return [f"{rate:.2f}", f"{low:.2f} to {high:.2f}"]
+    return f"{rate:.3g}\n{low:.3g} to {high:.3g}"
+
+
+def table(results: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Return head and rows of a table of the players; JSON has the classes of positions."""
+    head = ["player", "moves", "given away", "could", "given away", "games", "won"]
+    rows = []
+    for result in results:
+        found, played = result["blunders"]["all"]["all"], result["against_perfect_play"]
+        rows.append(
+            [
+                *(result["player"], f"{found['moves']:,}", percent(found["of_moves"])),
+                *(f"{found['choices']:,}", percent(found["of_choices"])),
+                *(f"{played['games']:,}", percent(played["share"])),
+            ]
+        )
+    return head, rows
+
+
+def values(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numbers of :func:`table` for one player, for CSV."""
+    found, played = result["blunders"]["all"]["all"], result["against_perfect_play"]
+    counts = {name: found[name] for name in ("moves", "choices", "mistakes")}
+    return {"player": result["player"], **counts, "games": played["games"], "won": played["won"]}
 
 
 def tables(report: dict[str, Any]) -> str:
-    """Return the positions and the main figures of a report as Markdown; JSON has the others."""
+    """Return the positions and the players of a report, for a terminal."""
     counts = {SOURCES[source]: count for source, count in report["sources"].items()}
     for result in report["results"]:
         if result["own_games"]:
@@ -266,28 +288,16 @@ def tables(report: dict[str, Any]) -> str:
         for name, stages in counts.items()
         for stage, count in stages.items()
     ]
-    moves, choices, perfect = [], [], []
-    for result in report["results"]:
-        name, found = result["player"], result["blunders"]["all"]["all"]
-        played = result["against_perfect_play"]
-        moves.append([name, f"{found['moves']:,}", *percent(found["of_moves"])])
-        choices.append([name, f"{found['choices']:,}", *percent(found["of_choices"])])
-        perfect.append([name, f"{played['games']:,}", *percent(played["share"])])
-    paragraphs = [
-        "Positions, by the player to move:",
-        markdown_table(["source", "stage", "won", "lost", "not solved"], sizes),
-    ]
-    if moves:
-        away = ["player", "moves", "give the win away, %", "95 % interval"]
-        paragraphs += [
-            "All moves from won positions:",
-            markdown_table(away, moves),
-            "The moves among them that could give it away, because some legal action does:",
-            markdown_table(away, choices),
-            "Games from won positions against perfect play:",
-            markdown_table(["player", "games", "won, %", "95 % interval"], perfect),
+    return "\n\n".join(
+        [
+            "Positions, by the player to move:",
+            markdown_table(["source", "stage", "won", "lost", "not solved"], sizes, "simple"),
+            "Moves from won positions, and those among them that could give the win away;\n"
+            "wins given away in percent; games from won positions against perfect play,\n"
+            "won in percent. Second lines: 95 % intervals.",
+            markdown_table(*table(report["results"]), "simple"),
         ]
-    return "\n\n".join(paragraphs)
+    )
 
 
 def plot(results: Sequence[dict[str, Any]], title: str) -> Figure:
@@ -323,7 +333,7 @@ def plot(results: Sequence[dict[str, Any]], title: str) -> Figure:
 
 def command(parser: argparse.ArgumentParser) -> Run:
     """``bao blunders``: how often players give away games that are proved to be won."""
-    parser.add_argument("players", nargs="*", metavar="PLAYER", help="a checkpoint or a bot")
+    parser.add_argument("players", nargs="+", metavar="PLAYER", help="a checkpoint or a bot")
     parser.add_argument(
         "--positions",
         type=at_least(1),
@@ -367,22 +377,12 @@ def command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--plot", type=picture_file, metavar="FILE", help="also draw: .png, .pdf or .svg"
     )
-    parser.add_argument(
-        "--won",
-        type=new_file,
-        metavar="FILE",
-        help="also write the won positions that all players get",
-    )
-    add_options(parser, "ruleset", "seed", "threads", "json")
+    add_options(parser, "ruleset", "seed", "threads", "json", "format")
     add_player_options(parser)
     return _run
 
 
 def _run(args: argparse.Namespace) -> None:
-    if not args.players and (args.plot or not args.won):
-        raise ValueError("there is nothing to do: name a PLAYER, or a file with --won alone")
-    if args.won and args.sources == ["own"]:
-        raise ValueError("--won writes positions of the sources random and strong, not own")
     if args.plies is None:
         args.plies = (34, 60) if args.ruleset.opening_store else (0, 200)
     args.plies = tuple(args.plies)
@@ -412,14 +412,15 @@ def _run(args: argparse.Namespace) -> None:
         _write(report, args)
         raise KeyboardInterrupt("run the same command to continue") from None
     _write(report, args)
-    if args.won and shared:
-        SolvedPositions.concatenate(list(shared.values())).save(args.won)
 
 
 def _write(report: dict[str, Any], args: argparse.Namespace) -> None:
     """Print the results so far, and write the files that the options name."""
-    if args.json != "-":
+    results = report["results"]
+    if args.format and results:
+        print(result_table(args.format, *table(results), [values(row) for row in results]))
+    elif args.json != "-":
         print(tables(report))
     write_json(args.json, report)
-    if args.plot and report["results"]:
-        save_figure(plot(report["results"], f"Rule set {args.ruleset.name}"), args.plot)
+    if args.plot and results:
+        save_figure(plot(results, f"Rule set {args.ruleset.name}"), args.plot)

@@ -179,7 +179,7 @@ class SolvedPositions:
             names = ", ".join(sorted(path.stem for path in SHIPPED.glob("*.npz")))
             raise ValueError(
                 f"{path} is not a file of solved positions for this use ({error!s:.100}): make one "
-                f"with bao solve --sample or bao blunders --won, or name one of: {names}"
+                f"with bao solve --sample, or name one of: {names}"
             ) from error
         return cls(rules, **arrays, metadata=metadata)
 
