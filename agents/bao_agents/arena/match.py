@@ -318,7 +318,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         metavar=("ELO0", "ELO1"),
         help="stop when a test (5 %% errors) has decided between these Elo differences",
     )
-    add_options(parser, "seed", "json", "format", ruleset=None)
+    add_options(parser, "seed", "threads", "json", "format", ruleset=None)
     parser.add_argument(
         "--games", type=new_file, metavar="FILE", help="also write every game as a transcript"
     )
@@ -347,11 +347,10 @@ def _run(args: argparse.Namespace) -> None:
 
     sprt = Sprt(*args.sprt) if args.sprt else None
     ruleset = args.ruleset or ruleset_of(args.player) or get_ruleset("zanzibar")
-    player = registry.load(args.player, ruleset=ruleset, seed=args.seed)
-    opponents = [
-        registry.load(name, ruleset=ruleset, seed=args.seed + 1 + i)
-        for i, name in enumerate(args.opponents)
-    ]
+    player, *opponents = (
+        registry.load(name, ruleset=ruleset, seed=args.seed + i, threads=args.threads)
+        for i, name in enumerate((args.player, *args.opponents))
+    )
     if args.games:
         check_names(player.name, *(opponent.name for opponent in opponents))
     if args.openings:

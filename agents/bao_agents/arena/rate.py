@@ -1,7 +1,7 @@
 """Rate a player on a ladder: one number for its strength.
 
     bao rate runs/quick
-    bao rate mine:fullest --path FOLDER_OF_MINE --card card.md
+    bao rate mine:fullest --path FOLDER_OF_MINE > card.md
 
 The player meets the ladder's anchors, bots of fixed ratings, from the ladder's openings, each from
 both seats, until its 95 % interval is short enough (:mod:`bao_agents.arena.placement`). Elo 0 is
@@ -23,13 +23,11 @@ from bao_agents.arena.ladder import DEFAULT, Ladder, load_ladder, shipped
 from bao_agents.arena.placement import Result, rate_player
 from bao_agents.arena.report import markdown_table, result_table
 from bao_agents.arena.solved_positions import shipped_won_positions
-from bao_agents.cli.files import write_atomically
 from bao_agents.cli.options import (
     Run,
     add_options,
     add_player_options,
     at_least,
-    new_file,
     write_json,
 )
 from bao_agents.fingerprint import fingerprint
@@ -185,9 +183,6 @@ def command(parser: argparse.ArgumentParser) -> Run:
         default=100.0,
         help=f"time limit (default: 100); then up to {BLUNDER_SECONDS:g} more in won positions",
     )
-    parser.add_argument(
-        "--card", type=new_file, metavar="FILE", help="also write the result as Markdown"
-    )
     add_options(parser, "seed", "threads", "json", "format")
     add_player_options(parser)
     return _run
@@ -222,8 +217,6 @@ def _run(args: argparse.Namespace) -> int:
     elif args.json != "-":
         print(text)
     write_json(args.json, report)
-    if args.card:
-        write_atomically(args.card, text + "\n")
     if result.ended in ("time is up", "no openings left"):
         more = "--seconds" if result.ended == "time is up" else "--precision"
         print(

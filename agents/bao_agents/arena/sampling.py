@@ -33,8 +33,6 @@ class Sample(NamedTuple):
     """uint64[N, 6]."""
     masks: Words
     """uint64[N], their legal actions, none of them 0."""
-    plies: Int64Array
-    """int64[N], actions played before them."""
 
 
 def random_play(
@@ -113,7 +111,7 @@ def games(
                 "plies"
             )
     found, masks = found[:count], masks[:count]
-    return Sample(found, masks, found[:, PLY].astype(np.int64))
+    return Sample(found, masks)
 
 
 def check_arguments(count: int, opening_plies: tuple[int, int], plies: tuple[int, int]) -> None:
