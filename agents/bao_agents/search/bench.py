@@ -2,9 +2,7 @@
 
     bao bench search
 
-The positions come from random games, a quarter each after 8, 16, 32 and 40 plies; none is over. If
-OpenSpiel is installed (``pip install open_spiel``), its C++ search of mancala with random playouts
-is timed in the same rounds for comparison.
+The positions come from random games, a quarter each after 8, 16, 32 and 40 plies; none is over.
 """
 
 from __future__ import annotations
