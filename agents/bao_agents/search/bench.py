@@ -1,4 +1,4 @@
-"""Measure the searches on one core: nodes and playouts per second, and the depth reached.
+"""Measure the searches on one core: nodes and playouts per second.
 
     bao bench search
 
@@ -8,7 +8,6 @@ The positions come from random games, a quarter each after 8, 16, 32 and 40 plie
 from __future__ import annotations
 
 import argparse
-import statistics
 
 import numpy as np
 from tabulate import tabulate
@@ -16,7 +15,6 @@ from tabulate import tabulate
 from bao_agents.cli.bench import Case, add_rounds, machine, measure
 from bao_agents.cli.options import Run, add_options, at_least, write_json
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
-from bao_agents.search.alphabeta.transposition import PROVEN
 from bao_agents.search.mcts import MctsAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import Words
@@ -79,25 +77,9 @@ def _run(args: argparse.Namespace) -> None:
     ]
     measure(cases, args.rounds, args.seconds)
     rates = {case.name: case.rate for case in cases}
-
-    timed = AlphaBetaAgent(ruleset, seconds=args.seconds, threads=1)
-    found = [timed.search(words) for words in positions[:: max(1, len(positions) // 12)]]
-    undecided = [result for result in found if result.depth < 60 and abs(result.value) < PROVEN]
-    depths = [result.depth for result in undecided]
-    nodes = sum(result.nodes for result in undecided)
-    deep = {
-        "seconds": args.seconds,
-        "searches": len(depths),
-        "median_depth": statistics.median(depths) if depths else None,
-        "nodes_per_second": nodes / (args.seconds * max(1, len(depths))),
-    }
     where = machine()
-    write_json(args.json, {"machine": where, "per_second": rates, "timed": deep})
+    write_json(args.json, {"machine": where, "per_second": rates})
     if args.json == "-":
         return
     print(f"{where['cpu']}, one core; rule set {ruleset.name}, {len(positions)} positions")
     print(tabulate(rates.items(), ("case", "a second"), floatfmt=",.0f"))
-    print(
-        f"alphabeta, {args.seconds:g} s a search: median depth {deep['median_depth']} over "
-        f"{len(depths)} undecided positions, {deep['nodes_per_second']:,.0f} nodes/s"
-    )
