@@ -102,9 +102,13 @@ class NamedPlayer:
         agent: Any = self._agent
         if getattr(agent, "network", None) is None:
             return None
-        from bao_agents.nets.policy import NetworkAgent  # it needs torch, which is slow to import
+        from bao_agents.nets.network import PolicyNetwork  # torch is slow to import
+        from bao_agents.nets.policy import NetworkAgent
 
-        return NetworkAgent(agent.network, agent.ruleset)
+        if isinstance(agent, NetworkAgent):
+            return agent
+        foreign = not isinstance(agent.network, PolicyNetwork)
+        return None if foreign else NetworkAgent(agent.network, agent.ruleset)
 
     def __repr__(self) -> str:
         return f"<player {self.name}>"

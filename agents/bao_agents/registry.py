@@ -224,12 +224,9 @@ def parse(
     Raises:
         ValueError: no player has that name, or the checkpoint does not exist.
     """
-    kinds: Sequence[Kind] = KINDS
-    names: Sequence[str] = shipped()
-    find: Callable[[str], Path | None] = find_checkpoint
-    if checkpoints is not None:
-        kinds = [kind for kind in KINDS if kind.on_board]
-        names, find = list(checkpoints), checkpoints.get
+    kinds = [kind for kind in KINDS if kind.on_board or checkpoints is None]
+    names = shipped() if checkpoints is None else list(checkpoints)
+    find = find_checkpoint if checkpoints is None else checkpoints.get
     head, colon, rest = name.partition(":")
     akin = [kind for kind in kinds if head and kind.head == head]
     for kind in akin if akin and colon else [kind for kind in kinds if not kind.head]:
@@ -262,14 +259,6 @@ def _closest(word: str, names: Sequence[str], rest: str = "") -> str:
     """Return a hint, "did you mean ...?", or an empty string."""
     found = difflib.get_close_matches(word, names, 1)
     return f" (did you mean {found[0] + rest!r}?)" if found else ""
-
-
-def display_name(name: str) -> str:
-    """Return a player's name for tables: ``search:quick:64`` for ``search:runs/quick:64``."""
-    try:
-        return parse(name).title
-    except ValueError:
-        return name
 
 
 def read_network(path: Path, ruleset: Ruleset) -> PolicyNetwork:

@@ -17,9 +17,9 @@ import pytest
 
 import bao_agents
 from bao_agents.arena.tournament import parse_players
-from bao_agents.base import Limit
+from bao_agents.base import Limit, NamedPlayer
 from bao_agents.nets.checkpoint_files import CHECKPOINTS
-from bao_agents.registry import KINDS, PLAYERS, display_name, parse
+from bao_agents.registry import KINDS, PLAYERS, parse
 from bao_env import RULESETS, Board, check_agent
 from bao_env.bots import Agent, GreedyAgent, RandomAgent
 from bao_env.engine.action import actions_of
@@ -132,6 +132,13 @@ def test_own_function_is_a_player() -> None:
     player = bao_agents.load(f"{__name__}:make_last")
     assert player.choose(board) == max(board.legal_actions)
     assert player.name == f"{__name__}:make_last"
+
+
+def test_another_agents_network_is_not_asked() -> None:
+    foreign = GreedyAgent()
+    foreign.network = "theirs"  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="player mine has no network"):
+        NamedPlayer("mine", foreign).evaluate(Board())
 
 
 @pytest.mark.parametrize(
@@ -266,9 +273,9 @@ def test_run_is_a_player(tmp_path: Path) -> None:
         ("final", "a0"),
     ):
         shutil.copy(CHECKPOINTS / "zanzibar.safetensors", run / f"{stem}.safetensors")
-        assert display_name(str(run)) == bao_agents.load(run).name == title
-    assert display_name(f"search:{run}:64") == "search:a0:64"
-    assert display_name(f"guided:{run}/step-99.safetensors:3") == "guided:a0/step-99:3"
+        assert parse(str(run)).title == bao_agents.load(run).name == title
+    assert parse(f"search:{run}:64").title == "search:a0:64"
+    assert parse(f"guided:{run}/step-99.safetensors:3").title == "guided:a0/step-99:3"
     assert parse_players([f"{run}", f"{run}/last.safetensors", "b=zanzibar"]) == {
         "a0": f"{run}",
         "a0/last": f"{run}/last.safetensors",

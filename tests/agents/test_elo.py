@@ -194,5 +194,3 @@ def test_bootstrap_covers() -> None:
 
 EVEN = np.array([[1.0, 0.0]])
 """A pair of games with one win for each player."""
-
-

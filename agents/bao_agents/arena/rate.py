@@ -58,7 +58,7 @@ def to_dict(player: str, ladder: Ladder, result: Result) -> dict[str, Any]:
             row = {"opponent": anchor.player, "elo": anchor.elo, "expected": expected}
             rows.append(row | score_pairs(points).to_dict())
     return {
-        "player": registry.display_name(player),
+        "player": registry.parse(player).title,
         "spec": player,
         "rating": str(found),
         "elo": finite(found.elo),

@@ -238,13 +238,13 @@ def parse_players(words: Sequence[str]) -> dict[str, str]:
     """Return the name and specification of each player on the command line.
 
     Raises:
-        ValueError: there are fewer than two, or two have the same name.
+        ValueError: there are fewer than two, two have the same name, or one is unknown.
     """
     players: dict[str, str] = {}
     for word in words:
         name, equals, spec = word.partition("=")
         if not equals or _is_player(word):
-            name, spec = registry.display_name(word), word
+            name, spec = registry.parse(word).title, word
         if not name or not spec or not name.isprintable() or {*name} & {*",|"}:
             raise ValueError(
                 f"player {word[:80]!r}: expected PLAYER or NAME=PLAYER; a name must not contain "
