@@ -33,6 +33,7 @@ from bao_env.notation.positions import action_to_move
 from bao_env.notation.transcript import parse_transcripts, replay
 from bao_training.cli import main as bao
 from tests.conftest import Says
+from tests.positions import OPENING
 from tests.rulesets import every_ruleset
 
 
