@@ -32,15 +32,13 @@ def test_training_bench_prints_a_table(says: Says) -> None:
     assert said.splitlines()[-1].split()[:2] == ["16", "1"]
 
 
-def test_training_bench_tells_search_from_network(says: Says) -> None:
-    settings = "method=alphazero envs=32 rollout=4 minibatch=128 "
-    settings += "hidden=[16] alphazero.simulations=3 alphazero.buffer=4000 max_plies=100"
+def test_training_bench_writes_json(says: Says) -> None:
+    settings = "method=td envs=32 rollout=4 minibatch=128 hidden=[16]"
     said = says(f"bench train {options(settings)} --updates 2 --threads 1 --json -")
     (row,) = json.loads(said)["results"]
-    assert set(row["shares"]) == {"search", "network", "learn", "rest"}
+    assert set(row["shares"]) == {"play", "learn", "rest"}
     assert sum(row["shares"].values()) == pytest.approx(1.0)
-    assert row["shares"]["search"] > 0.05 and row["shares"]["network"] > 0.0
-    assert row["simulations_per_second"] == pytest.approx(3 * row["steps_per_second"])
+    assert row["steps_per_second"] > 0.0
 
 
 def test_perft_command(says: Says) -> None:

@@ -3,8 +3,8 @@
     bao bench train
 
 The reference is ``configs/quick.toml``, on one worker (one core), then on all. ``--set`` changes
-any setting. Give another configuration to measure it, for example guide. There a step is a searched
-action, and the table shows an estimate of the network's time within the searches separately.
+any setting. Give another configuration to measure it, for example zanzibar. With a search, a step is
+a searched action.
 """
 
 from __future__ import annotations
@@ -12,47 +12,18 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from tabulate import tabulate
 
 from bao_agents.cli.bench import machine
 from bao_agents.cli.options import Run, add_options, at_least, write_json
-from bao_agents.nets.compiled import compile_network, forward, make_network_workspace
-from bao_agents.nets.encoding import encode
-from bao_agents.nets.head import OUTPUTS
 from bao_agents.progress import Progress
-from bao_training.alphazero import AlphaZeroTrainer
 from bao_training.train import load_config, make_trainer
-from bao_training.trainer import Trainer
 
 WARM_UP_UPDATES = 3
-
-
-def seconds_per_encoding(trainer: Trainer[Any, Any]) -> float:
-    """Measure the seconds that the compiled network takes for one encoding, on one core."""
-    games = trainer.workers[0].games
-    encodings, legal_actions, _ = encode(games.engine.rules, games.positions, games.legal)
-    weights = compile_network(trainer.network)
-    count = len(legal_actions)
-    out = np.empty((len(encodings), OUTPUTS), np.float32)
-    times = []
-    for _ in range(10):
-        start = time.perf_counter()
-        forward(weights, encodings, count, make_network_workspace(weights), out)
-        times.append((time.perf_counter() - start) / count)
-    return min(times)
-
-
-def encodings_searched(trainer: Trainer[Any, Any]) -> int:
-    """Count the encodings that the network has read in all searches; 0 without Gumbel searches."""
-    if not isinstance(trainer, AlphaZeroTrainer):
-        return 0
-    return sum(getattr(worker.search, "encodings_read", 0) for worker in trainer.workers)
 
 
 def measure(path: str | Path | None, overrides: list[str], updates: int) -> dict[str, Any]:
@@ -66,24 +37,16 @@ def measure(path: str | Path | None, overrides: list[str], updates: int) -> dict
     for _ in Progress(range(WARM_UP_UPDATES), desc="warming up", unit="update", leave=False):
         trainer.train_update()
     trainer.part_seconds.clear()
-    read = encodings_searched(trainer)
     bar = Progress(range(updates), desc=f"workers={config.workers}", unit="update", leave=False)
     seconds = [config.steps_per_update / trainer.train_update()["steps_per_second"] for _ in bar]
     total = sum(seconds)
     shares = {part: trainer.part_seconds[part] / total for part in ("play", "learn")}
-    simulations = None
     rate = config.steps_per_update / statistics.median(seconds)
-    if isinstance(trainer, AlphaZeroTrainer):
-        read = encodings_searched(trainer) - read
-        network = read * seconds_per_encoding(trainer) / config.workers / total
-        shares = {"search": shares["play"] - network, "network": network, "learn": shares["learn"]}
-        simulations = rate * trainer.method_config.simulations
     return {
         "workers": config.workers,
         "hidden": list(config.hidden),
         "steps_per_second": rate,
         "steps_per_second_and_core": rate / config.workers,
-        "simulations_per_second": simulations,
         "shares": shares | {"rest": 1.0 - sum(shares.values())},
     }
 
@@ -128,7 +91,5 @@ def _run(args: argparse.Namespace) -> None:
             "per core": f"{row['steps_per_second_and_core']:,.0f}",
         }
         cells |= {part: f"{share:.0%}" for part, share in row["shares"].items()}
-        if row["simulations_per_second"]:
-            cells["simulations/s"] = f"{row['simulations_per_second']:,.0f}"
         table.append(cells)
     print(tabulate(table, headers="keys", disable_numparse=True, stralign="right"))

@@ -112,7 +112,7 @@ def _fitted() -> dict[str, Int16Array]:
         raise ValueError(
             f"{FILE} cannot be read ({error!r:.100}): take it from the repository again"
         ) from error
-    for name in RULESETS:
+    for name in ("zanzibar", *found):
         array = found.get(name)
         if array is None or array.shape != (CELLS,) or array.dtype != np.int16:
             has = "none" if array is None else f"{array.dtype}{list(array.shape)}"
@@ -120,7 +120,7 @@ def _fitted() -> dict[str, Int16Array]:
                 f"{FILE}: expected int16[{CELLS}] for the rule set {name}, found {has}: "
                 "take it from the repository again"
             )
-    return {name: found[name] for name in RULESETS}
+    return {name: found[name] for name in RULESETS if name in found}
 
 
 def load_tables(ruleset: Ruleset) -> Tables:
