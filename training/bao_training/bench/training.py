@@ -3,8 +3,8 @@
     bao bench train
 
 The reference is ``configs/quick.toml``, on one worker (one core), then on all. ``--set`` changes
-any setting. Give another configuration to measure it, for example zanzibar. With a search, a step is
-a searched action.
+any setting. Give another configuration to measure it, for example zanzibar. In runs with a search,
+a step is a searched action.
 """
 
 from __future__ import annotations
