@@ -357,7 +357,7 @@ def test_killed_and_continued(tmp_path: Path, says: Says, fails: Fails) -> None:
     """The results are those of a tournament left alone. While one runs, another is refused; when it
     is killed, its workers end."""
     alone, out = tmp_path / "alone", tmp_path / "out"
-    line = "tournament random greedy mcts:20 --pairs 75 --threads 2 --out "
+    line = "tournament random greedy mcts:60 --pairs 75 --threads 2 --out "
     says(f"{line}{alone}")
     line += str(out)
 

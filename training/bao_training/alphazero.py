@@ -307,7 +307,7 @@ class AlphaZeroWorker(Worker[AlphaZeroConfig]):
             weights=to_device(weights),
         )
         rows_loss = self.rows_loss(index, legal_actions, values[:count].detach().cpu().numpy())
-        stats = torch.cat([search_statistics(batch), rows_loss.cpu()[None]])
+        stats = torch.cat([search_statistics(batch), rows_loss[None]])
         return stats[0] + self.config.value_weight * stats[1] + rows_loss, stats
 
     def rows_loss(

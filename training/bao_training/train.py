@@ -308,7 +308,7 @@ def train(args: argparse.Namespace) -> int:
                 )
             finished = run(trainer, folder)
     except (ConfigError, CheckpointError, HeldError, MetricsError) as error:
-        _say(f"error: {error}")
+        _say(f"error: {error!s:.2000}")
         return 2
     except distributed.ProcessLost as error:
         print(f"error: {error}; {goes_on}", file=sys.stderr)
