@@ -202,7 +202,7 @@ USERS: dict[str, Callable[[], Callable[[], Any]]] = {
 @pytest.mark.parametrize("user", list(USERS))
 def test_interrupts_leave_nothing_locked(user: str, thorough: bool) -> None:
     """Real signals at random moments: afterwards everything can be used again."""
-    interrupt(USERS[user](), 3000 if thorough else 100)
+    interrupt(USERS[user](), 1000 if thorough else 100)
 
 
 def test_interrupted_lock_opens_for_its_thread_alone() -> None:
