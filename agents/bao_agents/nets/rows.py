@@ -4,7 +4,7 @@ During training, the row of a pair of pits is a sum of three: one for the pair, 
 its two pits, so that rare pairs learn from others. The search reads their sums
 (:meth:`ValueRows.weights`).
 
-A position selects 16 of 18,432 rows, so a compiled function computes their gradient, twenty times
+A position selects 16 of 18,432 rows, so a compiled function computes their gradient, several times
 as fast as torch.
 """
 
