@@ -160,14 +160,14 @@ def test_shipped_positions_are_won(name: str, thorough: bool, seed: int) -> None
 
 # --- the command --------------------------------------------------------------------------------
 
-WORDS = "--ruleset kujifunza --positions 40 --plies 10 40 --games 6 --nodes 10000 --threads "
+WORDS = "--ruleset kujifunza --positions 40 --plies 10 40 --nodes 10000 --threads "
 
 
 @pytest.mark.slow
 def test_the_command(tmp_path: Path, says: Says) -> None:
     files = f"--json {tmp_path}/json --plot {tmp_path}/plot.png"
     out = says(f"blunders random alphabeta:2 {WORDS}1 --cache {tmp_path}/cache {files}")
-    for text in ("random play", "games of alphabeta:4", "own games of random", "perfect play"):
+    for text in ("random play", "games of alphabeta:4", "own games of random"):
         assert text in out
     report = json.loads((tmp_path / "json").read_text())
     assert report["made_with"]["commit"] and report["settings"]["seed"] == 1
@@ -179,7 +179,6 @@ def test_the_command(tmp_path: Path, says: Says) -> None:
             assert sum(part[key] for part in classes.values()) == everything[key]
     assert everything["moves"] >= everything["choices"] >= everything["mistakes"] > 0
     assert everything["mistakes"] > second["blunders"]["all"]["all"]["mistakes"]
-    assert 0 < first["against_perfect_play"]["games"] <= 6
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
     assert max(map(len, out.splitlines())) <= 80
 

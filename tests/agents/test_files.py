@@ -162,7 +162,7 @@ evaluate_every = 0
         "match random greedy --pairs 2 --json out/new.json",
         "tournament random greedy --pairs 2 --out out/tournament",
         "solve --ruleset kujifunza --sample 9 --out out/values.npz",
-        "blunders random --ruleset kujifunza --positions 9 --games 1 --cache out --plot out/p.png",
+        "blunders random --ruleset kujifunza --positions 9 --cache out --plot out/p.png",
         "train small.toml --run a --out out",
     ],
 )

@@ -28,7 +28,6 @@ from bao_agents.search.alphabeta.evaluation import (
     Tables,
     evaluate_by_tables,
     load_tables,
-    table_features,
 )
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.value_network import evaluate_by_network, network_of, output
@@ -69,11 +68,10 @@ def test_cells_and_values_are_those_of_literal_evaluators(name: str) -> None:
     positions, rng = mixed_batch(RULESETS[name], 200, seed=1), np.random.default_rng(1)
     cells = rng.integers(-2000, 2000, CELLS).astype(np.int16)
     rows = rng.integers(-900, 900, (ROWS, UNITS)).astype(np.int16)
-    named, found = (np.empty((len(positions), PAIRS), np.int32) for _ in range(2))
-    table_features(positions, named)
+    found = np.empty((len(positions), PAIRS), np.int32)
     list_rows(positions, found)
-    for words, of_tables, of_network in zip(positions, named, found, strict=True):
-        assert of_tables.tolist() == literal_cells(words, 5, lambda seeds: min(seeds, 31))
+    for words, of_network in zip(positions, found, strict=True):
+        of_tables = literal_cells(words, 5, lambda seeds: min(seeds, 31))
         value = max(-LIMIT, min(LIMIT, cells[of_tables].astype(int).sum()))
         assert evaluate_by_tables(Tables(cells), Packed.of(words)) == value
         assert of_network.tolist() == literal_cells(words, 4, level)

@@ -10,8 +10,7 @@ ones, except for their own games. Positions that the solver cannot solve within 
 counted and dropped.
 
 The command measures two shares of mistakes: among all moves from won positions, and among the moves
-that could give the win away because some legal action does. Then the player plays on from some of
-these positions against perfect play, which takes every win and resists as long as it can.
+that could give the win away because some legal action does.
 
 The same options give the same results on any number of threads, unless a player is limited by time.
 Solved positions are kept in a folder: after Ctrl-C, run the same command to continue.
@@ -29,7 +28,6 @@ import numpy as np
 
 from bao_agents import registry
 from bao_agents.arena.elo import wilson_interval
-from bao_agents.arena.games import play_games
 from bao_agents.arena.report import markdown_table, result_table
 from bao_agents.arena.sampling import games, random_play
 from bao_agents.arena.solved_positions import SolvedPositions
@@ -46,10 +44,8 @@ from bao_agents.figures import errorbars, look, picture_file, save_figure
 from bao_agents.fingerprint import fingerprint
 from bao_agents.progress import Progress
 from bao_agents.provenance import provenance
-from bao_agents.search.solver.player import SolverAgent
 from bao_env.bots import Agent
-from bao_env.engine.batch import Engine
-from bao_env.engine.position import Flags, movers
+from bao_env.engine.position import Flags
 from bao_env.game import Stage
 
 if TYPE_CHECKING:
@@ -67,8 +63,6 @@ DISTANCES = {
     "16 and more": (16, 999),
 }
 """Classes of positions, by the fewest and the most plies to the win."""
-_MAX_PLIES = 300
-"""The length at which a game against perfect play counts as not won."""
 
 
 class Share(NamedTuple):
@@ -185,22 +179,6 @@ def classify(won: SolvedPositions, player: Agent) -> dict[str, dict[str, Blunder
     }
 
 
-def play_perfect(player: Agent, starts: SolvedPositions, args: argparse.Namespace) -> int:
-    """Return the number of games that a player wins against perfect play from won positions."""
-    seats = movers(starts.positions).astype(np.int8)
-    perfect = SolverAgent(args.ruleset, nodes=args.nodes, threads=args.threads)
-    with Progress(total=len(starts), unit="game", desc="perfect play", leave=False) as bar:
-        played = play_games(
-            (player, perfect),
-            starts.positions,
-            seats,
-            Engine(args.ruleset),
-            max_plies=_MAX_PLIES,
-            progress=bar.update,
-        )
-    return int((played.winners == seats).sum())
-
-
 def measure(
     spec: str,
     player: NamedPlayer,
@@ -223,12 +201,6 @@ def measure(
         own = solved("own", player, args)
         won["own"], counts = own.known.won, own.counts
     blunders = classify(SolvedPositions.concatenate(list(won.values())), player)
-    # The same starts for all players, if they share any positions.
-    pools = list((shared or won).values())
-    parts = [pool[pool.choices][: args.games // len(pools)] for pool in pools]
-    starts = SolvedPositions.concatenate(parts)
-    victories = play_perfect(player, starts, args) if len(starts) else 0
-    share = Share.of(victories, len(starts))
     return {
         "player": player.name,
         "spec": spec,
@@ -236,11 +208,6 @@ def measure(
         "blunders": {
             by: {name: found.to_dict() for name, found in classes.items()}
             for by, classes in blunders.items()
-        },
-        "against_perfect_play": {
-            "games": len(starts),
-            "won": victories,
-            "share": share and share._asdict(),
         },
         "own_games": counts,
     }
@@ -256,25 +223,21 @@ def percent(share: Mapping[str, float] | None) -> str:
 
 def table(results: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
     """Return head and rows of a table of the players; JSON has the classes of positions."""
-    head = ["player", "moves", "given away", "could", "given away", "games", "won"]
+    head = ["player", "moves", "given away", "could", "given away"]
     rows = []
     for result in results:
-        found, played = result["blunders"]["all"]["all"], result["against_perfect_play"]
-        rows.append(
-            [
-                *(result["player"], f"{found['moves']:,}", percent(found["of_moves"])),
-                *(f"{found['choices']:,}", percent(found["of_choices"])),
-                *(f"{played['games']:,}", percent(played["share"])),
-            ]
-        )
+        found = result["blunders"]["all"]["all"]
+        moves, choices = f"{found['moves']:,}", f"{found['choices']:,}"
+        of_moves, of_choices = percent(found["of_moves"]), percent(found["of_choices"])
+        rows.append([result["player"], moves, of_moves, choices, of_choices])
     return head, rows
 
 
 def values(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return the numbers of :func:`table` for one player, for CSV."""
-    found, played = result["blunders"]["all"]["all"], result["against_perfect_play"]
+    found = result["blunders"]["all"]["all"]
     counts = {name: found[name] for name in ("moves", "choices", "mistakes")}
-    return {"player": result["player"], **counts, "games": played["games"], "won": played["won"]}
+    return {"player": result["player"], **counts}
 
 
 def tables(report: dict[str, Any]) -> str:
@@ -293,8 +256,7 @@ def tables(report: dict[str, Any]) -> str:
             "Positions, by the player to move:",
             markdown_table(["source", "stage", "won", "lost", "not solved"], sizes, "simple"),
             "Moves from won positions, and those among them that could give the win away;\n"
-            "wins given away in percent; games from won positions against perfect play,\n"
-            "won in percent. Second lines: 95 % intervals.",
+            "wins given away in percent. Second lines: 95 % intervals.",
             markdown_table(*table(report["results"]), "simple"),
         ]
     )
@@ -356,12 +318,6 @@ def command(parser: argparse.ArgumentParser) -> Run:
         help="; ".join(f"{name}: {words}" for name, words in SOURCES.items()),
     )
     parser.add_argument(
-        "--games",
-        type=at_least(0),
-        default=100,
-        help="games against perfect play (default: 100; 0 for none)",
-    )
-    parser.add_argument(
         "--nodes",
         type=at_least(1),
         default=100_000,
@@ -387,7 +343,7 @@ def _run(args: argparse.Namespace) -> None:
         args.plies = (34, 60) if args.ruleset.opening_store else (0, 200)
     args.plies = tuple(args.plies)
     args.sources = [source for source in SOURCES if source in args.sources]
-    settings = ("positions", "plies", "sources", "games", "nodes", "seed")
+    settings = ("positions", "plies", "sources", "nodes", "seed")
     report: dict[str, Any] = {
         "made_with": provenance(args.ruleset),
         "settings": {

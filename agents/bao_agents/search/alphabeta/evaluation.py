@@ -15,10 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bao_agents.array_types import Int16Array
-from bao_agents.nets.cells import BYTE_BITS, PAIRS, PHASES, TABLES, TOP_BIT, pair_cells
+from bao_agents.nets.cells import BYTE_BITS, PHASES, TABLES, TOP_BIT, pair_cells
 from bao_env.engine.bits import TOPS, U, byteswap
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.position import read_at
 from bao_env.engine.ruleset import RULESETS, Ruleset
 
 SCALE = 200
@@ -82,20 +81,6 @@ def evaluate_by_tables(tables, packed):
     back = np.int64(cells[of[8]]) + cells[of[9]] + cells[of[10]] + cells[of[11]]
     back += np.int64(cells[of[12]]) + cells[of[13]] + cells[of[14]] + cells[of[15]]
     return max(-LIMIT, min(LIMIT, front + back))
-
-
-@jit
-def table_features(positions, out):
-    """List the cells that each position selects.
-
-    Args:
-        positions: uint64[B, 6].
-        out: int32[B, PAIRS], filled.
-    """
-    for g in range(positions.shape[0]):
-        cells = _cells_of(read_at(positions, g))
-        for i in range(PAIRS):
-            out[g, i] = cells[i]
 
 
 @cache
