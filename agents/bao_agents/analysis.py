@@ -6,8 +6,8 @@
 >>> analysis = analyse(board, "alphabeta:20000n")
 >>> board.push(analysis.lines[0].action)
 
-Any player that searches can be asked, and so can a network. The solver also tries to prove who
-wins. Its proofs are certain; a player's scores are not.
+Alpha-beta, guided or plain, can be asked, and so can a network with or without a search. The solver
+also tries to prove who wins. Its proofs are certain; a player's scores are not.
 """
 
 from __future__ import annotations
@@ -86,14 +86,15 @@ def analyse(
 
     Args:
         board: a game that is not over.
-        player: a player that searches, or a network. Its limit is shared by the moves.
+        player: alpha-beta, guided or plain, the solver, or a network. Its limit is shared by the
+            moves.
         lines: the number of moves to return; None for all.
         proof_nodes: positions that the solver visits to prove who wins, and as many for the moves.
         read: returns the network of a checkpoint.
 
     Raises:
         ValueError: the game is over, or the player is unknown, cannot be used under these rules or
-            neither searches nor has a network.
+            gives no analysis.
     """
     spec = registry.parse(player) if isinstance(player, str) else player
     after = {action: board.copy() for action in board.legal_actions}
@@ -112,12 +113,10 @@ def analyse(
     if kind in _SEARCHES:
         searcher = _searcher(spec, board.ruleset, len(after), read)
         scores, continued = _by_search(searcher, board, after, proofs)
-    elif kind == "mcts":
-        scores = _by_playouts(spec, board)
     elif kind in NETWORKS:
         policy, scores = _by_network(board, after, spec, read)
     else:
-        raise ValueError(f"{spec} gives no analysis: expected a search, such as {PLAYER}")
+        raise ValueError(f"{spec} gives no analysis: expected a player such as {PLAYER}")
 
     def merit(action: int) -> tuple[int, float, float, int]:
         winner, plies, *_ = proofs[action]
@@ -192,14 +191,6 @@ def _by_search(
             scores[action] = points(found.value if child.turn == board.turn else -found.value)
             lines[action] = found.line
     return scores, lines
-
-
-def _by_playouts(spec: PlayerName, board: Board) -> dict[int, float]:
-    from bao_agents.search.mcts import MctsAgent
-
-    _, seconds, playouts = spec.limit
-    agent = MctsAgent(board.ruleset, simulations=playouts, seconds=seconds, threads=1)
-    return dict.fromkeys(board.legal_actions, -1.0) | agent.scores(board.words)
 
 
 def _by_network(

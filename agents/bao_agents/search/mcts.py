@@ -332,23 +332,6 @@ class MctsAgent(Remade):
             share(len(masks), 1, search, self._deadlines, self._expected_seconds)
         return actions
 
-    def scores(self, position: Words) -> dict[int, float]:
-        """Search one position, uint64[6], and return the mean result of each action tried.
-
-        Results are those of the player to move, -1 (a loss) to 1 (a win).
-        """
-        with self._exclusive:
-            self._deadlines[0][0] = deadline(self._seconds)
-            self._search(position, 0)
-            tree = self._trees[0]
-            first = int(tree.first_child[0])
-            children = range(first, first + int(tree.num_children[0]))
-            return {
-                int(tree.words[child, ACTION]): float(tree.result_sums[child] / visits)
-                for child in children
-                if (visits := int(tree.node_visits[child]))
-            }
-
     def _search(self, position: Words, thread: int) -> int:
         action = _search(
             self._rules,
