@@ -144,13 +144,7 @@ export class Board {
     for (const entry of this.places.values()) {
       const wanted = entry.pit === null ? store[entry.seat] : counts[entry.seat][entry.pit];
       while (entry.heap.length > wanted) entry.heap.pop().remove();
-      while (entry.heap.length < wanted) {
-        const spot = entry.spots[entry.heap.length];
-        const seed = this.newSeed(spot[2]);
-        this.put(seed, spot[0], spot[1]);
-        this.seedLayer.append(seed);
-        entry.heap.push(seed);
-      }
+      while (entry.heap.length < wanted) this.lay(entry, this.newSeed(entry.spots[entry.heap.length][2]));
       this.count(entry);
     }
   }
@@ -159,6 +153,19 @@ export class Board {
     const seed = make("g", { class: "seed" }, null, this.parts.seeds[colour]);
     seed.colour = colour;
     return seed;
+  }
+
+  // Puts a seed on the heap of a place.
+  lay(entry, seed) {
+    const [x, y] = entry.spots[entry.heap.length];
+    this.put(seed, x, y);
+    this.seedLayer.append(seed);
+    entry.heap.push(seed);
+  }
+
+  hold(seed) {
+    this.handLayer.append(seed);
+    this.hand.push(seed);
   }
 
   put(seed, x, y, scale = 1) {
@@ -265,21 +272,14 @@ export class Board {
   }
 
   take(entry, count) {
-    for (let i = 0; i < count && entry.heap.length; i++) {
-      const seed = entry.heap.pop();
-      this.handLayer.append(seed);
-      this.hand.push(seed);
-    }
+    for (let i = 0; i < count && entry.heap.length; i++) this.hold(entry.heap.pop());
     this.count(entry);
   }
 
   drop(entry) {
     const seed = this.hand.pop();
     if (!seed) return;
-    const spot = entry.spots[entry.heap.length];
-    this.put(seed, spot[0], spot[1]);
-    this.seedLayer.append(seed);
-    entry.heap.push(seed);
+    this.lay(entry, seed);
     this.count(entry);
   }
 
@@ -329,11 +329,7 @@ export class Board {
   settle(event) {
     this.reconcile(event.counts, event.store);
     while (this.hand.length > event.hand) this.hand.pop().remove();
-    while (this.hand.length < event.hand) {
-      const seed = this.newSeed(this.hand.length % this.parts.seeds.length);
-      this.handLayer.append(seed);
-      this.hand.push(seed);
-    }
+    while (this.hand.length < event.hand) this.hold(this.newSeed(this.hand.length % this.parts.seeds.length));
     this.moveHand(this.handAt.x, this.handAt.y);
   }
 }

@@ -29,11 +29,6 @@ function remember(name, value) {
   }
 }
 
-function useTheme(theme) {
-  if (theme) document.documentElement.dataset.theme = theme;
-  else delete document.documentElement.dataset.theme;
-}
-
 function download(name, text) {
   const link = element("a");
   link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
@@ -111,7 +106,7 @@ class Page {
       save: () => this.save(),
       "set-up": () => this.setUp($("position").value),
       example: () => this.example(),
-      rematch: () => this.rematch(),
+      rematch: () => this.again(this.table.game.seats.toReversed()),
       easier: () => this.changeLevel(-1),
       harder: () => this.changeLevel(1),
       "to-board": () => this.table.pits.focus.button.focus(),
@@ -134,11 +129,9 @@ class Page {
     });
     $("file").addEventListener("change", () => this.openFile());
     addEventListener("hashchange", () => this.openAddress());
-    for (const [id, setting] of [["theme", "value"], ["speed", "value"], ["spelling", "value"], ["counts", "checked"]]) {
+    for (const [id, setting] of [["speed", "value"], ["spelling", "value"], ["counts", "checked"]]) {
       $(id).addEventListener("change", () => remember(id, String($(id)[setting])));
     }
-    $("counts").addEventListener("change", () => $("board").classList.toggle("counted", $("counts").checked));
-    $("theme").addEventListener("change", () => useTheme($("theme").value));
     $("language").addEventListener("change", async () => {
       remember("language", $("language").value);
       await useLanguage($("language").value);
@@ -161,12 +154,11 @@ class Page {
     for (const player of this.players) player.translate();
     this.noteRules();
     this.study.setup(this.setup, this.table.game?.ruleset ?? this.ruleset().name);
-    const items = t("help_items").map((text) => {
+    $("help").replaceChildren(...t("help_items").map((text) => {
       const item = element("li");
       item.append(withTerms(text));
       return item;
-    });
-    $("help").replaceChildren(...items);
+    }));
     this.showLegend();
     if (this.table.state && !this.table.busy) this.table.show();
     this.study.translate();
@@ -231,14 +223,12 @@ class Page {
 
   // Begins the learners' game against the weakest player.
   playKujifunza() {
-    const seats = ["human", this.setup.levels[0].spec];
-    return this.begin({ seats, ruleset: "kujifunza" });
+    return this.begin({ seats: ["human", this.setup.levels[0].spec], ruleset: "kujifunza" });
   }
 
-  // The same players with the seats exchanged.
-  rematch() {
-    const { seats, ruleset } = this.table.game;
-    return this.begin({ seats: [seats[1], seats[0]], ruleset, first_player: this.ruleset().first_player });
+  // Begins another game by the same rules.
+  again(seats) {
+    return this.begin({ seats, ruleset: this.table.game.ruleset, first_player: this.ruleset().first_player });
   }
 
   // The level next to that of a person's opponent, if there is one.
@@ -256,9 +246,7 @@ class Page {
 
   // Plays again, against a weaker or stronger opponent.
   changeLevel(by) {
-    const { seats, ruleset } = this.table.game;
-    const next = seats.map((spec) => (spec === "human" ? spec : this.nextLevel(by)));
-    return this.begin({ seats: next, ruleset, first_player: this.ruleset().first_player });
+    return this.again(this.table.game.seats.map((spec) => (spec === "human" ? spec : this.nextLevel(by))));
   }
 
   changeSeats() {
@@ -360,10 +348,8 @@ class Page {
 async function main() {
   $("language").value = remembered("language", navigator.language.startsWith("sw") ? "sw" : "en");
   await useLanguage($("language").value);
-  for (const [id, first] of [["theme", ""], ["speed", "4"], ["spelling", "0"]]) $(id).value = remembered(id, first);
-  useTheme($("theme").value);
+  for (const [id, first] of [["speed", "4"], ["spelling", "0"]]) $(id).value = remembered(id, first);
   $("counts").checked = remembered("counts", "true") === "true";
-  $("board").classList.toggle("counted", $("counts").checked);
   const setup = await get("/api/setup").catch((error) => { $("message").textContent = t(error.message); });
   if (!setup) return;
   const page = new Page(setup);

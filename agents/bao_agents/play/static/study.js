@@ -62,10 +62,7 @@ export class Study {
       if (asked !== this.judged) return;
       $("evaluation-south").style.width = `${100 * found.south}%`;
       $("evaluation-text").textContent = found.win ? winWords(found.win)
-        : t(found.proven ? "evaluation_proven" : "evaluation_text", {
-          who: seatName(0),
-          share: percent(found.south),
-        });
+        : t(found.proven ? "evaluation_proven" : "evaluation_text", { who: seatName(0), share: percent(found.south) });
     });
   }
 

@@ -41,10 +41,9 @@ export class Table {
       sow: (place, side) => this.onArrow(place, side),
       ask: (words) => this.tell(words),
     });
-    for (const id of ["undo", "redo", "skip", "turn", "replay", "back"]) $(id).addEventListener("click", () => this[id]());
+    for (const id of ["undo", "redo", "skip", "pause", "turn", "replay", "back"]) $(id).addEventListener("click", () => this[id]());
     const clicks = {
       "go-on": () => this.goOn(),
-      pause: () => this.stop(),
       first: () => this.look(0),
       previous: () => this.look(this.state.ply - 1),
       next: () => this.look(this.state.ply + 1),
@@ -305,11 +304,8 @@ export class Table {
       return;
     }
     this.paused = game.at < game.length;
-    if (this.lookingBack) {
-      this.game = game;
-      this.showControls();
-      this.showMoves();
-    } else if (game.at === this.game.at + 1 && game.length === game.at) {
+    if (this.lookingBack) this.keep(game);
+    else if (game.at === this.game.at + 1 && game.length === game.at) {
       await this.follow(this.ask("events", { ply: this.game.at }).then(({ events }) => ({ events, state: game })));
     } else await this.take(game);
   }
@@ -460,10 +456,8 @@ export class Table {
     const round = this.round;
     const { events, state } = await promise;
     if (round !== this.round) return;
-    if (this.lookingBack) { // people who look back stay there
-      this.game = state;
-      this.showControls();
-      this.showMoves();
+    if (this.lookingBack) {
+      this.keep(state);
       return;
     }
     const summary = moveSummary(state.moves[state.at - 1]);
@@ -473,6 +467,13 @@ export class Table {
     if (!(await this.animate(events.slice(shown)))) return;
     await this.take(state);
     if (state.outcome || this.playable()) this.announce(`${summary}. ${this.statusWords()}. ${this.whyWords()}`);
+  }
+
+  // Takes the game, but goes on showing what people look back at.
+  keep(game) {
+    this.game = game;
+    this.showControls();
+    this.showMoves();
   }
 
   async letBotMove() {
@@ -507,7 +508,7 @@ export class Table {
     await this.follow(answer);
   }
 
-  stop() {
+  pause() {
     this.paused = true;
     this.showControls();
   }
