@@ -99,7 +99,8 @@ def players() -> None:
 def train() -> None:
     """Train for seconds; the network plays by its run and by its path."""
     assert "quick" in bao("train")
-    bao("train", "quick", "--set", "steps=20_000", "--set", "envs=256")
+    small = ("steps=20_000", "envs=256", "evaluate_pairs=1", "alphazero.nodes=20")
+    bao("train", "quick", *(word for setting in small for word in ("--set", setting)))
     for name in ("runs/quick", "runs/quick/final.safetensors", "zanzibar"):
         bao("match", name, "random", "--pairs", "5")
 
