@@ -17,14 +17,13 @@ import pytest
 
 import bao_agents
 from bao_agents.arena.tournament import parse_players
-from bao_agents.base import Limit, NamedPlayer
+from bao_agents.base import Limit
 from bao_agents.nets.checkpoint_files import CHECKPOINTS
 from bao_agents.registry import KINDS, PLAYERS, parse
 from bao_env import RULESETS, Board, check_agent
 from bao_env.bots import Agent, GreedyAgent, RandomAgent
 from bao_env.engine.action import actions_of
 from bao_env.engine.kernel import play
-from bao_env.engine.masks import is_legal
 from bao_env.engine.position import turn_of, unpack
 from tests.conftest import Says
 from tests.positions import draw, seeds_of
@@ -32,34 +31,30 @@ from tests.positions import draw, seeds_of
 
 @pytest.mark.parametrize("ruleset", RULESETS)
 def test_greedy_captures_most(ruleset: str) -> None:
-    """It counts the seeds gained by the move, on the board and in the store."""
+    """It wins if it can, and else counts the seeds gained, on the board and in the store."""
     rules = RULESETS[ruleset].kernel
     positions, masks = draw(ruleset)
     chosen = GreedyAgent(ruleset).act(positions, masks)
-    captures = 0
+    captures = wins = 0
     for words, mask, action in zip(positions, masks, chosen, strict=True):
         mover = turn_of(words)
-        gains, plain = {}, True
+        gains, winning, plain = {}, [], True
         for option in actions_of(mask):
             after = words.copy()
             result = play(rules, after, np.uint64(option))
             gains[option] = seeds_of(after, mover) - seeds_of(words, mover)
-            # A win or a waiting capture: not told apart by counting seeds.
+            if result == 1:
+                winning.append(option)
+            # A loss or a waiting capture: not told apart by counting seeds.
             plain &= result == 0 and unpack(after).pending is None
         best = max(gains.values(), default=0)
         captures += plain and best > 0
-        if plain and gains:
+        wins += bool(winning)
+        if winning:
+            assert action in winning
+        elif plain and gains:
             assert action == min(a for a, gain in gains.items() if gain == best)
-    assert captures > 50
-
-
-def test_greedy_takes_a_win() -> None:
-    board = Board.from_text(
-        "0,0,4,0,0,2,0,1/0,0,0,0,0,0,0,0/1,0,0,0,0,0,0,0/9,9,9,9,9,2,0,0 5,4 - S -"
-    )
-    board.push(bao_agents.load("greedy").choose(board))
-    outcome = board.outcome()
-    assert outcome is not None and outcome.winner == 0
+    assert captures > 50 and wins
 
 
 def test_random_agent_is_uniform() -> None:
@@ -95,13 +90,9 @@ def test_every_example_is_a_player() -> None:
     [
         ("alphabeta:06", "alphabeta", ("", Limit(plies=6))),
         ("alphabeta:100 ms", "alphabeta", ("", Limit(seconds=0.1))),
-        ("mcts:7", "mcts", ("", Limit(nodes=7))),
         ("search:zanzibar:64", "search", ("zanzibar", Limit(nodes=64))),
-        ("guided:20000n", "guided", ("", Limit(nodes=20000))),
         ("guided:kibao:20000n", "guided-by", ("kibao", Limit(nodes=20000))),
         ("solver:2s", "solver", ("", Limit(seconds=2))),
-        ("solver:2ms", "solver", ("", Limit(seconds=0.002))),
-        ("solver:2n", "solver", ("", Limit(nodes=2))),
         ("kibao", "network", ("kibao", Limit())),
         (
             f"{CHECKPOINTS}/kibao.safetensors",
@@ -132,35 +123,6 @@ def test_own_function_is_a_player() -> None:
     player = bao_agents.load(f"{__name__}:make_last")
     assert player.choose(board) == max(board.legal_actions)
     assert player.name == f"{__name__}:make_last"
-
-
-def test_another_agents_network_is_not_asked() -> None:
-    foreign = GreedyAgent()
-    foreign.network = "theirs"  # type: ignore[attr-defined]
-    with pytest.raises(ValueError, match="player mine has no network"):
-        NamedPlayer("mine", foreign).evaluate(Board())
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        kind.form.replace("CHECKPOINT", "zanzibar").replace("LIMIT", f"2{suffix}")
-        for kind in KINDS
-        for suffix in kind.units or [""]
-        if kind.on_board and suffix != "s"  # slower than ms
-    ],
-)
-def test_players_take_views_and_nothing(spec: str) -> None:
-    """refused/players.txt has the arrays that they refuse."""
-    positions, masks = draw("zanzibar", 8)
-    player = bao_agents.load(spec, threads=1)
-    assert player.act(positions[:0], masks[:0]).shape == (0,)
-    views = positions[::2], masks[::2]
-    chosen = player.act(*views)
-    assert is_legal(chosen, views[1]).all()
-    if "ms" not in spec:  # what fits into the time differs from call to call
-        copies = (array.copy() for array in views)
-        assert chosen.tolist() == bao_agents.load(spec, threads=1).act(*copies).tolist()
 
 
 @pytest.mark.parametrize("spec", ["alphabeta:300ms", "mcts:300ms", "solver:300ms"])
@@ -200,24 +162,27 @@ SEARCHES = (
 
 @pytest.mark.parametrize("spec", SEARCHES)
 def test_choice_depends_on_the_position_alone(spec: str) -> None:
-    """It does not depend on the batch, on threads or on earlier searches; an ended game gets 0."""
+    """It does not depend on the batch, on threads or on earlier searches; an ended game gets 0.
+
+    The arrays may be views, and empty; refused/players.txt has what they may not be.
+    """
     positions, masks = draw("zanzibar", 60, 40)
-    masks[3] = 0
+    masks[4] = 0
     one, two = (bao_agents.load(spec, seed=5, threads=threads) for threads in (1, 2))
     check_agent(one, deterministic=True)
     chosen = one.act(positions, masks)
-    assert chosen.tolist() == two.act(positions, masks).tolist() and chosen[3] == 0
+    assert chosen[::2].tolist() == two.act(positions[::2], masks[::2]).tolist() and chosen[4] == 0
+    assert one.act(positions[:0], masks[:0]).shape == (0,)
 
 
-@pytest.mark.parametrize("spec", [*SEARCHES, "solver:1s"])
+@pytest.mark.parametrize("spec", SEARCHES)
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
 def test_a_copy_is_small_and_plays_alike(spec: str, duplicate: Callable[[Agent], Agent]) -> None:
     """It leaves behind the memory of the search and the compiled network."""
     arrays = draw("zanzibar", 20)
     player = bao_agents.load(spec, seed=5, threads=2)
-    if "1s" not in spec:  # what fits into the time differs from call to call
-        expected = player.act(*arrays).tolist()
-        assert duplicate(player).act(*arrays).tolist() == expected
+    expected = player.act(*arrays).tolist()
+    assert duplicate(player).act(*arrays).tolist() == expected
     limit = 3_000_000 if "guided" in spec else 700_000 if "zanzibar" in spec else 2_000
     assert len(pickle.dumps(player)) < limit
 
@@ -226,11 +191,10 @@ def test_a_copy_is_small_and_plays_alike(spec: str, duplicate: Callable[[Agent],
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_searches_in_workers() -> None:
-    """Players choose the same in a thread, in a forked process and in a spawned one."""
+    """Players choose the same in a forked process and in a spawned one."""
     arrays = draw("zanzibar", 40)
     expected = load_and_act(arrays)
-    with ThreadPoolExecutor(3) as pool:
-        found = list(pool.map(load_and_act, [arrays] * 3))
+    found = []
     fork = multiprocessing.get_context("fork")
     queue = fork.Queue()
     bots = load_all()

@@ -15,12 +15,10 @@ from bao_agents.search.gumbel.action_selection import (
     visit_schedule,
 )
 from bao_agents.search.gumbel.search import GumbelSearch
-from bao_agents.search.gumbel.simulation import root_output
 from bao_agents.search.gumbel.tree import ROOT, Tree
 from bao_agents.search.solver.solver import Solver
 from bao_agents.successors import ACTION, RESULT
 from bao_env import RULESETS
-from bao_env.engine.action import actions_of
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import FULL as LOST
 from bao_env.engine.kernel import legal_mask, play
@@ -29,7 +27,6 @@ from bao_env.engine.position import unpack
 from bao_env.engine.sampling import random_states
 from tests.networks import make_network
 from tests.positions import draw, pack_texts
-from tests.searches import wins_by
 
 EITHER = pytest.mark.parametrize("name", ["zanzibar", "dutch"])
 ZANZIBAR = RULESETS["zanzibar"].kernel
@@ -43,15 +40,24 @@ def search_of(
     return GumbelSearch(rules, make_network(), games, simulations, settings=settings)
 
 
-def test_schedule_worked_out_by_hand() -> None:
-    """It follows the paper's algorithm 1; the last two actions share the remainder."""
-    assert visit_schedule(4, 8).tolist() == [0, 0, 0, 0, 1, 1, 2, 2]
-    assert visit_schedule(4, 16).tolist() == [0] * 4 + [1] * 4 + [2, 2, 3, 3, 4, 4, 5, 5]
-    assert visit_schedule(4, 11).tolist() == [0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4]
-    assert visit_schedule(8, 6).tolist() == [0] * 6
-    for actions, tried in ((8, [8] * 6 + [4] * 12 + [2] * 24), (5, [5] * 2 + [2] * 10)):
-        expected = np.repeat(np.arange(len(tried)), tried)
-        assert visit_schedule(actions, sum(tried)).tolist() == expected.tolist()
+@pytest.mark.parametrize(
+    ("actions", "tried"),
+    [
+        (4, [4, 2, 2]),
+        (4, [4] * 2 + [2] * 4),
+        (4, [4, 2, 2, 2, 1]),
+        (5, [5] * 2 + [2] * 10),
+        (8, [6]),
+        (8, [8] * 6 + [4] * 12 + [2] * 24),
+    ],
+)
+def test_schedule_worked_out_by_hand(actions: int, tried: list[int]) -> None:
+    """It follows the paper's algorithm 1; ``tried`` counts the actions that get one visit more.
+
+    The last two actions share the remainder.
+    """
+    expected = np.repeat(np.arange(len(tried)), tried)
+    np.testing.assert_array_equal(visit_schedule(actions, sum(tried)), expected)
 
 
 @pytest.mark.parametrize("actions", range(1, STANDARD.considered + 1))
@@ -113,8 +119,14 @@ def test_roots_have_the_logits_and_values_of_the_network(name: str) -> None:
     assert compared > 200 and decided > 3
 
 
-@pytest.mark.parametrize("settings", [STANDARD, GumbelSettings(4, 20.0, 1.0, 0.8)])
-@EITHER
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("zanzibar", STANDARD),
+        ("zanzibar", GumbelSettings(considered=1)),
+        ("dutch", GumbelSettings(4, 20, 1, 0.8)),
+    ],
+)
 def test_values_and_policies_worked_out_literally(name: str, settings: GumbelSettings) -> None:
     """An edge sums the values of its node and of the edges there, as seen by who chooses it.
 
@@ -150,7 +162,9 @@ def test_values_and_policies_worked_out_literally(name: str, settings: GumbelSet
         score = logits + scale * values / 2
         score = np.exp(score - score.max())
         actions = tree.words[edges, ACTION].astype(int)
-        np.testing.assert_allclose(found.policies[0, actions], score / score.sum(), atol=1e-4)
+        policy = score / score.sum()
+        np.testing.assert_allclose(found.policies[0, actions], policy, atol=1e-4)
+        assert found.values[0] == pytest.approx(policy @ values, abs=1e-4)
         policies_compared += 1
     assert edges_compared > 100 and policies_compared > 10
 
@@ -193,27 +207,16 @@ def test_cache_of_network_outputs_changes_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["zanzibar", "dutch", "kujifunza"])
-def test_finds_wins_without_a_network(name: str) -> None:
-    """The network's outputs are all the same, so only the rules help."""
-    blank = make_network()
-    torch.nn.init.zeros_(blank.head.weight)
-    search = GumbelSearch(RULESETS[name].kernel, blank, 300, 400)
-    judge = AlphaBetaAgent(name, depth=3, threads=1)
-    positions, masks = draw(name, 300, 22)
-    positions = positions[judge.values(positions, masks) > PROVEN]
-    actions = search.search(positions).actions
-    kept = [wins_by(name, judge, *chosen) for chosen in zip(positions, actions, strict=True)]
-    assert len(kept) >= 5 and np.mean(kept) >= 0.9
-
-
-@pytest.mark.parametrize("name", ["zanzibar", "dutch", "kujifunza"])
 def test_known_results_are_true(name: str) -> None:
-    """The solver agrees with each result in the tree, and a known win is played."""
+    """The solver agrees with each result in the tree; a win is played, and a loss only if it must.
+
+    Few actions are considered, so sometimes all of them lose.
+    """
     positions, masks = draw(name, 150, 24)
     judged = Solver(name, nodes=30_000).judge(positions, masks)
-    search = search_of(name, 1, 60)
+    search = search_of(name, 1, 60, GumbelSettings(considered=2))
     rng = random_states(150, 7)
-    checked = deep = 0
+    checked = deep = escaped = 0
     for g in range(150):
         chosen = search.search(positions[g : g + 1], rng[g : g + 1]).actions[0]
         edges = search.tree.words[edges_of_root(search.tree)]
@@ -226,70 +229,10 @@ def test_known_results_are_true(name: str) -> None:
             checked += int(right) >> action & 1
             deep += judged.plies[g, action] > 1
         assert 1 not in known.values() or known[int(chosen)] == 1
-    assert checked > 10 and deep > 3
-
-
-def test_a_single_action_is_considered_if_so_set() -> None:
-    """It gets all simulations, and the usual settings are those of a search without any."""
-    positions, _ = draw("zanzibar", 60, 24)
-    usual = search_of("zanzibar", 60, 24).search(positions)
-    whole = GumbelSettings(16, 50, 3, 0.5)  # whole numbers do as well
-    np.testing.assert_array_equal(
-        search_of("zanzibar", 60, 24, whole).search(positions).policies, usual.policies
-    )
-    single = search_of("zanzibar", 60, 24, GumbelSettings(considered=1)).search(positions)
-    assert (np.isfinite(single.qvalues).sum(axis=1) == 1).all()
-    assert (single.actions != usual.actions).any()
-
-
-@pytest.mark.parametrize(
-    ("settings", "error"),
-    [
-        (GumbelSettings(considered=0), "considered=0: expected 1 to 64"),
-        (GumbelSettings(considered=65), "considered=65: expected 1 to 64"),
-        (GumbelSettings(visit_offset=-1), "visit_offset=-1: expected a number of at least 0"),
-        (GumbelSettings(value_scale=float("nan")), "value_scale=nan: expected a number"),
-        (GumbelSettings(visit_growth=float("inf")), "visit_growth=inf: expected a number"),
-    ],
-)
-def test_invalid_settings(settings: GumbelSettings, error: str) -> None:
-    with pytest.raises(ValueError, match=error):
-        GumbelSearch(ZANZIBAR, make_network(), 1, 4, settings=settings)
-
-
-def many_actions() -> tuple[np.ndarray, np.ndarray]:
-    """Return a position of zanzibar with more legal actions than a search considers."""
-    text = "3,2,5,3,1,2,1,1/0,0,0,0,0,0,0,0/1,7,2,3,3,2,2,2/2,2,3,1,2,7,5,2 0,0 SN N -"
-    words, masks = pack_texts([text], RULESETS["zanzibar"])
-    assert int(masks[0]).bit_count() > STANDARD.considered
-    return words, masks
-
-
-def test_plays_another_action_if_all_considered_ones_lose() -> None:
-    search = search_of("zanzibar", 1, 20)
-    output = search.search(many_actions()[0])
-    tree = search.tree
-    edges = tree.words[edges_of_root(tree)]
-    considered = tree.considered[: len(edges)]
-    edges[:, RESULT] = np.where(considered, LOST, 0)
-    root_output(tree, search.workspace, output, 0)
-    assert output.actions[0] in edges[~considered, ACTION]
-    edges[:, RESULT] = LOST
-    root_output(tree, search.workspace, output, 0)
-    assert output.actions[0] in edges[:, ACTION]
-
-
-def test_wins_at_once_with_an_action_that_is_not_considered() -> None:
-    words, masks = many_actions()
-    judged = Solver("zanzibar", nodes=1).judge(words, masks)
-    wins = [action for action in actions_of(judged.winning[0]) if judged.plies[0, action] == 1]
-    assert 0 < len(wins) < 4
-    for seed in range(5):
-        torch.manual_seed(seed)
-        biased = make_network()
-        torch.nn.init.normal_(biased.head.weight, std=3.0)
-        found = GumbelSearch(ZANZIBAR, biased, 1, 20).search(words, random_states(1, seed))
-        assert found.actions[0] in wins
+        lost = edges[:, RESULT] == LOST
+        assert known.get(int(chosen)) != LOST or lost.all()
+        escaped += lost[search.tree.considered[: len(edges)]].all() and not lost.all()
+    assert checked > 10 and deep > 3 and escaped
 
 
 def test_no_move_in_a_waiting_capture_loses() -> None:
@@ -302,15 +245,6 @@ def test_no_move_in_a_waiting_capture_loses() -> None:
     after = words[0].copy()
     assert play(rules, after, np.uint64(found.actions[0])) == 0
     assert legal_mask(rules, after) or value < -PROVEN
-
-
-def test_values_are_the_players_own() -> None:
-    """A position is worth about 1 to a mover who wins, and about -1 to one who loses."""
-    positions, masks = draw("zanzibar", 400, 26)
-    values = AlphaBetaAgent(depth=3, threads=1).values(positions, masks)
-    found = GumbelSearch(ZANZIBAR, make_network(), 400, 300).search(positions).values
-    assert found[values > PROVEN].mean() > 0.5
-    assert found[values < -PROVEN].mean() < -0.5
 
 
 def test_full_tree() -> None:

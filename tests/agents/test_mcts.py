@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bao_agents.arena.match import play_match
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN
 from bao_agents.search.mcts import MctsAgent, _random_move
-from bao_env.bots import GreedyAgent
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
 from bao_env.engine.kernel import play
@@ -49,10 +47,3 @@ def test_it_finds_wins(name: str) -> None:
     actions = MctsAgent(name, simulations=3000, seed=1).act(positions[won], masks[won])
     kept = [wins_by(name, judge, *chosen) for chosen in zip(positions[won], actions, strict=True)]
     assert len(kept) >= 8 and np.mean(kept) >= 0.8
-
-
-@pytest.mark.slow
-def test_strength_grows() -> None:
-    few, many = MctsAgent(simulations=20), MctsAgent(simulations=400)
-    assert play_match(many, few, pairs=40, seed=1).score.low > 0.6
-    assert play_match(many, GreedyAgent(), pairs=40, seed=1).score.low > 0.6
