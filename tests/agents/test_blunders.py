@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from pathlib import Path
@@ -36,16 +35,6 @@ KUJIFUNZA = RULESETS["kujifunza"]
 NODES = 20_000
 
 
-class Errs(Lowest):
-    """A player that always takes the lowest action of some masks."""
-
-    def __init__(self, masks: np.ndarray) -> None:
-        self.masks = masks
-
-    def act(self, positions: np.ndarray, masks: np.ndarray) -> np.ndarray:
-        return super().act(positions, np.where(self.masks != 0, self.masks, masks))
-
-
 def solve_sample(sample: Sample, **options: Any) -> Solved:
     return solve(sample.positions, sample.masks, KUJIFUNZA, source="random", nodes=NODES, **options)
 
@@ -75,18 +64,6 @@ def test_the_solver_gives_nothing_away(found: Solved) -> None:
     assert not found.known.won.mistakes(SolverAgent(KUJIFUNZA, nodes=PROOF_PART * NODES)).any()
 
 
-def test_a_player_that_always_errs(found: Solved) -> None:
-    """It errs in all positions, or there are no positions at all."""
-    won = found.known.won
-    counted = Blunders.count(won, won.mistakes(Errs(won.losing)))
-    choices = int(won.choices.sum())
-    assert counted == Blunders(len(won), choices, choices)
-    assert counted.of_choices is not None and counted.of_choices.rate == 1.0
-    none = won[:0]
-    counted = Blunders.count(none, none.mistakes(Lowest()))
-    assert counted == Blunders(0, 0, 0) and counted.of_moves is None
-
-
 def test_counts_by_hand() -> None:
     positions, masks = draw("kujifunza", 4, 3)
     lowest, last = (
@@ -108,6 +85,7 @@ def test_counts_by_hand() -> None:
     assert classes["all"]["all"] == counted
     assert classes["source"] == {"random": Blunders(3, 2, 1), "strong": Blunders(1, 1, 1)}
     assert classes["stage"] == {"namua": Blunders(0, 0, 0), "mtaji": counted}
+    assert classes["stage"]["namua"].of_moves is None
     assert [r for r in classes["plies"].values() if r.moves] == [
         Blunders(1, 1, 1),
         Blunders(2, 2, 1),
@@ -130,7 +108,7 @@ def test_threads_and_the_cache_change_nothing(found: Solved, tmp_path: Path) -> 
     (part,) = (tmp_path / "few").iterdir()
     whole = part.read_bytes()
     arrays = dict(np.load(part))
-    damaged = []
+    damaged = [b"", whole[:-200]]
     for changed in (
         arrays | {"winning": ~arrays["winning"]},
         {name: array[1:] for name, array in arrays.items()},
@@ -138,7 +116,7 @@ def test_threads_and_the_cache_change_nothing(found: Solved, tmp_path: Path) -> 
     ):
         np.savez(file := io.BytesIO(), **changed)
         damaged.append(file.getvalue())
-    for content in (b"", b"text", whole[:-200], whole[:300] + bytes(9) + whole[309:], *damaged):
+    for content in damaged:
         part.write_bytes(content)  # it is solved again
         assert solve_sample(few, cache=tmp_path / "few").counts == once
         assert part.read_bytes() == whole
@@ -181,14 +159,6 @@ def test_the_command(tmp_path: Path, says: Says) -> None:
     assert everything["mistakes"] > second["blunders"]["all"]["all"]["mistakes"]
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
     assert max(map(len, out.splitlines())) <= 80
-
-    # One player alone, with two threads and without the cache: the same.
-    line = f"blunders random {WORDS}2 --cache {tmp_path}/other --json {tmp_path}/json"
-    rows = list(csv.DictReader(says(f"{line} --format csv").splitlines()))
-    assert [(row["player"], int(row["mistakes"])) for row in rows] == [
-        ("random", everything["mistakes"])
-    ]
-    assert json.loads((tmp_path / "json").read_text())["results"] == [first]
 
 
 def test_ctrl_c_shows_what_there_is(

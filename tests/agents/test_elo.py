@@ -50,11 +50,13 @@ def test_elo_of_known_scores() -> None:
 
 def test_los_of_pairs() -> None:
     """The variance of these pairs is 0.05762, as Fishtest's page on these counts prints."""
-    points = pairs_of((13, 37, 50, 25, 3))
+    points = pairs_of(counts := (13, 37, 50, 25, 3))
     expected = NormalDist().cdf((0.4375 - 0.5) / math.sqrt(0.05762 / 127))
     assert likelihood_of_superiority(points) == pytest.approx(expected, rel=1e-3)
     assert likelihood_of_superiority(1.0 - points) == pytest.approx(1.0 - expected, rel=1e-3)
-    assert score_pairs(points).los == likelihood_of_superiority(points)
+    score = score_pairs(points)
+    assert (score.los, score.pair_counts) == (likelihood_of_superiority(points), counts)
+    assert (score.wins, score.draws, score.losses) == (81, 62, 113)
 
 
 @pytest.mark.parametrize(
@@ -94,22 +96,17 @@ def test_llr_of_other_counts() -> None:
     counts = (4, 10, 31, 17, 6)
     llr = Sprt(-3.0, 12.0).llr(counts)
     assert Sprt(-12.0, 3.0).llr(counts[::-1]) == pytest.approx(-llr, rel=1e-9)
-    assert Sprt(-3.0, 12.0).llr([10 * n for n in counts]) == pytest.approx(10 * llr, rel=1e-9)
     assert Sprt(0.0, 5.0).llr((0, 0, 0, 0, 0)) == 0.0
-    assert Sprt(-5.0, 5.0).llr((0, 0, 10**8, 0, 0)) == pytest.approx(0.0, abs=1e-3)
     # All pairs won: each takes the largest chance that the mean allows, about the mean itself.
     odds = math.log(expected_score(50.0) / expected_score(0.0))
     assert Sprt(0.0, 50.0).llr((0, 0, 0, 0, 400)) == pytest.approx(400 * odds, rel=1e-3)
 
 
-def test_verdict() -> None:
+def test_bounds_of_the_sequential_test() -> None:
     sprt = Sprt(0.0, 10.0)
     assert (sprt.lower, sprt.upper) == pytest.approx((-2.9444, 2.9444), abs=5e-5)
     lenient = Sprt(0.0, 10.0, alpha=0.1, beta=0.2)
     assert (lenient.lower, lenient.upper) == pytest.approx((math.log(2 / 9), math.log(8)))
-    assert sprt.verdict((40, 0, 100, 0, 0)) == "H0"
-    assert sprt.verdict((100, 0, 400, 0, 200)) == "H1"
-    assert sprt.verdict((10, 0, 40, 0, 10)) is None
 
 
 def test_ratings_of_a_textbook() -> None:
@@ -152,8 +149,7 @@ def test_a_clean_sweep_is_as_in_a_match() -> None:
     assert ratings.low[0] > low and np.isfinite(ratings.low[1:]).all()
     ladder = rate({("a", "b"): sweep, ("b", "c"): sweep, ("a", "c"): sweep}, anchor="b")
     assert ladder.elo.tolist() == [math.inf, 0.0, -math.inf]
-    assert ladder.low[2] == -math.inf and ladder.low[0] == pytest.approx(low)
-    assert -ladder.high[2] == pytest.approx(ladder.low[0])
+    assert ladder.low[0] == pytest.approx(-ladder.high[2]) == pytest.approx(low)
 
 
 def league(seed: int, elos: tuple[float, ...], pairs: int) -> dict[tuple[str, str], np.ndarray]:
@@ -190,7 +186,3 @@ def test_bootstrap_covers() -> None:
         for name, low, high in zip(ratings.names, ratings.low, ratings.high, strict=True):
             covered += low <= elos["abcd".index(name)] <= high
     assert 0.91 <= covered / 600 <= 0.98
-
-
-EVEN = np.array([[1.0, 0.0]])
-"""A pair of games with one win for each player."""

@@ -19,7 +19,7 @@ import pytest
 from bao_agents import registry
 from bao_agents.arena import placement, rate
 from bao_agents.arena.elo import place, score_pairs
-from bao_agents.arena.ladder import DEFAULT, Ladder, LadderError, load_ladder, make_ladder, shipped
+from bao_agents.arena.ladder import DEFAULT, Ladder, load_ladder, make_ladder, shipped
 from bao_agents.arena.openings import draw_openings
 from bao_agents.arena.placement import Session
 from bao_agents.arena.scheduler import Part
@@ -42,18 +42,11 @@ class Broken:
     def act(self, positions, masks):
         raise TypeError("my mistake")
 
-class Cheat:
-    def act(self, positions, masks):
-        return np.full(len(masks), 63)
-
 def lowest(ruleset, seed):
     return Lowest()
 
 def broken(ruleset, seed):
     return Broken()
-
-def cheat(ruleset, seed):
-    return Cheat()
 """
 
 
@@ -106,18 +99,6 @@ def test_placement_against_one_opponent_is_an_ordinary_match() -> None:
     assert [found.elo, found.low, found.high] == pytest.approx(expected, abs=1e-6)
 
 
-def test_placement_is_the_likeliest_rating() -> None:
-    """At this rating the expected points equal those scored, draws included."""
-    rng = np.random.default_rng(1)
-    opponents = rng.choice([0.0, 300.0, 900.0, 1500.0], 200)
-    points = drawn_points(rng, 650.0, opponents)
-    points[:10] = 0.5
-    found = place(opponents, np.arange(200), points)
-    expected = 2 * (1 / (1 + 10 ** ((opponents - found.elo) / 400))).sum()
-    assert expected == pytest.approx(points.sum(), abs=1e-4)
-    assert found.low < found.elo < found.high
-
-
 def test_games_of_one_opening_count_as_one_observation() -> None:
     """The same results again, from the same openings, do not change the interval."""
     rng = np.random.default_rng(2)
@@ -166,7 +147,7 @@ def simulate(session: Session, elo: float, precision: float = 30.0, seed: int = 
     return played
 
 
-@pytest.mark.parametrize("elo", [-100.0, 610.0, 1250.0, 2000.0])
+@pytest.mark.parametrize("elo", [-100.0, 1250.0])
 def test_true_rating_lies_in_the_interval(small: Ladder, elo: float) -> None:
     ladder = wide_ladder(small, 500)
     hits = pairs = 0
@@ -179,13 +160,6 @@ def test_true_rating_lies_in_the_interval(small: Ladder, elo: float) -> None:
         pairs += session.pairs
     assert hits >= 34  # of 40; fewer by chance once in 60 times, and the seeds are fixed
     assert pairs < 600 * 40
-
-
-def test_session_of_a_clean_sweep(small: Ladder) -> None:
-    session = Session(wide_ladder(small))
-    simulate(session, 9000.0)
-    found = session.placement()
-    assert found.elo == math.inf and 2200 < found.low < math.inf
 
 
 def test_no_game_is_played_twice(small: Ladder) -> None:
@@ -243,11 +217,6 @@ def test_shipped_anchors_play_as_when_they_were_rated() -> None:
     assert load_ladder().changed() == []
 
 
-def test_a_ladder_needs_a_player_at_zero(report: dict[str, Any]) -> None:
-    with pytest.raises(LadderError, match="play it with --anchor NAME"):
-        make_ladder("small", report | {"anchor": None}, 5)
-
-
 # --- the command line ---------------------------------------------------------------------------
 
 
@@ -272,36 +241,28 @@ def test_rate_a_bot(ladder_file: Path, tmp_path: Path, says: Says) -> None:
 
 
 @pytest.mark.usefixtures("threads")
-def test_precision_out_of_reach(ladder_file: Path, capsys: Capsys) -> None:
-    line = f"rate greedy --ladder {ladder_file} --precision 2 --threads 1"
-    assert bao(line.split()) == 0
-    captured = capsys.readouterr()
-    assert "ended: no openings left" in captured.out
-    assert "no openings left before +-2 Elo was reached" in captured.err
-
-
 @pytest.mark.parametrize(
-    ("player", "message"),
-    [
-        ("mine:broken", "mine:broken failed against .*: TypeError: my mistake"),
-        ("mine:cheat", "mine:cheat failed against .*: mine:cheat chose action 63"),
-        ("mine:missing", "mine:missing cannot be imported"),
-    ],
+    ("limit", "why"), [("precision 2", "no openings left"), ("seconds 0.001", "time is up")]
 )
+def test_ends_without_the_precision(
+    ladder_file: Path, capsys: Capsys, limit: str, why: str
+) -> None:
+    """The first games count, however long they take."""
+    assert bao(f"rate greedy --ladder {ladder_file} --threads 1 --{limit}".split()) == 0
+    captured = capsys.readouterr()
+    assert "# greedy: " in captured.out and f"ended: {why}" in captured.out
+    assert re.search(rf"{why} before \+-\d+ Elo was reached", captured.err)
+
+
 @pytest.mark.usefixtures("threads")
-def test_players_that_fail(
-    ladder_file: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    fails: Fails,
-    player: str,
-    message: str,
+def test_player_that_fails(
+    ladder_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Fails
 ) -> None:
     (tmp_path / "mine.py").write_text(MINE)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.delitem(sys.modules, "mine", raising=False)
-    error = fails(f"rate {player} --ladder {ladder_file} --path {tmp_path} --threads 1")
-    assert re.search(message, error, re.S)
+    error = fails(f"rate mine:broken --ladder {ladder_file} --path {tmp_path} --threads 1")
+    assert re.search("mine:broken failed against .*: TypeError: my mistake", error, re.S)
 
 
 IMPATIENT = """
@@ -338,13 +299,3 @@ def test_ctrl_c_prints_what_there_is(ladder_file: Path, tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGINT)
     out, error = process.communicate(timeout=60)
     assert process.returncode == 0 and "ended: stopped" in out, error
-
-
-@pytest.mark.usefixtures("threads")
-def test_time_is_up(ladder_file: Path, capsys: Capsys) -> None:
-    """The first games count, however long they take."""
-    line = f"rate greedy --ladder {ladder_file} --seconds 0.001 --threads 1"
-    assert bao(line.split()) == 0
-    captured = capsys.readouterr()
-    assert "# greedy: " in captured.out and "ended: time is up" in captured.out
-    assert "time is up before +-30 Elo was reached" in captured.err
