@@ -149,21 +149,6 @@ def test_table_counts_wins_from_the_position() -> None:
         assert probe(table, U(1), key, 3, False, 0, 1, 2)[1] == sign * (WIN_VALUE - 5)
 
 
-def test_table_keeps_the_deeper_of_a_pair() -> None:
-    """The first entry of a slot yields only to deeper ones; the second one is replaced."""
-    table, epoch = make_table(4), U(1)
-    deep, shallow, last = (U(i << 32) for i in (1, 2, 3))  # of one slot
-
-    def action(key: np.uint64) -> int:
-        return int(probe(table, epoch, key, 0, True, 0, 1, 0)[2])
-
-    for key, depth in ((deep, 9), (shallow, 3), (last, 2)):
-        store(table, epoch, key, depth, -9, 9, 0, 0, 10 + depth)
-    assert [action(key) for key in (deep, shallow, last)] == [19, NO_ACTION, 12]
-    store(table, epoch, shallow, 9, -9, 9, 0, 0, 20)
-    assert action(deep) == NO_ACTION
-
-
 def test_limits() -> None:
     """Within each limit a search returns an action and its line, and ends in time."""
     opening = packed_opening(RULESETS["zanzibar"])

@@ -56,15 +56,13 @@ def test_half_precision_plays_alike(saved: Path) -> None:
 
 
 def test_shipped_checkpoints_play() -> None:
-    """They play by name, alone and with a search, only under their rules; none exceeds 2 MB."""
+    """They play by name, alone and with a search; none exceeds 2 MB."""
     for name in shipped():
         assert (CHECKPOINTS / f"{name}.safetensors").stat().st_size <= 2_000_000
         board = Board(name)
         assert bao_agents.load(name, ruleset=name).choose(board) in board.legal_actions
         player = bao_agents.load(f"search:{name}:16", ruleset=name)
         assert player.choose(board) in board.legal_actions
-        with pytest.raises(CheckpointError, match="was trained under rule set"):
-            bao_agents.load(name, ruleset="kibao" if name != "kibao" else "zanzibar")
     match = play_match(
         bao_agents.load("search:zanzibar:16"), bao_agents.load("greedy"), pairs=20, seed=1
     )
@@ -91,11 +89,6 @@ def split(path: Path) -> tuple[dict, bytes]:
     data = path.read_bytes()
     end = 8 + struct.unpack("<Q", data[:8])[0]
     return json.loads(data[8:end]), data[end:]
-
-
-def read_header(path: Path) -> dict:
-    """Return the header of a checkpoint."""
-    return json.loads(split(path)[0]["__metadata__"]["bao_env"])
 
 
 def with_tensor(path: Path, name: str, dtype: str, count: int, size: int) -> Path:
@@ -136,15 +129,6 @@ def test_large_files_are_not_read(saved: Path) -> None:
         checkpoint.load(with_tensor(saved, "extra", "F8_E4M3", 12, 1), arrays=True)
 
 
-def test_network_that_is_too_large_raises(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    parameters = sum(p.numel() for p in checkpoint.load(saved).network.parameters())
-    monkeypatch.setattr(checkpoint, "_MAX_PARAMETERS", parameters)
-    checkpoint.load(saved)
-    monkeypatch.setattr(checkpoint, "_MAX_PARAMETERS", parameters - 1)
-    with pytest.raises(CheckpointError, match="its network is too large"):
-        checkpoint.load(saved)
-
-
 def test_error_of_our_own_is_not_a_damaged_file(
     saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,16 +150,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = Checkpoint(make_network((4,)), RULESETS["zanzibar"], {"steps": 5}, ARRAYS)
     checkpoint.save(path, made)
     return path
-
-
-def test_arrays_of_a_trainer(whole: Path) -> None:
-    """They are read only on request."""
-    loaded = checkpoint.load(whole, arrays=True)
-    assert (loaded.ruleset, loaded.info) == (RULESETS["zanzibar"], {"steps": 5})
-    assert checkpoint.load(whole).arrays == {}
-    assert loaded.arrays.keys() == ARRAYS.keys()
-    for name, array in ARRAYS.items():
-        np.testing.assert_array_equal(loaded.arrays[name], array, strict=True)
 
 
 def check_loads_or_raises(path: Path) -> None:
@@ -221,7 +195,7 @@ JSON = st.recursive(
 @given(data=st.data())
 def test_changed_headers_raise_or_play(whole: Path, data: st.DataObject) -> None:
     """An entry of the header or of the rules is missing or has any type."""
-    header = read_header(whole)
+    header = json.loads(split(whole)[0]["__metadata__"]["bao_env"])
     tables = [header, header["ruleset"]]
     table = data.draw(st.sampled_from(tables))
     key = data.draw(st.sampled_from(sorted(table)))

@@ -70,23 +70,6 @@ def test_compiled_network_has_the_same_outputs(hidden: tuple[int, ...]) -> None:
     assert np.isnan(out[-1]).all()  # beyond the count
 
 
-def test_network_learns() -> None:
-    """Every parameter has a gradient, and the loss of fixed targets falls."""
-    network = make_network().train()
-    batch = inputs(16)
-    optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
-    losses = []
-    for step in range(200):
-        logits, values = network(batch)
-        loss = (values - 0.5).square().mean() + (logits - 1.0).square().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        assert step or all(p.grad is not None and p.grad.any() for p in network.parameters())
-        optimizer.step()
-        losses.append(loss.item())
-    assert losses[-1] < 0.1 * losses[0]
-
-
 def test_players_with_a_network_evaluate_a_board(tmp_path: Path) -> None:
     file = tmp_path / "network.safetensors"
     network = make_network()
@@ -102,6 +85,13 @@ def test_players_with_a_network_evaluate_a_board(tmp_path: Path) -> None:
         assert list(policy) == board.legal_actions
         np.testing.assert_allclose(list(policy.values()), shares, rtol=1e-5)
         assert value == pytest.approx(float(values @ shares))
+
+
+def test_every_weight_learns() -> None:
+    network = make_network().train()
+    logits, values = network(inputs(16))
+    (values.square().sum() + logits.square().sum()).backward()
+    assert all(p.grad is not None and p.grad.any() for p in network.parameters())
 
 
 @pytest.mark.parametrize("ruleset", RULESETS)

@@ -22,7 +22,7 @@ from bao_agents.search.alphabeta.reductions import (
     reduction_by_order,
     reduction_by_policy,
 )
-from bao_agents.search.alphabeta.transposition import NO_ACTION, PROVEN, WIN_VALUE
+from bao_agents.search.alphabeta.transposition import PROVEN, WIN_VALUE
 from bao_agents.search.alphabeta.workspace import make_workspace
 from bao_agents.successors import (
     ACTION,
@@ -62,80 +62,34 @@ def test_proofs_are_true(name: str) -> None:
     assert proven > 5
 
 
-class Node:
-    """A node of a search, whose actions a network orders."""
-
-    def __init__(self) -> None:
-        self.guide = make_guides(network(), 1)[0]
-        self.memory = make_workspace(1).memory
-
-    def order(
-        self,
-        words: np.ndarray,
-        key: int,
-        epoch: int = 1,
-        ply: int = 3,
-        tt_move_last: bool = False,
-    ) -> np.ndarray:
-        """Order the actions of a position and return its successors, uint64[N, ...]."""
-        stack, frame = self.memory["stack"][0], self.memory["frames"][0, ply : ply + 1]
-        stack[0, : META + 1] = words[: META + 1]
-        count = successors(ZANZIBAR, Packed.of(words), stack, 1)
-        frame["row"], frame["first"], frame["end"] = 0, 1, 1 + count
-        frame["tt_move"] = stack[count, ACTION] if tt_move_last else NO_ACTION
-        frame["key"], frame["by_policy"] = key * 1_000_003, 0
-        self.memory["epoch"], self.memory["nodes"] = epoch, 0
-        order_by_policy(ZANZIBAR, self.guide, self.memory[0], ply)
-        assert frame["by_policy"] == 1
-        return stack[1 : 1 + count]
-
-    @property
-    def cost(self) -> int:
-        """Nodes counted for the last use of the network."""
-        return int(self.memory["nodes"][0])
-
-
 def test_actions_are_in_the_order_of_the_policy() -> None:
-    """Scores are the logits' distances from the best; the table's action comes first."""
+    """Scores are the logits' distances from the best; the table's action comes first.
+
+    An action costs as much as some nodes.
+    """
     batch, masks = draw("zanzibar", 40, 16, seed=7)
     policy = NetworkAgent(network(), RULESETS["zanzibar"]).evaluate(batch, masks)
-    node = Node()
-    scores, gaps = node.memory["scores"][0], node.memory["gaps"][0, 3]
+    guide, memory = make_guides(network(), 1)[0], make_workspace(1).memory
+    stack, frame, ply = memory["stack"][0], memory["frames"][0, 3:4], 3
+    scores, gaps = memory["scores"][0], memory["gaps"][0, ply]
     compared = 0
     for i, words in enumerate(batch):
-        found = node.order(words, 1 + i, tt_move_last=True)
-        if len(found) == 1 or found[:, RESULT].any():
+        stack[0, : META + 1] = words[: META + 1]
+        count = successors(ZANZIBAR, Packed.of(words), stack, 1)
+        found = stack[1 : 1 + count]
+        frame["row"], frame["first"], frame["end"], frame["key"] = 0, 1, 1 + count, 1_000_003 * i
+        frame["tt_move"], frame["by_policy"], memory["nodes"] = found[-1, ACTION], 0, 0
+        order_by_policy(ZANZIBAR, guide, memory[0], ply)
+        if count == 1 or found[:, RESULT].any():
             continue
-        assert node.cost == ENCODING_NODES * len(found)
+        assert memory["nodes"] == ENCODING_NODES * count
         logits = policy.logits[policy.indptr[i] : policy.indptr[i + 1]]
         actions = actions_of(masks[i])
         np.testing.assert_allclose(gaps[actions] / GAP_UNIT, logits.max() - logits, atol=0.1)
         *others, last = found[:, ACTION].astype(int)
-        assert scores[1 : len(found) + 1].tolist() == [*-gaps[others], 1]
+        assert scores[1 : count + 1].tolist() == [*-gaps[others], 1]
         compared += 1
     assert compared > 20
-
-
-def test_network_is_used_once_for_a_node() -> None:
-    """Its answer is kept for the search, except at the root, which may lack actions."""
-    one, other = draw("zanzibar", 40, 16, seed=7)[0][:2]
-    node = Node()
-    node.order(one, 1)
-    assert node.cost
-    gaps, scores = node.memory["gaps"][0, 3].copy(), node.memory["scores"][0].copy()
-    node.order(one, 1)
-    assert not node.cost
-    np.testing.assert_array_equal(node.memory["gaps"][0, 3], gaps)
-    np.testing.assert_array_equal(node.memory["scores"][0], scores)
-    for words, key, ply, used in (
-        (one, 1, 3, True),
-        (other, 2, 3, True),
-        (one, 1, 3, False),
-        (one, 1, 0, True),
-        (one, 1, 3, True),
-    ):
-        node.order(words, key, epoch=2, ply=ply)
-        assert bool(node.cost) == used
 
 
 def test_reductions() -> None:
