@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from functools import cache
-from itertools import product
 
 import numpy as np
 import pytest
@@ -69,6 +68,7 @@ def test_wins_within_a_number_of_plies_match_a_literal_search(ruleset: str, thor
 
 @EVERY_RULESET
 def test_agrees_with_what_alphabeta_proves(ruleset: str, thorough: bool) -> None:
+    """The shortest wins are as long, and their lines lead to the end."""
     rules = RULESETS[ruleset]
     count = 600 if thorough else 100
     positions, masks = draw(ruleset, count, (10, 40))
@@ -78,36 +78,17 @@ def test_agrees_with_what_alphabeta_proves(ruleset: str, thorough: bool) -> None
     positions, masks, values = positions[proved], masks[proved], values[proved]
     assert len(values) > count // 40
     np.testing.assert_array_equal(solved_values(solver, positions, masks), np.sign(values))
-    if ruleset == "dutch":  # there alpha-beta does not count captures that wait
-        return
     for words, value in list(zip(positions, values, strict=True))[: 40 if thorough else 8]:
         solution = solver.solve(words, shortest=True)
         assert solution.is_shortest
-        assert solution.plies == WIN_VALUE - abs(value)
-
-
-@EVERY_RULESET
-def test_lines_lead_to_the_end(ruleset: str) -> None:
-    rules = RULESETS[ruleset]
-    positions, _ = draw(ruleset, 10, (36, 40))
-    solver = Solver(rules, nodes=50_000)
-    ended = 0
-    for words, shortest in product(positions, (False, True)):
-        solution = solver.solve(words, shortest=shortest)
-        if solution.winner is None:
-            continue
-        assert solution.plies is not None
-        if solution.plies > 25 and shortest:
-            continue
+        if ruleset != "dutch":  # there alpha-beta does not count captures that wait
+            assert solution.plies == WIN_VALUE - abs(value)
         board = board_of(words, rules)
         for action in solution.line:
             board.push(action)
         outcome = board.outcome()
         assert outcome is not None and outcome.winner == solution.winner
-        if solution.is_shortest and solution.nodes < 50_000:  # the limit sufficed for its line
-            assert len(solution.line) == solution.plies
-        ended += 1
-    assert ended > 4
+        assert len(solution.line) == solution.plies
 
 
 @pytest.mark.slow
@@ -120,19 +101,6 @@ def test_shortest_win_of_kujifunza() -> None:
 def test_game_that_is_over() -> None:
     solution = solve(Board.from_text(STUCK))
     assert (solution.winner, solution.plies) == (NORTH, 0)
-
-
-def test_threads_and_the_table_do_not_change_who_wins() -> None:
-    positions, masks = draw("kujifunza", 40, (6, 12))
-    masks[3] = 0
-    found = Solver("kujifunza", threads=2).judge(positions, masks)
-    assert ((found.values != UNKNOWN) == (masks != 0)).all()
-    assert found.values[3] == found.nodes[3] == 0
-    again = Solver("kujifunza").judge(positions, masks)
-    for array, same in zip(found, again, strict=True):
-        np.testing.assert_array_equal(array, same)
-    one_by_one = solved_values(Solver("kujifunza"), positions[::-1], masks[::-1])
-    np.testing.assert_array_equal(one_by_one[::-1], found.values)
 
 
 @EVERY_RULESET

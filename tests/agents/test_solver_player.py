@@ -11,8 +11,8 @@ from bao_agents.search.solver.player import PROOF_PART, SolverAgent
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
 from bao_agents.search.solver.proof_search import ProofSearch
 from bao_agents.search.solver.solver import Solver
-from bao_env import RULESETS, BaoVectorEnv, Board
-from tests.positions import NO_MOVE, board_of, draw
+from bao_env import RULESETS, BaoVectorEnv
+from tests.positions import board_of, draw
 from tests.rulesets import every_ruleset
 from tests.searches import solved_values
 
@@ -107,10 +107,3 @@ def test_proof_is_kept_for_the_next_move() -> None:
                 assert solver.solve(board.words).winner == seat
                 board.push(board.legal_actions[-1])
         assert outcome.winner == seat
-
-
-def test_move_that_leaves_the_opponent_without_one() -> None:
-    board = Board.from_text(NO_MOVE)
-    board.push(NamedPlayer("solver", SolverAgent(nodes=20_000)).choose(board))
-    outcome = board.outcome()
-    assert outcome is not None and outcome.winner == 1
