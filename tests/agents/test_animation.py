@@ -7,12 +7,12 @@ from pathlib import Path
 from PIL import Image
 
 from bao_agents.cli.animation import frames
-from bao_env.board import Board, EventKind
+from bao_env.board import Board
 from bao_env.render.shapes import Circle, Text
 from tests.conftest import Says
+from tests.processes import ROOT
 from tests.rulesets import every_ruleset
 
-ROOT = Path(__file__).parents[2]
 MOVE = (
     "0,0,1,0,7,0,2,0/0,0,0,0,0,0,0,0/1,0,0,0,7,2,2,0/0,0,0,0,0,0,0,0 21,21 SN S -",
     "3R",
@@ -55,7 +55,6 @@ def test_picture_in_the_readme() -> None:
     position, move = MOVE
     board = Board.from_text(position)
     events = board.trace(move)
-    assert {EventKind.CAPTURE, EventKind.ENDELEA} <= {event.kind for event in events}
     board.push(move)
     shown = list(frames(board, words=True))
     lines = [[s for s in shapes if isinstance(s, Text)][-1].text for shapes, _ in shown]

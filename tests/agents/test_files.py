@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shlex
 import stat
@@ -15,7 +14,6 @@ import filelock
 import pytest
 
 from bao_agents.cli.files import HeldError, hold, write_atomically
-from bao_agents.resumable import keep_part, part_file, read_part
 from bao_training.cli import main
 
 
@@ -78,11 +76,8 @@ def test_a_folder_that_cannot_be_synced(
         synced.append(None)
 
     monkeypatch.setattr(os, "fsync", refuse_folders)
-    open_files = len(os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else 0
     write_atomically(tmp_path / "file", "new")
     assert (tmp_path / "file").read_text() == "new" and synced == [None]
-    if open_files:
-        assert len(os.listdir("/proc/self/fd")) == open_files
 
 
 @pytest.mark.parametrize(
@@ -90,7 +85,6 @@ def test_a_folder_that_cannot_be_synced(
     [
         (OSError(errno.ENOLCK, "No locks available"), OSError, "its file system has no locks"),
         (OSError(errno.ENOTSUP, "Not supported"), OSError, "choose another folder"),
-        (NotImplementedError("use SoftFileLock"), OSError, "its file system has no locks"),
         (filelock.Timeout("lock"), HeldError, "or its file system has no locks: wait until"),
         (PermissionError(errno.EACCES, "Permission denied"), PermissionError, "Permission denied"),
     ],
@@ -103,7 +97,7 @@ def test_file_systems_without_locks(
     kind: type[Exception],
     message: str,
 ) -> None:
-    """Each error is one line that names the folder; filelock 3.12 raises the last three."""
+    """Each error is one line that names the folder; filelock 3.12 raises the last two."""
 
     def fail(*args: object, **kwargs: object) -> None:
         raise error
@@ -115,20 +109,6 @@ def test_file_systems_without_locks(
     assert main(["tournament", "random", "greedy", "--pairs", "1", "--out", str(out)]) == 2
     said = capsys.readouterr().err
     assert message in said and "Traceback" not in said
-
-
-def test_parts_are_kept_apart_and_damaged_ones_are_missing(tmp_path: Path) -> None:
-    def read(file: Path) -> int:
-        return int(json.loads(file.read_bytes()))
-
-    file, other = (part_file(tmp_path / "parts", "one", {"seed": i}, ".json") for i in range(2))
-    assert file != other and file.name.startswith("one-")
-    assert read_part(file, read) is None
-    keep_part(file, "7")
-    assert read_part(file, read) == 7 and read_part(other, read) is None
-    for content in ("", "[", "[" * 100_000):
-        file.write_text(content)
-        assert read_part(file, read) is None
 
 
 FULL = """

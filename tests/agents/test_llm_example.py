@@ -112,16 +112,6 @@ def test_what_is_cut_off_is_no_move(
     assert len(server.requests) == 1
 
 
-def test_a_server_that_refuses(
-    server: Server, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
-) -> None:
-    server.status = 429
-    assert "HTTP Error 429: Too Many Requests" in play(monkeypatch, capsys)
-    assert len(server.requests) == 1
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    assert "error URLError: " in play(monkeypatch, capsys)
-
-
 def test_a_capture_that_waits(
     server: Server, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:

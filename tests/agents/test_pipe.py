@@ -38,14 +38,12 @@ PLAY = READY + "print('ready', flush=True); line(); legal = line().split()[1:]; 
 HOSTILE = {
     "late": (PLAY + "time.sleep(60)", "gave no answer within 0.5 s: does it flush"),
     "mute": ("import time; time.sleep(60)", "gave no answer within 0.5 s"),
-    "unflushed": (READY + "print('ready'); line()", "gave no answer"),
     "chatty": (PLAY + "while True: print('info', 'x' * 50)", "gave no answer within 0.5 s"),
     "twice": (
         PLAY + "print('move ' + legal[0] + '\\nmove ' + legal[0], flush=True); line(); line()",
         "wrote 'move 20' without being asked",
     ),
     "illegal": (PLAY + "print('move 63', flush=True); line()", "chose action 63, which is illegal"),
-    "garbage": (PLAY + "print('best\\x1b[31m\\a', flush=True); line()", r"wrote 'best\\x1b"),
     "words": (PLAY + "print('move A5L', flush=True); line()", "'move A5L': expected move N"),
     "long": (
         PLAY + "sys.stdout.buffer.write(bytes(10**9))",
@@ -92,7 +90,7 @@ def test_hostile_programs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     code, message = HOSTILE[name]
     file = tmp_path / "bot.py"
     file.write_text(code)
-    monkeypatch.setattr(pipe, "START_SECONDS", 0.5 if name in ("mute", "unflushed") else 30.0)
+    monkeypatch.setattr(pipe, "START_SECONDS", 0.5 if name == "mute" else 30.0)
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     Board().text()  # compiles
     before = children(), len(os.listdir("/proc/self/fd")), threading.active_count()
