@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 
 from bao_agents.nets import checkpoint
-from bao_training import distributed, train
-from bao_training.config import ConfigError
+from bao_training import train
 from tests.conftest import Says
 from tests.processes import ROOT
-from tests.training.runs import make, metrics, options
+from tests.training.runs import metrics, options
 
 SMALL = "hidden=[16] envs=32 rollout=8 minibatch=256 evaluate_pairs=2 "
 SEARCH = "method=alphazero max_plies=100 alphazero.simulations=3 alphazero.buffer=4000 "
@@ -69,9 +68,3 @@ def test_resume_after_a_process_died(tmp_path: Path) -> None:
     resumed = train.resume_run(tmp_path / "r")
     assert resumed.steps == saved and len(resumed.workers) == 2
     resumed.train_update()
-
-
-def test_workers_that_cannot_be_divided_raise(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(distributed, "world_size", lambda: 3)
-    with pytest.raises(ConfigError, match="workers=2 cannot be divided among 3 processes"):
-        make(SMALL)

@@ -61,17 +61,10 @@ def test_report_fails_unless_greedy_is_beaten(
         points = np.arange(100) % 50 < (wins / 2 if isinstance(bot, GreedyAgent) else 49)
         return score_pairs(points.astype(float).reshape(2, 50).T)
 
-    calls: list[Any] = []
-
-    def player(**arguments: Any) -> Agent:
-        calls.append(arguments)
-        return RandomAgent()
-
     monkeypatch.setattr(measure, "score_against", score)
     monkeypatch.setattr(time, "process_time", iter([3.0, 64.4]).__next__)
     with nullcontext() if passes else pytest.raises(SystemExit, match="did not clearly beat"):
-        measure.report("numpy", "some route", lambda: calls.append("train"), player)
-    assert calls == ["train", {"ruleset": "zanzibar", "seed": measure.SEED}]
+        measure.report("numpy", "some route", lambda: None, lambda **how: RandomAgent(how["seed"]))
     row = capsys.readouterr().out
     assert row.startswith(f"| numpy | {version('numpy')} | some route | 61 | 98.0 % (")
     assert f" %) | {wins}.0 % (" in row
@@ -132,19 +125,8 @@ def test_ppo_continues_where_it_stopped(page: Any, monkeypatch: pytest.MonkeyPat
     assert saved(512).keys() == first.keys()  # nothing is left to do
     second = saved(1024)
     assert second["steps"] == 1024 and second["optimizer.0.step"] == 8 * 4
-    pools = {key for key in second if key.startswith("pool.")}
-    assert {key.split(".")[1] for key in pools} == {"0", "1", "2", "3"}
-    for key, tensor in first.items():
-        if key.startswith("pool."):
-            assert second[key].equal(tensor)
+    assert all(second[key].equal(first[key]) for key in first if key.startswith("pool."))
     assert not second["generator"].equal(first["generator"])
-
-
-def test_minimax_beats_greedy() -> None:
-    score = bao_agents.arena.play_match(
-        bao_agents.load("minimax:player"), GreedyAgent(), pairs=20, seed=1
-    ).score
-    assert score.low > 0.5
 
 
 def test_minimax_values_two_moves() -> None:
@@ -189,6 +171,3 @@ def test_step_in_jax_plays_the_games_of_the_vector_environment() -> None:
         assert np.array_equal(games.legal[~over], envs.action_masks()[~over])
         assert not games.legal[over].any()
         assert np.array_equal(outcome.boards, seen["observation"])
-    again = step(games, actions * 0 + np.argmax(games.legal, axis=1))
-    assert np.array_equal(again.games.positions[over], games.positions[over])
-    assert not again.rewards[over].any() and not again.signs[over].any()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -13,7 +11,7 @@ from bao_agents.nets.policy import NetworkAgent
 from bao_env.engine.sampling import random_states
 from bao_training.td import choose_actions, lambda_returns
 from tests.positions import draw
-from tests.training.runs import check_resumed, make
+from tests.training.runs import make
 
 SMALL = "method=td envs=16 rollout=8 minibatch=64 hidden=[8] workers=2 "
 
@@ -97,11 +95,6 @@ def test_the_policy_is_the_values() -> None:
     positions, masks = draw("zanzibar", 50)
     output = agent.evaluate(positions, masks)
     np.testing.assert_allclose(output.logits, 6 * output.values, rtol=1e-5)
-
-
-def test_resumed_run_is_the_same_run(tmp_path: Path) -> None:
-    settings = SMALL + "steps=512"
-    check_resumed(settings, tmp_path / "half.safetensors", 2, 2)
 
 
 @pytest.mark.slow

@@ -25,12 +25,9 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 
 from bao_agents.cli import files
 from bao_agents.nets import checkpoint
-from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.rule_files import load_ruleset
-from bao_env.notation.transcript import parse_transcripts, replay
 from bao_training import train
 from bao_training.command import SETTINGS
-from bao_training.config import ConfigError
 from bao_training.td import TdConfig, TdTrainer
 from bao_training.train import load_config
 from tests.conftest import Fails, Says
@@ -105,16 +102,6 @@ def test_interrupt_saves_the_run(tmp_path: Path) -> None:
     assert "continue with bao train --run r --out " in errors
     steps = checkpoint.load(last).info["steps"]
     assert int(metrics(tmp_path)[-1]["steps"]) == steps
-
-
-def test_match_prints_a_table_and_keeps_the_games(tmp_path: Path, says: Says) -> None:
-    net, report, games = (tmp_path / name for name in ("net.safetensors", "json", "games"))
-    tiny().save_policy(net)
-    out = says(f"match {net} --pairs 20 --json {report} --games {games}")
-    assert "net, rule set zanzibar: up to 20 balanced openings of 8" in out
-    assert "random" in out and "greedy" in out and '"games": 40' in report.read_text()
-    played = [replay(game) for game in parse_transcripts(games.read_text())]
-    assert len(played) == 80 and all(game.outcome for game in played)
 
 
 @pytest.mark.slow
@@ -238,7 +225,6 @@ def test_folder_in_use(tmp_path: Path, run: Fails) -> None:
     "owner, name, writes",
     [
         (checkpoint, "write_atomically", 3),
-        pytest.param(train.Metrics, "write", 3, marks=pytest.mark.slow),
         pytest.param(RecordWriter, "write", 30, marks=pytest.mark.slow),  # in a thread
     ],
 )
@@ -309,6 +295,7 @@ def test_resume_keeps_the_settings_of_the_run(tmp_path: Path, run: Fails) -> Non
     changed = json.loads(note.read_text())["config"]
     assert changed == before["config"] | {"steps": 3072, "device": "cpu", "keep_every": 1024}
     assert [row["steps"] for row in metrics(tmp_path)] == ["0", "1024", "2048", "3072"]
+    assert (note.parent / "step-3072.safetensors").exists()
 
 
 def test_training_in_another_thread(tmp_path: Path) -> None:
@@ -325,8 +312,6 @@ def test_a_run_starts_from_a_checkpoint(tmp_path: Path) -> None:
     path = tmp_path / "first.safetensors"
     first.save_policy(path)
     assert weights(tiny(f"start={path} seed=1")) == weights(first)
-    with pytest.raises(ConfigError, match=r"has hidden=\[16\], this run has"):
-        tiny(f"start={path} hidden=[8]")
 
 
 def test_the_next_commands_work_as_printed(tmp_path: Path, says: Says) -> None:
@@ -339,22 +324,7 @@ def test_the_next_commands_work_as_printed(tmp_path: Path, says: Says) -> None:
     assert "rule set kujifunza" in says(command.removeprefix("  bao ") + " --pairs 2")
 
 
-def test_custom_rules_travel_inside_the_checkpoint(tmp_path: Path) -> None:
-    path = tmp_path / "net.safetensors"
-    tiny("rules={sow_limit=500}").save_policy(path)
-    rules = checkpoint.load(path).ruleset
-    assert rules == RULESETS["zanzibar"].replace(name="zanzibar+", sow_limit=500)
-
-
 def test_bfloat16_and_float32_agree_roughly() -> None:
     rows = [tiny(f"bfloat16={b}").train_update() for b in ("true", "false")]
     assert rows[0]["value_loss"] == pytest.approx(rows[1]["value_loss"], rel=0.05)
     assert torch.get_num_threads() == 1
-
-
-def test_parts_of_an_update_are_timed() -> None:
-    """They add up to nearly all of the updates' time."""
-    trainer = tiny()
-    trainer.train_update()
-    assert min(trainer.part_seconds.values()) > 0
-    assert 0.5 * trainer.seconds < sum(trainer.part_seconds.values()) <= trainer.seconds
