@@ -37,12 +37,12 @@ def validate(position: Position, ruleset: Ruleset, *, finished: bool = False) ->
             raise ValueError(f"{who} owns an empty house: a house ends when emptied (Donkers 2.5a)")
         if ruleset.house_lost_below_min and house < ruleset.house_min:
             raise ValueError(
-                f"{who} owns a house of {house} seeds, but rule set {ruleset.name!r} ends it "
-                f"below {ruleset.house_min} (Dutch footnote 2)"
+                f"{who} owns a house, but rule set {ruleset.name!r} ends it below "
+                f"{ruleset.house_min} seeds, and it has {house} (Dutch footnote 2)"
             )
     seeds = sum(position.pits(SOUTH)) + sum(position.pits(NORTH)) + sum(position.store)
     if seeds != NUM_SEEDS:
-        raise ValueError(f"{seeds} seeds on the board and in the stores; expected {NUM_SEEDS}")
+        raise ValueError(f"expected {NUM_SEEDS} seeds on the board and in the stores, not {seeds}")
     mover, other = position.mover, 1 - position.mover
     if mover not in (SOUTH, NORTH):
         raise ValueError(f"mover {mover!r}: expected SOUTH (0) or NORTH (1)")

@@ -123,13 +123,13 @@ def _read_position(text: str) -> Position:
     fields = text.upper().split()
     if len(fields) not in (5, 6):
         raise ValueError(
-            f"{len(fields)} fields; expected five or six: rows, stores, HOUSES, MOVER, BARRED "
+            f"expected five or six fields, not {len(fields)}: rows, stores, HOUSES, MOVER, BARRED "
             "and PENDING, as in 'A1,..,A8/B1,..,B8/a1,..,a8/b1,..,b8 22,22 SN S -'"
         )
     board, stores, *others = fields
     rows = board.split("/")
     if len(rows) != 4:
-        raise ValueError(f"{len(rows)} rows between slashes; expected four: A, B, a, b")
+        raise ValueError(f"expected four rows between slashes (A, B, a, b), not {len(rows)}")
     south_front, south_back, north_front, north_back = (
         _counts(row, 8, f"row {name}") for name, row in zip("ABab", rows, strict=True)
     )
@@ -159,7 +159,7 @@ def _pit(name: str) -> int | None:
 def _counts(text: str, size: int, what: str) -> tuple[int, ...]:
     numbers = text.split(",")
     if len(numbers) != size:
-        raise ValueError(f"{what}: {len(numbers)} counts between commas; expected {size}")
+        raise ValueError(f"{what}: expected {size} counts between commas, not {len(numbers)}")
     for number in numbers:
         if not _COUNT.fullmatch(number):
             raise ValueError(f"{what}: {quoted(number)} is not a count of seeds (0 to 64)")
