@@ -311,15 +311,17 @@ def replay(
 def _stated_rules(transcript: Transcript) -> Ruleset:
     """Return the rules that the head names, or describes by switches."""
     name, switches = transcript.get("ruleset"), transcript.get("rules")
+    named = {"name": name} if name else {}
     try:
         if switches is None:
             return get_ruleset(name or "zanzibar")
-        read = json.loads(switches)
-        if not isinstance(read, dict):
-            raise ValueError("rules: expected a JSON object of switches")
-        return Ruleset.from_dict({**read, **({"name": name} if name else {})})
-    except (TypeError, ValueError, RecursionError) as error:
-        raise NotationError(str(error) or "rules: expected a JSON object of switches") from None
+        return Ruleset.from_dict({**json.loads(switches), **named})
+    except (TypeError, RecursionError, json.JSONDecodeError):
+        raise NotationError(
+            'rules: expected a JSON object of switches, such as {"house_min": 8}', token=switches
+        ) from None
+    except ValueError as error:
+        raise NotationError(f"{'ruleset' if switches is None else 'rules'}: {error}") from None
 
 
 def rules_head(ruleset: Ruleset) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -182,6 +183,15 @@ def test_our_own_games_are_read_back(south: str, north: str, seed: int) -> None:
 
 
 # --- transcripts ------------------------------------------------------------------------------
+
+
+@given(
+    st.text(min_size=1).filter(lambda text: not re.fullmatch(r"\s*{\s*}\s*", text))
+    | st.recursive(st.none() | st.integers() | texts, st.lists).map(json.dumps)
+)
+def test_an_error_about_rules_names_their_line(switches: str) -> None:
+    with pytest.raises(NotationError, match="rules: "):
+        replay(Transcript({"Rules": switches}))
 
 
 def test_comments_of_the_example_game() -> None:
