@@ -366,7 +366,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         if mask.shape != (self.num_envs,) or not mask.any():
             raise ValueError(
                 f"options['reset_mask']: expected bool[{self.num_envs}] with a True in it, "
-                f"not {mask.sum()} True of {mask.shape}"
+                f"not {mask.sum()} True in bool{list(mask.shape)}"
             )
         if not self.guard.ready and not mask.all():
             raise ResetNeeded(

@@ -268,7 +268,7 @@ def likelihood_of_superiority(points: Float64Array) -> float:
     """
     if points.ndim != 2 or points.shape[1] != 2 or not len(points):
         raise ValueError(
-            f"points: expected one or more pairs of games, shape (pairs, 2), not {points.shape}"
+            f"points: expected one or more pairs of games, shape [n, 2], not {list(points.shape)}"
         )
     means = points.mean(axis=1)
     lead = float(means.mean()) - 0.5

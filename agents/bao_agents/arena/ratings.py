@@ -166,7 +166,10 @@ def _merge(
         if a == b:
             raise ValueError(f"{a!r} against itself says nothing about its rating")
         if points.ndim != 2 or points.shape[1] != 2 or not len(points):
-            raise ValueError(f"{a!r} against {b!r}: expected pairs of games, not {points.shape}")
+            raise ValueError(
+                f"{a!r} against {b!r}: expected pairs of games, shape [n, 2], not "
+                f"{list(points.shape)}"
+            )
         if not np.isin(points, (0.0, 0.5, 1.0)).all():
             raise ValueError(f"{a!r} against {b!r}: a game scores 0, 1/2 or 1 point")
         key, of_first = ((a, b), points) if a < b else ((b, a), 1.0 - points)

@@ -169,7 +169,7 @@ def check_rows(rows: Int16Array) -> Int16Array:
         ValueError: they are not int16[ROWS, UNITS], or a number is beyond :data:`ROW_LIMIT`.
     """
     if rows.shape != (ROWS, UNITS) or rows.dtype != np.int16:
-        raise ValueError(f"rows {rows.dtype}{rows.shape}: expected int16[{ROWS}, {UNITS}]")
+        raise ValueError(f"rows {rows.dtype}{list(rows.shape)}: expected int16[{ROWS}, {UNITS}]")
     if np.abs(rows.astype(np.int32)).max() > ROW_LIMIT:
         raise ValueError(f"rows with numbers beyond {ROW_LIMIT}: 16 of them must fit an int16")
     return rows

@@ -146,7 +146,8 @@ def _evaluator(
     if weights.ndim == 2:
         return network_of(weights)
     if weights.shape != (CELLS,) or weights.dtype != np.int16:
-        raise ValueError(f"weights {weights.dtype}{weights.shape}: expected int16[{CELLS}]")
+        found = f"{weights.dtype}{list(weights.shape)}"
+        raise ValueError(f"weights {found}: expected int16[{CELLS}]")
     return Tables(weights)
 
 
