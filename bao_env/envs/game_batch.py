@@ -212,6 +212,10 @@ class GameBatch:
             np.full(size, NO_WINNER, np.int8),
             np.full(size, NO_LEARNER, np.int8),
         )
+        self.shown = False
+        """Whether pictures need :attr:`last`."""
+        self.last = np.full(size, -1)
+        """The last action of each game, plus 64 if North played it, int64[B]; -1 at the start."""
 
     def begin(
         self,
@@ -233,6 +237,7 @@ class GameBatch:
         state.positions[games] = positions
         state.legal[games] = legal
         state.winners[games] = NO_WINNER
+        self.last[games] = -1
         if self.agent is None:
             return np.zeros(len(games), np.bool_)
         self._reply(self.agent)
@@ -260,6 +265,8 @@ class GameBatch:
 
         """
         state, size = self.state, self.size
+        if self.shown:
+            np.copyto(self.last, actions + NUM_ACTIONS * actors, where=state.legal != 0)
         result = StepResult(np.empty(size), np.empty(size, np.bool_), np.empty(size, np.bool_))
 
         def finish(part: slice) -> None:
@@ -309,6 +316,8 @@ class GameBatch:
             games = indices[:count]
             positions, legal, winners, _ = state.rows(games)
             actions = answer_of(agent, positions, legal)
+            if self.shown:
+                self.last[games] = actions + NUM_ACTIONS * movers(positions)
             self.engine.play_legal(positions, actions, legal, winners)
             state.positions[games], state.legal[games] = positions, legal
             state.winners[games] = winners

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from gymnasium import logger
 
 from bao_env.board import Board
-from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of
+from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of, unpack_action
 from bao_env.engine.batch import play_one
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.masks import unpack_masks
@@ -34,6 +34,7 @@ from bao_env.observation.observer import Observer, make_observations, take_rows
 from bao_env.render.drawing import drawing
 from bao_env.render.marks import Mark, MarkKind
 from bao_env.render.raster import Window, rgb_array
+from bao_env.render.shapes import Shape
 from bao_env.render.text import ascii_board
 
 _NONE_LEGAL = np.zeros(1, np.uint64)
@@ -54,6 +55,20 @@ def result_line(position: Position, winner: int, truncated: bool) -> str | None:
     if winner >= 0:
         return f"{SEAT_NAMES[winner]} wins"
     return f"cut short after {position.ply} plies" if truncated else None
+
+
+def picture(position: Position, last: int, status: str | None) -> list[Shape]:
+    """Draw a game, with a mark on the hole of the last action.
+
+    Args:
+        position: the position.
+        last: the last action, plus 64 if North played it; -1 for none.
+        status: how the game ended (:func:`result_line`).
+    """
+    seat, action = divmod(last, NUM_ACTIONS)
+    pit, direction, _ = unpack_action(action)
+    marks = [Mark(MarkKind.LAST, seat, pit, (direction,))] if last >= 0 else []
+    return drawing(position, marks=marks, status=status)
 
 
 def warn_of_no_render_mode(metadata: dict[str, Any]) -> None:
@@ -106,8 +121,8 @@ class SingleGame:
         """The seat that has won, or -1."""
         self.truncated = False
         """Whether the game was cut short."""
-        self.last: tuple[int, int, tuple[int]] | None = None
-        """Seat, pit and direction of the last action; None at the opening."""
+        self.last = -1
+        """The last action, plus 64 if North played it; -1 at the start."""
         self.guard = Guard()
         """Code that changes the game does so in ``with`` blocks of this guard."""
         self._switches = ruleset.switches
@@ -162,7 +177,7 @@ class SingleGame:
         else:
             self.positions, self.legal = self.openings.draw(1, rng, start)
         self.mover, self.winner, self.truncated = turn_of(self.positions[0]), NO_WINNER, False
-        self.last = None
+        self.last = -1
 
     def read(self, action: Any, illegal: str = "raise") -> int | None:
         """Return an action as an int; None if it is illegal and an illegal action loses.
@@ -196,7 +211,7 @@ class SingleGame:
             self.winner = 1 - self.mover
             self.legal[0] = 0
             return
-        self.last = self.mover, action >> 2, (action >> 1 & 1,)
+        self.last = NUM_ACTIONS * self.mover + action
         self.winner, self.mover, plies = play_one(
             self._switches, self.positions, self.legal, action
         )
@@ -291,8 +306,7 @@ class SingleGameEnv:
             return None
         if self.render_mode == "ansi":
             return ascii_board(game.position, status=game.result_line)
-        marks = [Mark(MarkKind.LAST, *game.last)] if game.last else []
-        shapes = drawing(game.position, marks=marks, status=game.result_line)
+        shapes = picture(game.position, game.last, game.result_line)
         if self.render_mode == "rgb_array":
             return rgb_array(shapes)
         self._window.show(shapes, self.metadata["render_fps"])

@@ -37,7 +37,7 @@ from bao_env.envs.arguments import (
 from bao_env.envs.game_batch import GameBatch, GameIndices, ObservationBuffer
 from bao_env.envs.guard import Guard
 from bao_env.envs.openings import MAX_DRAWS, OpeningPlies, Openings, check_opening_plies
-from bao_env.envs.single_game import result_line, warn_of_no_render_mode
+from bao_env.envs.single_game import picture, result_line, warn_of_no_render_mode
 from bao_env.observation.observer import (
     Arrays,
     Observer,
@@ -45,7 +45,6 @@ from bao_env.observation.observer import (
     masked_space,
     take_rows,
 )
-from bao_env.render.drawing import drawing
 from bao_env.render.raster import check_render_mode, rgb_array
 from bao_env.render.text import ascii_board
 
@@ -142,6 +141,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
 
         self._batch = GameBatch(self.ruleset, num_envs, self.max_plies, threads, self.observer)
+        self._batch.shown = render_mode is not None
         self.opponent = opponent
         """The argument."""
         if opponent is not None:
@@ -221,6 +221,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     def render(self) -> tuple[Any, ...] | None:
         """Return the boards as strings or images, one per game; None without a render mode.
 
+        Pictures mark the hole of the last action.
+
         Raises:
             DependencyNotInstalled: pygame is missing, and the mode needs it.
         """
@@ -228,14 +230,14 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             warn_of_no_render_mode(self.metadata)
             return None
         state = self._batch.state
-        games = zip(state.positions, state.winners, self._awaiting_reset, strict=True)
-        return tuple(self._render(unpack(words), int(won), bool(cut)) for words, won, cut in games)
+        rows = state.positions, state.winners, self._awaiting_reset, self._batch.last
+        return tuple(self._render(unpack(words), *game) for words, *game in zip(*rows, strict=True))
 
-    def _render(self, position: Position, winner: int, truncated: bool) -> Any:
-        result = result_line(position, winner, truncated)
+    def _render(self, position: Position, winner: int, truncated: bool, last: int) -> Any:
+        result = result_line(position, int(winner), truncated)
         if self.render_mode == "ansi":
             return ascii_board(position, status=result)
-        return rgb_array(drawing(position, status=result))
+        return rgb_array(picture(position, int(last), result))
 
     # --- reset and step -------------------------------------------------------------------------
 

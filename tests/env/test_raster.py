@@ -14,6 +14,7 @@ import pygame
 import pytest
 
 from bao_env.board import Board
+from bao_env.engine.action import actions_of
 from bao_env.envs.aec import raw_env
 from bao_env.envs.single import BaoEnv
 from bao_env.envs.vector import BaoVectorEnv
@@ -176,10 +177,35 @@ def test_rgb_array(kind: str) -> None:
 def test_a_vector_environment_shows_every_game() -> None:
     games = BaoVectorEnv(3, opponent=None, render_mode="rgb_array")
     games.reset(seed=0)
+    np.testing.assert_equal(games.render(), (image_of(OPENING),) * 3)
     games.step(np.array([20, 22, 24]))
-    expected = [rgb_array(drawing(games.board(game).position)) for game in range(3)]
+    expected = [picture(20), picture(22), picture(24)]
     np.testing.assert_equal(games.render(), tuple(expected))
     assert not np.array_equal(expected[0], expected[1])
+
+
+def first_legal(positions: Any, legal: Any) -> list[int]:
+    return [actions_of(bits)[0] for bits in legal]
+
+
+@pytest.mark.parametrize("opponent", [None, first_legal])
+def test_games_side_by_side_look_as_each_alone(opponent: Any, seed: int) -> None:
+    """Also after illegal actions, at the end, and where the next games have begun."""
+    how: Any = {"opponent": opponent, "opening_plies": 0, "max_plies": 6}
+    how |= {"render_mode": "rgb_array", "seat": opponent and "north"}
+    games, rng = BaoVectorEnv(2, **how), np.random.default_rng(seed)
+    alone, over = [BaoEnv(**how), BaoEnv(**how)], [True, True]
+    games.reset(seed=seed)
+    for step in range(12):
+        actions = games.sample_legal_actions()
+        actions[rng.random(2) < 0.1] = 1
+        if step:
+            games.step(actions)
+        for i, game in enumerate(alone):
+            if over[i]:
+                game.reset()
+            over[i] = not over[i] and any(game.step(actions[i])[2:4])
+        np.testing.assert_equal(games.render(), tuple(game.render() for game in alone))
 
 
 @BOTH
