@@ -13,6 +13,7 @@ import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from bao_training.command import SETTINGS
 from bao_training.td import TdConfig, TdTrainer
 from bao_training.train import load_config
 from tests.conftest import Fails, Says
+from tests.env.test_interrupted import interrupt
 from tests.processes import ROOT, start
 from tests.rulesets import every_ruleset
 from tests.training.runs import check_resumed, make, metrics, options, weights
@@ -304,6 +306,12 @@ def test_training_in_another_thread(tmp_path: Path) -> None:
     trainer = train.start_run(tmp_path / "r", *train.load_config(None, settings))
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(train.run, trainer, tmp_path / "r").result()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no interval timers")
+def test_interrupts_leave_the_workers_usable() -> None:
+    """Real signals at random moments: a thread that waits for ever would stop this test."""
+    interrupt(partial(tiny("workers=2").map_workers, lambda worker: None), 50)
 
 
 def test_a_run_starts_from_a_checkpoint(tmp_path: Path) -> None:

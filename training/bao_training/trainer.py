@@ -13,7 +13,6 @@ import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar
 
@@ -31,6 +30,7 @@ from bao_agents.nets.checkpoint_files import find_checkpoint
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.nets.policy import NetworkAgent
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_env.engine.threads import Threads
 from bao_training import distributed
 from bao_training.config import C, ConfigError, TrainConfig
 from bao_training.memory import keep_freed_memory
@@ -121,9 +121,7 @@ class Trainer(ABC, Generic[W, C]):
         """The results of the last evaluation, by opponent."""
         self.part_seconds: dict[str, float] = defaultdict(float)
         """Seconds that this process has spent in each part of its updates: ``play``, ``learn``."""
-        self._threads = ThreadPoolExecutor(
-            len(self._here), initializer=torch.set_num_threads, initargs=(1,)
-        )
+        self._threads = Threads(len(self._here) - 1)
 
     @property
     def computes_in_bfloat16(self) -> bool:
@@ -244,9 +242,15 @@ class Trainer(ABC, Generic[W, C]):
 
         Return the results in the workers' order, including those of other processes.
         """
-        return distributed.gather(
-            list(self._threads.map(lambda worker: method(worker, *args, **kwargs), self.workers))
-        )
+        results: dict[int, T] = {}
+
+        def work(part: slice) -> None:
+            torch.set_num_threads(1)  # of the thread that runs this
+            results[part.start] = method(self.workers[part.start], *args, **kwargs)
+
+        parts = [slice(i, i + 1) for i in range(len(self.workers))]
+        self._threads.run(work, parts)
+        return distributed.gather([results[part.start] for part in parts])
 
     def take_steps(self, minibatches: int, epochs: int = 1) -> dict[str, float]:
         """Take a gradient step on each minibatch; draw new minibatches in each epoch.
