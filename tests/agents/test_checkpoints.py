@@ -47,6 +47,16 @@ def test_checkpoint_plays_as_its_network(saved: Path) -> None:
     assert len(set(chosen)) > 5
 
 
+def test_weights_in_another_memory_order_come_back(tmp_path: Path) -> None:
+    network, path = make_network(), tmp_path / "net.safetensors"
+    for parameter in network.parameters():
+        parameter.data = parameter.data.T.contiguous().T if parameter.ndim == 2 else parameter.data
+    checkpoint.save(path, Checkpoint(network, RULESETS["zanzibar"]))
+    loaded = checkpoint.load(path).network.state_dict()
+    for name, tensor in network.state_dict().items():
+        assert torch.equal(tensor, loaded[name]), name
+
+
 def test_half_precision_plays_alike(saved: Path) -> None:
     whole = checkpoint.load(saved)
     checkpoint.save(saved, whole, half=True)

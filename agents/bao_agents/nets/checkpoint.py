@@ -87,7 +87,7 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint, *, half: bool = F
         "info": checkpoint.info,
     }
     tensors = {
-        name: array.astype(np.float16 if half else np.float32)
+        name: np.ascontiguousarray(array, np.float16 if half else np.float32)
         for name, array in model_arrays(checkpoint.network).items()
     }
     if checkpoint.network.rows is not None:
