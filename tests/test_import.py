@@ -8,6 +8,7 @@ import tomllib
 import pettingzoo
 import pytest
 
+import bao_agents
 import bao_env
 from tests.processes import ROOT, python
 
@@ -64,6 +65,8 @@ def test_all_names_are_there() -> None:
     assert len(set(bao_env.__all__)) == len(bao_env.__all__) > 15
     for name in bao_env.__all__:
         assert getattr(bao_env, name) is not None
+    assert all(getattr(bao_agents, name) for name in dir(bao_agents))
+    assert {"analyse", "load", "review", "solve"} <= {*dir(bao_agents)}
 
 
 @pytest.mark.skipif(not hasattr(pettingzoo, "register"), reason="PettingZoo has no registry yet")

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from bao_agents.search.solver.solver import solve
 else:  # or a type checker would find every name here
 
+    def __dir__() -> list[str]:
+        """Return the public names, for completion."""
+        return __all__
+
     def __getattr__(name: str) -> Any:
         """Import ``analyse``, ``review`` and ``solve`` when they are first used."""
         if name in ("analyse", "review"):
