@@ -31,16 +31,22 @@ def same(one: Any, other: Any) -> bool:
 
 
 def arrays_of(value: Any) -> list[Any]:
-    """Return all arrays of numbers in nested values."""
+    """Return all arrays in nested values, those of objects and what is in them included."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (tuple, list)):
         return [array for part in value for array in arrays_of(part)]
-    return [value] if isinstance(value, np.ndarray) and value.dtype != object else []
+    if isinstance(value, np.ndarray):
+        return [value, *(arrays_of(value.tolist()) if value.dtype == object else [])]
+    return []
 
 
 def run(env: Any, steps: int, seed: int = 0, choose: Any = legal_actions) -> list[Any]:
-    """Return the results of a reset and some steps; in mode DISABLED ended games are reset."""
+    """Return the results of a reset and some steps.
+
+    In mode DISABLED ended games are reset, first those with an even number.
+    """
+    even = np.arange(env.num_envs) % 2 == 0
     rng = np.random.default_rng(seed)
     results = [env.reset(seed=seed)]
     masks = results[0][1]["action_mask"]
@@ -48,7 +54,8 @@ def run(env: Any, steps: int, seed: int = 0, choose: Any = legal_actions) -> lis
         results.append(env.step(choose(masks, rng)))
         masks = results[-1][4]["action_mask"]
         over = results[-1][2] | results[-1][3]
-        if env.metadata["autoreset_mode"] is DISABLED and over.any():
-            results.append(env.reset(options={"reset_mask": over}))
-            masks = np.where(over[:, None], results[-1][1]["action_mask"], masks)
+        for some in (over & even, over & ~even):
+            if env.metadata["autoreset_mode"] is DISABLED and some.any():
+                results.append(env.reset(options={"reset_mask": some}))
+                masks = np.where(some[:, None], results[-1][1]["action_mask"], masks)
     return results

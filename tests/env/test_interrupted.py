@@ -21,14 +21,12 @@ from typing import Any
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
-from gymnasium.spaces import Box
 from gymnasium.vector import VectorEnv
 
 import bao_agents
 import bao_env
 from bao_env import BaoEnv, BaoVectorEnv, Engine, raw_env
 from bao_env.engine.action import actions_of
-from bao_env.engine.exclusive import Exclusive
 from tests.vector import DISABLED, NEXT, SAME, same
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -205,16 +203,6 @@ def test_interrupts_leave_nothing_locked(user: str, thorough: bool) -> None:
     interrupt(USERS[user](), 1000 if thorough else 100)
 
 
-def test_interrupted_lock_opens_for_its_thread_alone() -> None:
-    lock = Exclusive("Engine")
-    lock.__enter__()  # and never left
-    with lock:
-        pass
-    lock.__enter__()
-    with ThreadPoolExecutor(1) as pool, pytest.raises(RuntimeError, match="in use by another"):
-        pool.submit(lock.__enter__).result()
-
-
 def test_two_threads_in_one_environment() -> None:
     """The second one is told that it is in use, not that it was interrupted."""
     entered, leave = threading.Event(), threading.Event()
@@ -242,67 +230,3 @@ def test_two_threads_in_one_environment() -> None:
         first.result()
     slow.waits = False
     act(env)
-
-
-class Down:
-    """An opponent that fails once."""
-
-    fails = False
-
-    def act(self, positions: Any, legal: Any) -> Any:
-        if self.fails:
-            self.fails = False
-            raise ConnectionError
-        return [actions_of(bits)[0] for bits in legal]
-
-
-@pytest.mark.parametrize("make", [BaoEnv, partial(BaoVectorEnv, 8)])
-@pytest.mark.parametrize("illegal", ["raise", "lose"])
-def test_an_opponent_that_fails(make: Callable[..., Any], illegal: str) -> None:
-    """The next actions do not count as the opponent's, and the learner gets no reward for them."""
-    opponent = Down()
-    env = make(opponent=opponent, seat="south", opening_plies=0, illegal=illegal)
-    env.reset(seed=1)
-    opponent.fails = True
-    with pytest.raises(ConnectionError):
-        act(env)
-    with pytest.raises(ResetNeeded, match="interrupted"):
-        env.step([20] * 8 if isinstance(env, VectorEnv) else 20)
-    if isinstance(env, VectorEnv):
-        with pytest.raises(ResetNeeded, match="all games"):
-            env.reset(options={"reset_mask": np.arange(8) == 0})
-    env.reset(seed=1)
-    act(env)
-
-
-# --- observers that users write -----------------------------------------------------------------
-
-
-class Own:
-    """An observer that shows the number of legal actions."""
-
-    space = Box(0, 64, (2,), np.float32)
-
-    def fill(self, positions: Any, legal: Any, viewers: Any, arrays: Any) -> None:
-        arrays[:] = [[int(bits).bit_count()] * 2 for bits in legal]
-
-
-@pytest.mark.parametrize("make", [raw_env, BaoEnv, partial(BaoVectorEnv, 2)])
-def test_an_observer_of_your_own_is_shown(make: Callable[..., Any]) -> None:
-    """refused/environments.txt has one that writes into the games."""
-    env = make(observation=Own(), opening_plies=0)
-    assert np.all((env.reset(seed=0) or env.last())[0]["observation"] == 4)
-
-
-@pytest.mark.parametrize("mode", [NEXT, DISABLED])
-def test_a_waiting_game_is_shown_as_it_ended(mode: Any) -> None:
-    """A truncated game keeps its legal actions while it waits, even when others are reset."""
-    env = BaoVectorEnv(2, autoreset_mode=mode, max_plies=3, opponent=None)
-    env.reset(seed=0)
-    env.reset(options={"reset_mask": np.array([False, True])})
-    for _ in range(3):
-        observation = env.step(env.sample_legal_actions())[0]
-    assert observation["action_mask"].any(axis=1).all()
-    again = env.reset(options={"reset_mask": np.array([False, True])})[0]
-    for key, array in again.items():
-        assert np.array_equal(array[0], observation[key][0])
