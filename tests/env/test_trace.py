@@ -5,15 +5,11 @@ from __future__ import annotations
 import pytest
 
 from bao_env.board import Board
-from bao_env.engine.layout import HOUSE, NORTH, SOUTH
+from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.trace import Event, EventKind
 from tests.positions import (
-    ENDLESS,
-    HOUSE_CHOICE,
     LONE_KICHWA,
-    MAKES_TAKASIA,
-    NO_MOVE,
     OPENING,
     TAKASIA,
     some_positions,
@@ -21,7 +17,6 @@ from tests.positions import (
 
 LONE_HOUSE = "0,0,0,0,9,0,0,0/0,0,0,0,0,0,1,1/1,0,4,0,9,2,1,0/0,0,0,0,0,0,0,0 18,18 SN S -"
 KIBAO_STOP = "2,1,0,0,7,0,0,0/0,9,0,0,0,0,0,0/30,0,0,0,0,0,0,0/7,0,0,0,8,0,0,0 0,0 S S -"
-PAUSE = "0,1,0,1,8,2,1,1/0,0,0,0,0,0,0,1/0,1,1,1,8,0,0,0/0,0,0,0,0,0,0,1 18,19 SN N -"
 
 NEVER_ENDING_GAME = "6L* 6R 4R 6R 5L 3R A8R> 8 4R 4L 8 7 1 4R 6R 4L 2 4L 4L 4L 7 4L"
 LONGEST = "0,5,0,1,5,3,0,1/1,0,1,13,1,0,1,0/0,0,0,0,5,0,13,1/3,0,5,4,0,0,1,0 0,0 - S -"
@@ -75,36 +70,27 @@ def check(board: Board, action: int) -> list[Event]:
     ids=lambda ruleset: ruleset.name,
 )
 def test_events_lead_to_the_position_after_the_move(ruleset: Ruleset, seed: int) -> None:
-    for text in some_positions(ruleset, 450, seed):
+    for text in some_positions(ruleset, 200, seed):
         board = Board.from_text(text, ruleset)
         for action in board.legal_actions:
             check(board, action)
-
-
-def kinds(events: list[Event]) -> list[EventKind]:
-    return [event.kind for event in events]
 
 
 @pytest.mark.parametrize(
     ("position", "name", "move", "kind", "rule", "words"),
     [
         (TAKASIA, "zanzibar", "A6L", EventKind.TAKASIA_STOP, "Donkers 4.1b", "A2"),
-        (MAKES_TAKASIA, "zanzibar", "A7R", EventKind.TAKASIA, "Donkers 4.1", "South may not start"),
-        (NO_MOVE, "zanzibar", "A5R", EventKind.NO_LEGAL_MOVE, "Donkers 1.2", "North wins"),
         (LONE_KICHWA, "kujifunza", "A1L", EventKind.FRONT_ROW_EMPTY, "Donkers 1.2", "North wins"),
         (KIBAO_STOP, "kibao", "A1L", EventKind.HOUSE_STOP, "kibao 1.6.2", "house A5"),
-        (HOUSE_CHOICE, "zanzibar", "A8R", EventKind.HOUSE_STOP, "Donkers 2.5b", "house a5"),
-        (PAUSE, "dutch", "A3L", EventKind.PAUSE, "Dutch I.a", "choose the side"),
-        (ENDLESS, "zanzibar", "A1R", EventKind.INFINITE, "Donkers 1.5a", "illegal"),
     ],
 )
 def test_how_moves_end(
     position: str, name: str, move: str, kind: EventKind, rule: str, words: str
 ) -> None:
+    """The playthroughs have other ends, and test_notation a move that never ends."""
     last = Board.from_text(position, name).trace(move)[-1]
     assert (last.kind, last.rule) == (kind, rule)
     assert words in str(last)
-    assert last.kind is not EventKind.INFINITE or 1000 < last.seeds < 1064
 
 
 def cycle(board: Board, move: str) -> tuple[int, int]:
@@ -133,35 +119,12 @@ def test_the_never_ending_move_of_the_literature() -> None:
 def test_the_longest_moves_known(position: str, move: str, sowings: int) -> None:
     """The capture wins; its last sowing is that of the seeds in the hand at the end."""
     board = Board.from_text(position)
-    assert kinds(check(board, board.parse_move(move))).count(EventKind.SOW) == sowings
+    events = check(board, board.parse_move(move))
+    assert sum(event.kind is EventKind.SOW for event in events) == sowings
 
 
-def test_the_house_played_and_lost() -> None:
-    events = Board.from_text(HOUSE_CHOICE).trace("A8R>")
-    assert EventKind.HOUSE_PLAYED in kinds(events)
-    lost = [event for event in events if event.kind is EventKind.HOUSE_LOST]
-    assert [(event.seat, event.pits, event.rule) for event in lost] == [
-        (NORTH, (HOUSE,), "Donkers 2.5a")
-    ]
-
-
-def test_two_seeds_leave_the_lone_house() -> None:
-    events = Board.from_text(LONE_HOUSE).trace("A5L")
-    assert (events[1].kind, events[1].seeds, events[1].rule) == (EventKind.LIFT, 2, "Donkers 2.4b")
-    assert events[1].counts[SOUTH][HOUSE] == 8 and events[1].hand == 2
-    assert EventKind.HOUSE_LOST not in kinds(events)
+def test_two_seeds_from_the_lone_house_may_end_it() -> None:
     shrinking = RULESETS["malawi"].replace(house_min=9, house_lost_below_min=True)
     events = Board.from_text(LONE_HOUSE, shrinking).trace("A5L")
+    assert (events[1].kind, events[1].seeds, events[1].rule) == (EventKind.LIFT, 2, "Donkers 2.4b")
     assert [e.rule for e in events if e.kind is EventKind.HOUSE_LOST] == ["Dutch footnote 2"]
-
-
-def test_the_choice_of_a_side_is_the_rest_of_the_move() -> None:
-    board = Board.from_text(PAUSE, "dutch", "A3L")
-    assert board.turn == NORTH
-    events = board.trace("A4R")
-    assert [(event.kind, event.rule) for event in events[:2]] == [
-        (EventKind.CAPTURE, "Dutch I.a"),
-        (EventKind.SIDE, "Dutch I.a"),
-    ]
-    assert events[0].at == 3 and events[0].pits == (4,) and events[0].seat == SOUTH
-    assert events[1].pits == (7,)
