@@ -105,40 +105,6 @@ def lay(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, int], l
     return laid | fixed, sinks
 
 
-# Sides on which a takasa (no house, clockwise from the front hole given) puts down more than
-# 1,000 seeds: holes 1..8 of the front row, then 8..1 of the back row. Each has an empty front
-# hole for a front hole of the opponent to face. The one with 60 seeds ends after 1,636, the
-# others never.
-ENDLESS_SIDES = (
-    (4, (1, 0, 3, 2, 0, 1, 2, 1, 4, 3, 0, 1, 2, 1, 0, 4)),
-    (8, (3, 2, 3, 0, 6, 0, 4, 3, 1, 0, 5, 1, 2, 3, 2, 0)),
-    (3, (4, 8, 2, 3, 4, 0, 4, 3, 4, 5, 4, 7, 2, 3, 4, 3)),
-)
-
-
-def endless_board(
-    rng: random.Random, mover: str, seeds: int, namua: bool
-) -> dict[Hole, int] | None:
-    """Return a board on which the mover has an endless takasa, or None if it has too many seeds."""
-    number, ring = rng.choice(ENDLESS_SIDES)
-    front, back = FRONT[mover], BACK[mover]
-    if rng.random() < 0.5:
-        front, back = front[::-1], back[::-1]  # the mirror image, endless anti-clockwise
-    holes = dict.fromkeys(SIDE[SOUTH] + SIDE[NORTH], 0)
-    holes.update(zip(front + back[::-1], ring, strict=True))
-    if namua:
-        holes[front[number - 1]] -= 1  # the seed from the store makes up for it
-    missing = seeds - sum(holes.values())
-    if missing < 1:
-        return None
-    # The opponent's front holes face only empty holes: nothing can be captured.
-    opponent_front = [FACING[hole] for hole in front if holes[hole] == 0]
-    holes[rng.choice(opponent_front)] += 1
-    for _ in range(missing - 1):
-        holes[rng.choice(opponent_front + BACK[OPPONENT[mover]])] += 1
-    return holes
-
-
 def random_stores(rng: random.Random, rules: Any) -> tuple[dict[str, int], str]:
     """Draw stores that occur in play, and the player to move."""
     starter = rng.choice((SOUTH, SOUTH, SOUTH, NORTH))
@@ -199,8 +165,6 @@ def random_position(rng: random.Random, rules: Any) -> str:
     stores, mover = random_stores(rng, rules)
     seeds = 64 - stores[SOUTH] - stores[NORTH]
     holes = None
-    if rng.random() < 0.04:
-        holes = endless_board(rng, mover, seeds, namua=stores[mover] > 0)
     while holes is None:
         holes = random_board(rng, rules, mover, seeds)
     position = Position(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import doctest
 import random
-import xml.etree.ElementTree as ElementTree
 from itertools import islice
 from typing import Any
 
@@ -12,18 +11,16 @@ import numpy as np
 import pytest
 
 from bao_env import board as board_module
-from bao_env.board import Board, Outcome, Stage, Termination
+from bao_env.board import Board, Outcome, Termination
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import opening, packed_opening
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.notation.transcript import parse_transcripts
 from bao_env.render import ascii_board, svg_board
-from bao_env.render.drawing import drawing, places
+from bao_env.render.drawing import drawing
 from bao_env.render.marks import Mark, MarkKind
 from bao_env.render.shapes import Circle
 from tests.positions import (
     HOUSE_CHOICE,
-    NO_MOVE,
     OPENING,
     STUCK,
     TAKASIA,
@@ -31,22 +28,10 @@ from tests.positions import (
     played,
     random_games,
 )
+from tests.reference import opening
 from tests.rulesets import EVERY_RULESET
 
-ODD = RULESETS["zanzibar"].replace(sow_limit=64, house_min=8)
-
-
-def test_a_new_board() -> None:
-    board = Board()
-    assert board.text() == OPENING and board.position == opening(board.ruleset)
-    assert (board.turn, board.stage, board.ply) == (SOUTH, Stage.NAMUA, 0)
-    assert board.legal_actions == [20, 22, 24, 26]
-    assert board.legal_moves == ["A6L", "A6R", "A7L", "A7R"]
-    assert board.outcome() is None and board.move_stack == []
-    assert board.ruleset is RULESETS["zanzibar"]
-    assert np.array_equal(board.words, packed_opening(board.ruleset))
-    assert Board(first_player=NORTH).turn == NORTH
-    assert Board("kujifunza").stage is Stage.MTAJI
+ODD = RULESETS["malawi"].replace(name="odd", sow_limit=300, takasia="none")
 
 
 def test_words_are_a_copy() -> None:
@@ -74,15 +59,21 @@ def test_push_takes_all_kinds_of_names() -> None:
 @EVERY_RULESET
 @pytest.mark.parametrize("first_player", [SOUTH, NORTH])
 def test_push_and_pop_on_random_games(ruleset: str, first_player: int, seed: int) -> None:
+    """Every text that a game writes can be read again, even the last one."""
     end = played(ruleset, seed, first_player)
     assert end.legal_actions == end.legal_moves == []
+    assert Board.from_text(end.text(), ruleset).text() == end.text()
+    outcome = end.outcome()
+    assert outcome is not None and end.is_game_over()
+    assert Board.from_words(end.words, ruleset, outcome.winner) == end
     seen = []
     board = end.copy()
     while board.move_stack:
-        action = board.move_stack[-1]
+        action = board.peek()
         assert board.pop() == action and board.outcome() is None
         seen.append((action, board.words, board.legal_actions))
     assert board == Board(ruleset, first_player)
+    assert board.text() == opening(RULESETS[ruleset], "SN"[first_player])
     for ply, (action, words, legal) in enumerate(reversed(seen)):
         assert board.ply == ply and board.legal_actions == legal and action in legal
         assert np.array_equal(board.words, words)
@@ -91,20 +82,13 @@ def test_push_and_pop_on_random_games(ruleset: str, first_player: int, seed: int
 
 
 def test_copies_are_independent() -> None:
-    board = Board()
-    board.push("7L")
-    twin = board.copy()
-    twin.push("5R")
-    twin.pop()
-    twin.pop()
-    assert board.move_stack == [24] and twin.move_stack == []
-    assert board != twin and twin == Board()
-    # Neither may write into a past that the other still remembers.
-    board.push("5R")
+    """Neither writes into a past that the other still remembers."""
+    board = Board.from_text(OPENING, moves="7L 5R")
     twin = board.copy()
     board.pop()
     board.push("A5L")
     twin.pop()
+    assert board.move_stack[0] == 24 == twin.move_stack[0] and len(board.move_stack) == 2
     assert twin.text() == Board.from_text(OPENING, moves="A7L").text()
 
 
@@ -116,15 +100,9 @@ def test_the_example_in_the_docstring() -> None:
 def test_equality() -> None:
     assert Board() != Board("kibao") and Board() != Board(first_player=NORTH)
     assert Board() == Board.from_text(OPENING) and Board() != OPENING
-    with pytest.raises(TypeError):
-        hash(Board())
 
 
-def test_outcomes() -> None:
-    """Those of random games are in test_trace."""
-    board = Board.from_text(NO_MOVE, moves="A5R")
-    assert str(board.outcome()) == "North wins: no legal move" and "North wins" in str(board)
-    # A board may start where the mover is stuck already.
+def test_a_board_may_start_where_the_mover_is_stuck() -> None:
     assert Board.from_text(STUCK).outcome() == Outcome(NORTH, Termination.NO_LEGAL_MOVE)
 
 
@@ -137,35 +115,20 @@ def test_repr_and_transcripts_make_the_board_again(ruleset: str | Ruleset) -> No
         again = eval(repr(board), {"Board": Board, "Ruleset": Ruleset})
         assert again == board and again.move_stack == board.move_stack
         for spelling in ("donkers", "kibao"):
-            text = board.transcript({"south": "Omar", "north": "Shamte"}, spelling)
-            again = Board.from_transcript(text, ruleset)
+            text = board.transcript(spelling=spelling)
+            again = Board.from_transcript(text)
             assert again == board and again.move_stack == board.move_stack
-            assert again.transcript({"south": "Omar", "north": "Shamte"}, spelling) == text
-    assert repr(Board()) == f"Board.from_text({OPENING!r}, 'zanzibar', '')"
+            assert again.transcript(spelling=spelling) == text
 
 
 def test_a_transcript() -> None:
     board = Board.from_text(OPENING, moves="7L 5R 6R")
-    assert board.transcript() == "ruleset: zanzibar\n1: 7L* 5R;\n2: 6R*;\n"
     assert board.transcript({"south": "A"}, "kibao") == (
         "south: A\nruleset: zanzibar\nspelling: kibao\n1: 7<* 5>;\n2: 6>*;\n"
     )
     assert Board.from_transcript(parse_transcripts(board.transcript())[0]) == board
     board = Board.from_text(WAITING, "dutch", "A3L")
     assert board.transcript() == f"ruleset: dutch\nposition: {WAITING}\n1: - 3L;\n"
-    assert Board.from_transcript(board.transcript()) == board
-
-
-@EVERY_RULESET
-def test_finished_positions_are_read(ruleset: str, seed: int) -> None:
-    """Every text that a game writes can be read again, including the last one."""
-    board = played(ruleset, seed)
-    outcome = board.outcome()
-    assert outcome is not None and board.is_game_over()
-    again = Board.from_text(board.text(), ruleset)
-    assert again.text() == board.text()
-    assert Board.from_words(board.words, ruleset, outcome.winner) == board
-    assert board.peek() == board.pop()
 
 
 # --- pictures ---------------------------------------------------------------------------------
@@ -178,17 +141,7 @@ def seeds_of(text: str, ruleset: str = "zanzibar") -> list[Circle]:
 
 
 def test_the_board_in_characters() -> None:
-    assert str(Board()) == "\n".join(
-        [
-            "       8    7    6    5    4    3    2    1",
-            "  b    0    0    0    0    0    0    0    0     North, 22 in store",
-            "  a    0    2    2   [6]   0    0    0    0",
-            "  A    0    0    0    0   [6]   2    2    0",
-            "  B    0    0    0    0    0    0    0    0     South, 22 in store",
-            "       1    2    3    4    5    6    7    8",
-            "  South to move, namua",
-        ]
-    )
+    """The playthroughs have others."""
     north = Board("malawi").ascii("north").splitlines()
     assert north[1].strip().startswith("B") and north[4].strip().startswith("b")
     text = str(Board.from_text(TAKASIA))
@@ -211,32 +164,17 @@ def test_characters_and_pictures_show_every_seed(ruleset: str, seed: int) -> Non
         assert rows[0][::-1] + rows[1][::-1] == [*north[8:], *north[:8]]
         assert rows[2] + rows[3] == [*south]
         assert len(seeds_of(text, ruleset)) == 64
-        root = ElementTree.fromstring(svg_board(position, marks=[Mark(MarkKind.NOW, NORTH, 3)]))
-        ringed = {(position.mover, pit) for pit in (position.barred, position.pending)}
-        assert len(root) == len(drawing(position)) + 2 * ((NORTH, 3) not in ringed)
 
 
 def test_pictures_mark_the_last_action_and_the_legal_ones() -> None:
-    def rings(svg: str) -> dict[tuple[float, float], str]:
-        """Return the colour of each ring by the middle of its pit."""
-        tags = [tag.attrib for tag in ElementTree.fromstring(svg)]
-        circles = [tag for tag in tags if "cx" in tag and tag["fill"] == "none"]
-        return {(float(one["cx"]), float(one["cy"])): one["stroke"] for one in circles}
-
-    def arrows(svg: str) -> int:
-        return sum(tag.tag.endswith("polygon") for tag in ElementTree.fromstring(svg))
-
     board = Board()
-    middles = {(place.seat, place.pit): (place.x, place.y) for place in places()}
-    assert rings(board.svg()) == {}
+    assert board.svg() == svg_board(board.position)
     board.push("7R")
-    last = middles[0, 6]
-    assert list(rings(board._repr_svg_())) == [last]
-    found = rings(board.svg(legal=True))
-    legal = {middles[1, action >> 2] for action in board.legal_actions}
-    assert found.keys() == {last} | legal
-    assert {found[middle] for middle in legal}.isdisjoint({found[last]})
-    assert arrows(board.svg()) == 1 and arrows(board.svg(legal=True)) == 1 + 2 * len(legal)
+    last = Mark(MarkKind.LAST, SOUTH, 6, (1,))
+    assert board._repr_svg_() == svg_board(board.position, marks=[last])
+    pits = sorted({action >> 2 for action in board.legal_actions})
+    legal = [Mark(MarkKind.LEGAL, NORTH, pit, (0, 1)) for pit in pits]
+    assert board.svg(legal=True) == svg_board(board.position, marks=[*legal, last])
 
 
 def test_seeds_lie_still_while_a_heap_grows() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bao_env import RULESETS, Board, load_ruleset
+from bao_env import RULESETS, load_ruleset
 from tests.conftest import Says
 
 
@@ -20,16 +20,3 @@ def test_a_file_changes_switches(tmp_path: Path, encoding: str, says: Says) -> N
     says(f"bench perft 3 --ruleset {path}")
     path.write_text("sow_limit = 500")
     assert load_ruleset(path) == RULESETS["zanzibar"].replace(name="mild", sow_limit=500)
-
-
-def test_own_rules_travel_in_transcripts() -> None:
-    rules = RULESETS["malawi"].replace(name="mine", sow_limit=300, takasia="none")
-    board = Board(ruleset=rules)
-    for _ in range(9):
-        board.push(board.legal_actions[-1])
-    text = board.transcript()
-    assert "ruleset: mine" in text
-    again = Board.from_transcript(text)
-    assert again == board and again.ruleset == rules
-    named = Board(ruleset="kibao")
-    assert "rules:" not in named.transcript()
