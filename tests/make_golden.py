@@ -21,7 +21,7 @@ import json
 import random
 import sys
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -39,43 +39,24 @@ MAX_PERFT = 10_000
 """New perft numbers stop at the first one above this."""
 
 
-class Pinned(TypedDict):
-    """Numbers of one rule set in pinned.json."""
-
-    signature: str
-    """`bao_env.bench.signature`: hexadecimal digits."""
-    perft: list[int]
-    """Action sequences of length 1, 2, ... from the opening."""
-
-
-class Case(TypedDict):
-    """A line of a conformance file."""
-
-    ruleset: str
-    position: str
-    moves: dict[str, str]
-    """Every legal action by name, and the position after it, 'S wins' or 'N wins'."""
-
-
 def playthrough_file(name: str) -> Path:
     """Return the path of a rule set's playthrough."""
     return PLAYTHROUGHS / f"{name}.txt"
 
 
-def conformance_cases(name: str) -> list[Case]:
-    """Return the positions that specify a rule set."""
+def conformance_cases(name: str) -> list[dict[str, Any]]:
+    """Return the positions that specify a rule set, each with the position after every move."""
     text = (DATA / "conformance" / f"{name}.jsonl").read_text(encoding="ascii")
     return [json.loads(line) for line in text.splitlines()]
 
 
-def all_pinned() -> dict[str, Pinned]:
+def all_pinned() -> dict[str, dict[str, Any]]:
     """Return the pinned numbers by rule set."""
-    file = DATA / "pinned.json"
-    return json.loads(file.read_text(encoding="ascii")) if file.exists() else {}
+    return json.loads((DATA / "pinned.json").read_text(encoding="ascii"))
 
 
-def pinned(name: str) -> Pinned:
-    """Return the pinned numbers of a rule set."""
+def pinned(name: str) -> dict[str, Any]:
+    """Return the signature and the perft numbers of a rule set."""
     return all_pinned()[name]
 
 
@@ -128,7 +109,7 @@ def perft_numbers(ruleset: Ruleset, depth: int) -> list[int]:
     return [perft(rules, words, length) for length in range(1, depth + 1)]
 
 
-def pin(ruleset: Ruleset) -> Pinned:
+def pin(ruleset: Ruleset) -> dict[str, Any]:
     """Return the engine's signature and perft numbers."""
     depth = 1
     while perft_numbers(ruleset, depth)[-1] <= MAX_PERFT:
@@ -136,7 +117,7 @@ def pin(ruleset: Ruleset) -> Pinned:
     return {"signature": signature(ruleset), "perft": perft_numbers(ruleset, depth)}
 
 
-def write_pinned(entries: dict[str, Pinned]) -> None:
+def write_pinned(entries: dict[str, dict[str, Any]]) -> None:
     """Write pinned.json, one line for each rule set, in the order of `RULESETS`."""
     names = [name for name in RULESETS if name in entries]
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(entries[name])}" for name in names)

@@ -650,17 +650,3 @@ def moves_before_end(text: str, rules: Any) -> dict[int, str]:
             if not move.house_choice_arose:
                 break
     return moves
-
-
-def perft(text: str, rules: Any, depth: int) -> list[int]:
-    """Numbers of action sequences of 1, 2, ..., `depth` actions from the position `text`.
-
-    A game that ends earlier contributes nothing to the longer ones.
-    """
-    leaves = []
-    level = [text]
-    for _ in range(depth):
-        moves = [after for before in level for after in legal_moves(before, rules).values()]
-        leaves.append(len(moves))
-        level = [after for after in moves if after not in WINS.values()]
-    return leaves
