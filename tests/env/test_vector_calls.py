@@ -6,7 +6,6 @@ import copy
 import re
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
@@ -15,7 +14,7 @@ from bao_env import BaoEnv, BaoVectorEnv, IllegalMoveError
 from bao_env.bots import Opponent
 from bao_env.engine.layout import NORTH, SOUTH
 from tests.positions import HOUSE_CHOICE, OPENING
-from tests.vector import EVERY_MODE, ID, arrays_of, legal_actions, run, same
+from tests.vector import EVERY_MODE, arrays_of, legal_actions, run, same
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -97,20 +96,6 @@ def test_without_copies_two_buffers_alternate() -> None:
         assert same(seen[-2:], kept[-2:])  # one step later an observation still stands
         if step > 1:
             assert all(np.shares_memory(seen[step][key], seen[step - 2][key]) for key in seen[0])
-
-
-@pytest.mark.slow
-def test_a_fresh_process_plays_the_same_games() -> None:
-    """A spawned child knows only the identifier; with our seed its games are ours, bit by bit."""
-    arguments: dict[str, Any] = {"num_envs": 2, "opponent": "random", "ruleset": "kujifunza"}
-    here = gymnasium.make_vec(ID, vectorization_mode="sync", **arguments)
-    there = gymnasium.make_vec(
-        ID, vectorization_mode="async", vector_kwargs={"context": "spawn"}, **arguments
-    )
-    mine, theirs = run(here, 60, seed=6), run(there, 60, seed=6)
-    there.close()
-    assert same(mine, theirs)
-    assert any(result[2].any() for result in mine[1:])
 
 
 @EVERY_MODE
