@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import signal
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -98,3 +99,16 @@ def client() -> TestClient:
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the board wait for a bot's first move, which may have to compile."""
     monkeypatch.setattr("bao_agents.play.api.BOT_TIMEOUT", 600.0)
+
+
+@pytest.fixture
+def headless(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Draw pictures without a screen, and without waiting between frames."""
+    from bao_env import BaoEnv, raw_env
+
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    for metadata in (raw_env.metadata, BaoEnv.metadata):
+        monkeypatch.setitem(metadata, "render_fps", 10_000)
+    yield
+    if "pygame" in sys.modules:
+        sys.modules["pygame"].display.quit()

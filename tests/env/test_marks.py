@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bao_env.render.drawing import GRAIN, WOOD
-from bao_env.render.marks import EDGE, Mark, MarkKind, arrow, ring
+from bao_env.render.marks import EDGE, MarkKind, arrow, ring
 from bao_env.render.raster import rgb_array
 
 
@@ -36,4 +36,3 @@ def test_no_two_marks_have_one_form() -> None:
         return bytes((rgb_array(shapes)[60:140, 60:140].max(axis=2) > 90).tobytes())
 
     assert len({form(kind) for kind in MarkKind}) == len(MarkKind)
-    assert Mark(MarkKind.HINT, 0, 3, (1,)).directions == (1,)

@@ -24,15 +24,7 @@ from bao_env.observation import OBSERVATIONS
 from tests.rulesets import EVERY_RULESET
 from tests.vector import ID
 
-pytestmark = pytest.mark.filterwarnings("error")
-
-
-@pytest.fixture(autouse=True)
-def headless(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw without a screen, and without waiting between frames."""
-    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    for metadata in (raw_env.metadata, BaoEnv.metadata):
-        monkeypatch.setitem(metadata, "render_fps", 10_000)
+pytestmark = [pytest.mark.filterwarnings("error"), pytest.mark.usefixtures("headless")]
 
 
 @EVERY_RULESET
@@ -47,7 +39,6 @@ def test_pettingzoo(make: Callable[..., Any], ruleset: str) -> None:
 
 @pytest.mark.parametrize("make", [env, raw_env])
 def test_pettingzoo_pictures(make: Callable[..., Any]) -> None:
-    pytest.importorskip("pygame")
     render_test(make)
 
 
@@ -59,7 +50,6 @@ def test_pettingzoo_in_parallel() -> None:
 @EVERY_RULESET
 @pytest.mark.parametrize("flat", [False, True])
 def test_gymnasium(ruleset: str, flat: bool) -> None:
-    pytest.importorskip("pygame")
     arguments: dict[str, Any] = {"ruleset": ruleset, "flat": flat, "opponent": "greedy"}
     check_env(gymnasium.make(ID, render_mode="ansi", **arguments).unwrapped)
     check_environments_match(BaoEnv(**arguments), BaoEnv(**arguments), num_steps=100, seed=1)
