@@ -79,7 +79,6 @@ def test_options_and_invalid_arguments() -> None:
 
 
 def test_pictures() -> None:
-    pytest.importorskip("pygame")
     envs = sb3.SB3VecEnv(3, render_mode="rgb_array")
     envs.reset()
     images, boards = np.array(envs.get_images()), envs.envs.render()

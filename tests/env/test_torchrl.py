@@ -12,11 +12,9 @@ pytest.importorskip("torchrl")
 import torch
 from torchrl.envs import ActionMask, TransformedEnv
 
-from bao_env import BaoVectorEnv, GreedyAgent, OpponentPool
+from bao_env import BaoVectorEnv
 from bao_env.adapters.torchrl import BaoTorchEnv
 from bao_env.bots import Opponent
-from bao_env.observation import OBSERVATIONS
-from bao_env.observation.observer import get_observer
 
 
 def make(size: int, **arguments: Any) -> Any:
@@ -47,29 +45,14 @@ def test_plays_the_games_of_the_vector_environment(opponent: Opponent | None) ->
             observation, infos = plain.reset(options={"reset_mask": over})
 
 
-@pytest.mark.parametrize("observation", OBSERVATIONS)
-def test_plays_a_pool_on_every_observation(observation: str) -> None:
-    pool = OpponentPool()
-    options: Any = {"observation": observation, "opening_plies": 3, "max_plies": 40, "seed": 1}
-    if observation == "planes+replies":
-        with pytest.raises(ValueError, match="a single array"):
-            make(3, **options)
-        return
-    env = make(3, opponent=pool, **options)
-    member = GreedyAgent()
-    pool.add(member)
-    while pool.current is not member:
-        pool.draw()
-        steps = env.rollout(10, break_when_any_done=False)
-        shape = get_observer(observation).space.shape or ()
-        assert steps["observation"].shape == (3, 10, *shape)
-
-
 def test_observations_have_the_type_of_their_spec() -> None:
+    """test_peers tries all kinds of observations."""
     env = make(3, observation="planes", dtype=np.uint8, seed=1)
     steps = env.rollout(10, break_when_any_done=False)
     assert steps["observation"].dtype == env.observation_spec["observation"].dtype == torch.uint8
     assert steps["observation"].max() > 8
+    with pytest.raises(ValueError, match="a single array"):
+        BaoTorchEnv(3, observation="planes+replies")
     for option in ({"flat": True}, {"autoreset_mode": "NextStep"}):
         with pytest.raises(TypeError, match="multiple values"):
             BaoTorchEnv(3, **option)

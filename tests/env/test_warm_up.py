@@ -50,8 +50,7 @@ LEGAL = (
 """Compiles little, and prints 1."""
 
 
-@pytest.mark.parametrize("length", [0, 40])
-@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize(("suffix", "length"), [("nbi", 40), ("nbc", 0)])
 def test_damaged_cache_is_written_again(suffix: str, length: int, tmp_path: Path) -> None:
     run(LEGAL, tmp_path)
     [file] = tmp_path.rglob(f"*is_legal*.{suffix}")
