@@ -16,8 +16,9 @@ from bao_agents.play import server
 from bao_agents.play.geometry import LAYOUTS, board_parts
 from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
+from bao_agents.play.rule_texts import rule_text
 from bao_agents.play.seated_game import Game
-from bao_agents.play.server import MAX_BYTES, create_app
+from bao_agents.play.server import create_app
 from bao_agents.play.sessions import Sessions
 from bao_env.board import Board, EventKind
 from bao_env.engine.ruleset import RULESETS
@@ -33,59 +34,6 @@ HOST = "http://127.0.0.1:8017"
 
 
 # --- what is refused ----------------------------------------------------------------------------
-
-
-def test_invalid_bodies(client: TestClient) -> None:
-    for body, status in (
-        (b"", 200),
-        (b"[]", 400),
-        (b"null", 400),
-        (b"{", 400),
-        (b"\xff\xfe", 400),
-        (b"[" * 20_000, 400),
-        (b'{"x": "' + b"y" * MAX_BYTES + b'"}', 413),
-    ):
-        for kind in ("application/json", "APPLICATION/JSON; charset=utf-8"):
-            answer = client.post("/api/puzzles", content=body, headers={"content-type": kind})
-            assert answer.status_code == status
-    assert client.post("/api/puzzles", content=b"{}").status_code == 415  # a form could send it
-
-
-def test_nothing_else_is_served(client: TestClient) -> None:
-    for path in (
-        "/static/../server.py",
-        "/static/%2e%2e/server.py",
-        "/static/..%2fserver.py",
-        "/static/%2fetc%2fpasswd",
-        "/static/",
-        "/api",
-        "/api/games/unknown",
-        "/api/board/huge/south",
-        "/api/board/wide/east",
-        "/.git/config",
-    ):
-        assert client.get(path).status_code == 404
-
-
-def test_only_this_host_and_its_own_page_are_answered(client: TestClient) -> None:
-    for host in (
-        "evil.example",
-        "127.0.0.1.evil.example",
-        "localhost@evil.example",
-        "",
-        "[::1",
-        "a@localhost",
-        "localhost:x",
-        "localhost:",
-        "localhost/a",
-        "localhost#a",
-    ):
-        assert client.get("/api/setup", headers={"host": host}).status_code == 403
-    for host in ("127.0.0.1:1", "[::1]:8017", "LOCALHOST:8017"):
-        assert client.get("/api/setup", headers={"host": host}).status_code == 200
-    for origin in ("http://evil.example", "http://127.0.0.1:9", "null", "http://[", "", HOST):
-        status = client.post("/api/puzzles", json={}, headers={"origin": origin}).status_code
-        assert status == (200 if origin == HOST else 403)
 
 
 def test_every_answer_has_the_headers(client: TestClient) -> None:
@@ -171,8 +119,6 @@ def test_parts_are_those_of_the_drawing(layout: str, viewer: int) -> None:
     seeds = [s for s in whole if isinstance(s, Circle) and s.radius == 5]
     assert spots == {(round(s.x, 1), round(s.y, 1)) for s in seeds} and len(spots) == 64
     assert all(shape in whole for shape in ground(LAYOUTS[layout], viewer))
-    x, y, w, h = places[viewer, None]["box"]
-    assert x > 0 and x + w < parts["width"] and y + h < LAYOUTS[layout].board
 
 
 PAGE = (STATIC / "index.html").read_text(encoding="utf-8")
@@ -188,7 +134,8 @@ def test_the_page_has_no_inline_code() -> None:
     assert PAGE.count("<script") == PAGE.count('<script type="module" src=') == 1
 
 
-def test_swahili_has_words_for_events_and_reasons(thorough: bool) -> None:
+def test_all_rules_have_texts_and_swahili_has_words(thorough: bool) -> None:
+    """Those of events and of reasons why a move is illegal."""
     assert {f"event {kind.value}" for kind in EventKind} <= SWAHILI.keys()
     rng = np.random.default_rng(1)
     reasons, rules = set(), set()
@@ -204,7 +151,10 @@ def test_swahili_has_words_for_events_and_reasons(thorough: bool) -> None:
                 played = game.play(int(rng.choice(legal)), game.ply)
                 rules |= {event["rule"] for event in played["events"]}
     assert len(reasons) > 6 and reasons <= SWAHILI.keys()
-    for rule in rules - {""}:  # as static/texts.js looks them up
+    assert len(rules) > 20
+    for rule in rules - {""}:
+        assert rule_text(rule) and "**" not in rule_text(rule)
+        # as static/texts.js looks them up
         whole = f"rule {rule.split(',')[0]}"
         assert {whole, whole.rstrip("abc")} & SWAHILI.keys(), rule
 
