@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 
 import pettingzoo
 import pytest
@@ -57,15 +56,9 @@ def test_version_is_that_of_the_changelog() -> None:
     """It is defined only in `bao_env.__version__`, where the build reads it."""
     newest = re.search(r"^## (\S+),", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest is not None and newest[1] == bao_env.__version__
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert "version" in project["dynamic"]
 
 
-def test_all_names_are_there() -> None:
-    assert len(set(bao_env.__all__)) == len(bao_env.__all__) > 15
-    for name in bao_env.__all__:
-        assert getattr(bao_env, name) is not None
-    assert all(getattr(bao_agents, name) for name in dir(bao_agents))
+def test_players_are_listed() -> None:
     assert {"analyse", "load", "review", "solve"} <= {*dir(bao_agents)}
 
 
