@@ -11,9 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from bao_agents.nets import checkpoint
 from bao_training import train
+from bao_training.config import ConfigError
+from bao_training.trainer import pick_device
 from tests.conftest import Says
 from tests.processes import ROOT
 from tests.training.runs import metrics, options
@@ -68,3 +71,14 @@ def test_resume_after_a_process_died(tmp_path: Path) -> None:
     resumed = train.resume_run(tmp_path / "r")
     assert resumed.steps == saved and len(resumed.workers) == 2
     resumed.train_update()
+
+
+def test_more_processes_than_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are refused, unless the run is on the processor."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    for device in ("cuda", "auto"):
+        with pytest.raises(ConfigError, match="device='cuda': more processes than GPUs"):
+            pick_device(device)
+    assert pick_device("cpu").type == "cpu"

@@ -29,9 +29,10 @@ from bao_agents.nets import checkpoint
 from bao_env.notation.rule_files import load_ruleset
 from bao_training import train
 from bao_training.command import SETTINGS
+from bao_training.run_settings import write_note
 from bao_training.td import TdConfig, TdTrainer
 from bao_training.train import load_config
-from tests.conftest import Fails, Says
+from tests.conftest import Capsys, Fails, Says
 from tests.env.test_interrupted import interrupt
 from tests.processes import ROOT, start
 from tests.rulesets import every_ruleset
@@ -272,6 +273,17 @@ def test_resume_after_a_killed_write(saved_run: Path, tmp_path: Path, run: Fails
     assert f"resumed {folder} at step" in run("--resume", status=0)
     assert [row["update"] for row in metrics(tmp_path)] == ["1", *map(str, range(4, 13))]
     assert not list(folder.glob(".*.tmp"))
+
+
+def test_a_run_that_goes_on_in_another_precision_says_so(
+    saved_run: Path, tmp_path: Path, capsys: Capsys
+) -> None:
+    (tmp_path / train.LAST).write_bytes(saved_run.read_bytes())
+    for changed in (False, True):
+        trainer = train.resume_run(tmp_path)
+        assert ("not bit for bit" in capsys.readouterr().err) == changed
+        note = {"bfloat16": not trainer.computes_in_bfloat16, "config": trainer.settings()}
+        write_note(tmp_path, note)
 
 
 def test_resume_keeps_the_settings_of_the_run(tmp_path: Path, run: Fails) -> None:
