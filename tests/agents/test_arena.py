@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import errno
+import json
 import random
 import tempfile
 from pathlib import Path
@@ -13,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bao_agents import registry
+from bao_agents.arena import match
 from bao_agents.arena.elo import Sprt, score_pairs, wilson_interval
 from bao_agents.arena.games import GAME_OVER
 from bao_agents.arena.match import SPRT_PAIRS, play_match, warm_up
@@ -253,3 +256,16 @@ def test_a_move_takes_no_time_to_compile(monkeypatch: pytest.MonkeyPatch) -> Non
     for _ in range(2):
         warm_up("greedy", get_ruleset("zanzibar"))
     assert len(moves) == 1
+
+
+def test_results_are_kept_if_the_games_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(match, "write_atomically", fail)
+    line = "match random greedy --pairs 1 --openings balanced --games games.txt --json results.json"
+    monkeypatch.chdir(tmp_path)
+    assert bao(line.split()) == 2
+    assert json.loads((tmp_path / "results.json").read_text())["results"]

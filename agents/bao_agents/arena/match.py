@@ -407,19 +407,21 @@ def _report(
                 decided = {"H0": f"{sprt.elo0:+g} or less", "H1": f"{sprt.elo1:+g} or more"}
                 verdict = decided.get(str(match.verdict), "not decided within these games")
                 print(f"{name}: SPRT of {sprt.elo0:+g} against {sprt.elo1:+g} Elo: {verdict}")
-    if args.games:
-        texts = [text for name, m in rows for text in m.transcripts((player, name))]
-        write_atomically(args.games, "\n".join(texts))
-    write_json(
-        args.json,
-        {
-            "made_with": provenance(ruleset),
-            "player": args.player,
-            "ruleset": ruleset.to_dict(),
-            "opening_plies": None if args.openings else args.opening_plies,
-            "balance": None if args.openings else args.balance,
-            "openings": args.openings,
-            "seed": args.seed,
-            "results": results,
-        },
-    )
+    try:
+        if args.games:
+            texts = [text for name, m in rows for text in m.transcripts((player, name))]
+            write_atomically(args.games, "\n".join(texts))
+    finally:  # if the games cannot be written, the results can
+        write_json(
+            args.json,
+            {
+                "made_with": provenance(ruleset),
+                "player": args.player,
+                "ruleset": ruleset.to_dict(),
+                "opening_plies": None if args.openings else args.opening_plies,
+                "balance": None if args.openings else args.balance,
+                "openings": args.openings,
+                "seed": args.seed,
+                "results": results,
+            },
+        )
