@@ -248,9 +248,8 @@ class Trainer(ABC, Generic[W, C]):
             torch.set_num_threads(1)  # of the thread that runs this
             results[part.start] = method(self.workers[part.start], *args, **kwargs)
 
-        parts = [slice(i, i + 1) for i in range(len(self.workers))]
-        self._threads.run(work, parts)
-        return distributed.gather([results[part.start] for part in parts])
+        self._threads.run(work, [slice(i, i + 1) for i in range(len(self.workers))])
+        return distributed.gather([results[i] for i in sorted(results)])
 
     def take_steps(self, minibatches: int, epochs: int = 1) -> dict[str, float]:
         """Take a gradient step on each minibatch; draw new minibatches in each epoch.
