@@ -156,7 +156,7 @@ class Tables:
     @check_types
     def review(self, name: str, ply: Ply) -> Data:
         """Analyse the move made at a ply; see :func:`bao_agents.play.analysis.review`."""
-        return analysis.review(self.games.call(Game.after_move, name, ply))
+        return analysis.review(self.games.call(Game.board, name, ply + 1))
 
     def _checked(self, players: list[str], rules: Ruleset) -> tuple[str, str]:
         first, second = (self.roster.check(player, rules) for player in players)

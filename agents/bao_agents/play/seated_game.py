@@ -163,18 +163,8 @@ class Game:
         """
         ply = self.ply if ply is None else ply
         if not 0 <= ply <= len(self._moves):
-            raise Refused(f"the game has no ply {ply}: it ends at ply {len(self._moves)}")
+            raise Refused(f"no such position or move: the game ends at ply {len(self._moves)}")
         return _up_to(self._board, ply)
-
-    def after_move(self, ply: int) -> Board:
-        """Return a copy of the board after the move made at a ply, 0 or more.
-
-        Raises:
-            Refused: no move was made there.
-        """
-        if ply >= len(self._moves):
-            raise Refused(f"no move was made at ply {ply}: the game ends at ply {len(self._moves)}")
-        return self.board(ply + 1)
 
     @check_types
     def show(self, ply: int | None = None) -> Data:
@@ -278,7 +268,7 @@ class Game:
         Raises:
             Refused: no action was played there.
         """
-        board = self.after_move(ply)
+        board = self.board(ply + 1)
         action = board.pop()
         events = [event_values(event) for event in board.trace(action)]
         return {"events": events, "state": self.state(ply)}
