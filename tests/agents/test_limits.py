@@ -14,7 +14,7 @@ import pytest
 import bao_agents
 from bao_agents.search.limits import share
 from bao_env import Board
-from tests.processes import python, start
+from tests.processes import python
 
 
 def test_compiled_clock_without_clock_gettime(tmp_path: Path) -> None:
@@ -102,54 +102,35 @@ def test_an_error_ends_a_batch_early() -> None:
     assert len(worked) < 50 and {thread for _, thread in worked} <= {0, 1}
 
 
-def test_ctrl_c_stops_every_search() -> None:
-    """It stops them on one and on several threads, and again with the same player."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED, *HUGE], stdout=subprocess.PIPE, text=True
-    )
-    with process:
-        try:
-            slowest = max(interrupt(process) for _ in range(3 * len(HUGE)))
-        finally:
-            process.kill()
-    assert slowest < 4.0  # two seconds on an idle machine
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        "perft(engine.rules, engine.opening()[0], 8 if short else 60)",
-        "engine.play_random(*engine.new_games(2), random_states(2, 1), 2 if short else 10**12)",
-    ],
-)
-def test_ctrl_c_stops_the_engine(call: str) -> None:
-    program = """
+ENGINE = """
 from bao_env.engine.batch import Engine
 from bao_env.engine.sampling import random_states
 from bao_agents.cli.perft import perft
 engine = Engine()
-for short in (True, False):  # the first call may compile
-    if not short:
-        print("begin", flush=True)
+for call in (
+    lambda short: perft(engine.rules, engine.opening()[0], 8 if short else 60),
+    lambda short: engine.play_random(
+        *engine.new_games(2), random_states(2, 1), 2 if short else 10**12
+    ),
+):
+    call(True)  # which may compile
     try:
-        CALL
+        print("begin", flush=True)
+        call(False)
     except KeyboardInterrupt:
         print("stopped", flush=True)
 """
-    program = program.replace("CALL", call)
-    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize(("program", "calls"), [(INTERRUPTED, 3 * len(HUGE)), (ENGINE, 2)])
+def test_ctrl_c_stops_every_search_and_the_engine(program: str, calls: int) -> None:
+    """It stops searches on one and on several threads, and again with the same player."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *HUGE], stdout=subprocess.PIPE, text=True
+    )
     with process:
         try:
-            assert interrupt(process) < 4.0
+            slowest = max(interrupt(process) for _ in range(calls))
         finally:
             process.kill()
-
-
-def test_ctrl_c_stops_bao_solve() -> None:
-    with start("solve --ruleset zanzibar --seconds 600") as process:
-        try:
-            time.sleep(4.0)
-            process.send_signal(signal.SIGINT)
-            assert process.wait(20.0) == 130
-        finally:
-            process.kill()
+    assert slowest < 4.0  # two seconds on an idle machine
