@@ -227,9 +227,10 @@ def table(results: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]
     rows = []
     for result in results:
         found = result["blunders"]["all"]["all"]
-        moves, choices = f"{found['moves']:,}", f"{found['choices']:,}"
-        of_moves, of_choices = percent(found["of_moves"]), percent(found["of_choices"])
-        rows.append([result["player"], moves, of_moves, choices, of_choices])
+        row = [result["player"]]
+        for of in ("moves", "choices"):
+            row += [f"{found[of]:,}", percent(found[f"of_{of}"])]
+        rows.append(row)
     return head, rows
 
 
