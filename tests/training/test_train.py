@@ -22,6 +22,7 @@ import pytest
 import torch
 from pydantic import BaseModel
 from safetensors.numpy import load_file
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from bao_agents.cli import files
@@ -29,6 +30,7 @@ from bao_agents.nets import checkpoint
 from bao_env.notation.rule_files import load_ruleset
 from bao_training import train
 from bao_training.command import SETTINGS
+from bao_training.metrics import Metrics
 from bao_training.run_settings import write_note
 from bao_training.td import TdConfig, TdTrainer
 from bao_training.train import load_config
@@ -324,6 +326,15 @@ def test_training_in_another_thread(tmp_path: Path) -> None:
 def test_interrupts_leave_the_workers_usable() -> None:
     """Real signals at random moments: a thread that waits for ever would stop this test."""
     interrupt(partial(tiny("workers=2").map_workers, lambda worker: None), 50)
+
+
+def test_tensorboard_counts_environment_steps(tmp_path: Path) -> None:
+    written = Metrics(tmp_path, ["update", "steps", "td_loss"], 0)
+    for update in (1, 2):
+        written.write({"update": update, "steps": 64 * update, "td_loss": 0.5})
+    written.close()
+    read = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    assert [event.step for event in read.Scalars("loss/td_loss")] == [64, 128]
 
 
 def test_a_run_starts_from_a_checkpoint(tmp_path: Path) -> None:
