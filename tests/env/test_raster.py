@@ -151,16 +151,6 @@ def test_rgb_array(kind: str) -> None:
     assert not pygame.display.get_init()
 
 
-def test_a_vector_environment_shows_every_game() -> None:
-    games = BaoVectorEnv(3, opponent=None, render_mode="rgb_array")
-    games.reset(seed=0)
-    np.testing.assert_equal(games.render(), (image_of(OPENING),) * 3)
-    games.step(np.array([20, 22, 24]))
-    expected = [picture(20), picture(22), picture(24)]
-    np.testing.assert_equal(games.render(), tuple(expected))
-    assert not np.array_equal(expected[0], expected[1])
-
-
 def first_legal(positions: Any, legal: Any) -> list[int]:
     return [actions_of(bits)[0] for bits in legal]
 
