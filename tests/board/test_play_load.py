@@ -20,6 +20,7 @@ import httpx2
 import pytest
 
 from bao_agents.play.computing import Computing
+from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
 from bao_agents.play.server import create_app, make_server
 from tests.play import Lowest, ask, offer, start
@@ -190,6 +191,26 @@ def test_equal_requests_share_an_answer(bot: Thinking) -> None:
         answers = [other.result(PATIENCE) for other in others]
         assert bot.asked == 1 and answers[0] == answers[1]
         assert answers[0]["state"]["ply"] == 1
+
+
+def test_work_that_takes_too_long_raises() -> None:
+    told = threading.Event()
+
+    def fail() -> None:
+        raise TimeoutError("its own")
+
+    async def run() -> None:
+        computing = Computing(threads=1)
+        with pytest.raises(Refused, match="took longer than"):
+            await computing.run(lambda: told.wait(PATIENCE), 0.01)
+        with pytest.raises(Refused, match="took longer than"):
+            await computing.run(lambda: pytest.fail("dropped"), 0.01)
+        told.set()
+        assert await computing.run(lambda: 5, PATIENCE) == 5
+        with pytest.raises(TimeoutError, match="its own"):
+            await computing.run(fail, PATIENCE)
+
+    asyncio.run(run())
 
 
 # --- connections --------------------------------------------------------------------------------
