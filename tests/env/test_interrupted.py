@@ -27,6 +27,7 @@ import bao_agents
 import bao_env
 from bao_env import BaoEnv, BaoVectorEnv, Engine, raw_env
 from bao_env.engine.action import actions_of
+from bao_env.engine.exclusive import Exclusive
 from tests.vector import DISABLED, NEXT, SAME, same
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -201,6 +202,16 @@ USERS: dict[str, Callable[[], Callable[[], Any]]] = {
 def test_interrupts_leave_nothing_locked(user: str, thorough: bool) -> None:
     """Real signals at random moments: afterwards everything can be used again."""
     interrupt(USERS[user](), 1000 if thorough else 100)
+
+
+def test_interrupted_lock_opens_for_its_thread_alone() -> None:
+    lock = Exclusive("Engine")
+    lock.__enter__()  # and never left
+    with lock:
+        pass
+    lock.__enter__()
+    with ThreadPoolExecutor(1) as pool, pytest.raises(RuntimeError, match="in use by another"):
+        pool.submit(lock.__enter__).result()
 
 
 def test_two_threads_in_one_environment() -> None:
