@@ -84,6 +84,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         autoreset_mode: an :class:`gymnasium.vector.AutoresetMode` or its value.
         max_episode_steps: also cut a game short after so many steps, as the wrapper that
             ``gymnasium.make`` puts around :class:`bao_env.BaoEnv` does; -1 or None for no limit.
+            A game that is won on its last step is terminated, and not also truncated.
             ``max_plies`` counts the plies of both players instead.
         threads: number of threads that share the work; the games do not depend on it.
         copy: return fresh arrays. False reuses two sets of observation arrays in turn: the second
