@@ -53,7 +53,7 @@ class Line(NamedTuple):
 
     action: int
     score: float
-    """The expected result for the player to move, -1 (a loss) to 1 (a win), as the analysing player
+    """The value for the player to move, -1 (a loss) to 1 (a win), as the analysing player
     sees it."""
     proof: Solution
     """Who wins after the move, if the solver has proved it; its plies count the move itself."""
@@ -67,7 +67,7 @@ class Analysis(NamedTuple):
     """The analysis of a position."""
 
     score: float
-    """The expected result for the player to move, -1 (a loss) to 1 (a win), or a proven result."""
+    """The value for the player to move, -1 (a loss) to 1 (a win), or a proven result."""
     proof: Solution
     """Who wins, and within how many plies, if the solver has proved it."""
     lines: tuple[Line, ...]
@@ -151,7 +151,7 @@ def _prove(solver: Solver, board: Board, nodes: int) -> Solution:
 
 
 def points(value: float) -> float:
-    """Return the expected result, -1 to 1, of an alpha-beta value."""
+    """Return the value from -1 to 1 that stands for one of alpha-beta."""
     if abs(value) > PROVEN:
         return math.copysign(1.0, value)
     return math.tanh(value / (2 * SCALE))
@@ -196,7 +196,7 @@ def _by_search(
 def _by_network(
     board: Board, after: Mapping[int, Board], spec: PlayerName, read: Read
 ) -> tuple[dict[int, float | None], dict[int, float]]:
-    """Return the policy's probability of each action, and the expected result after it."""
+    """Return the policy's probability of each action, and the value of the board after it."""
     # Torch is slow to import, and the bots do not need it.
     from bao_agents.nets.legal_actions import probabilities
     from bao_agents.nets.policy import NetworkAgent

@@ -38,7 +38,7 @@ from bao_env.engine.starts import cannot_play
 
 LANES = 32
 BLOCK = 512
-"""Games whose hands share the lanes; their jobs stay in the second-level cache."""
+"""Games whose hands share the lanes; their jobs stay in the L2 cache."""
 MAX_STARTS = 32
 """The most jobs that a game can have."""
 _MAX_ALONE = 3

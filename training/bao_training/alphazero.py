@@ -155,13 +155,13 @@ class SearchBatch(NamedTuple):
     log_probs: Tensor
     """float[K], log probabilities of the legal actions, position after position; with gradient."""
     values: Tensor
-    """float[K], their expected results; with gradient."""
+    """float[K], their values; with gradient."""
     legal_actions: Tensor
     """int64[K], position * 64 + action."""
     policies: Tensor
     """uint8[B, 64], the improved policies in 255ths."""
     targets: Tensor
-    """float[K], targets of the expected results."""
+    """float[K], targets of the values."""
     weights: Tensor
     """float[K], weights of their errors."""
 

@@ -174,7 +174,7 @@ def forward(weights, encodings, count, workspace, out):
 def evaluate(
     network: PolicyNetwork, encodings: Uint8Array, weights: Weights | None = None
 ) -> tuple[Float32Array, Float32Array]:
-    """Return the logits and expected results of a batch, as the network's ``forward`` does.
+    """Return the logits and values of a batch, as the network's ``forward`` does.
 
     Args:
         network: the network.

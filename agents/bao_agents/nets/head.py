@@ -1,9 +1,9 @@
-"""Turn the outputs of a network's last layer into logits and expected results.
+"""Turn the outputs of a network's last layer into logits and values.
 
 A network has two outputs for each legal action::
 
-    out[0]    the preference for the action, apart from its expected result
-    out[1]    the action's expected result, before its tanh
+    out[0]    the preference for the action, apart from its value
+    out[1]    the action's value, before its tanh
     logit = out[0] + TRUST * tanh(out[1])
 
 So its policy starts out greedy in the values, and the first output learns the difference. Searches
@@ -26,12 +26,12 @@ if TYPE_CHECKING:  # torch is slow to import, and the compiled part does not nee
 OUTPUTS = 2
 """The outputs of the last layer."""
 TRUST = 6.0
-"""Weight of an action's expected result in its logit."""
+"""Weight of an action's value in its logit."""
 
 
 @jit_inline
-def expected_result(output):
-    """Return the expected result, float32 from -1 to 1, from the last output of the head."""
+def action_value(output):
+    """Return the value, float32 from -1 to 1, from the last output of the head."""
     return np.float32(math.tanh(output))
 
 
@@ -41,15 +41,15 @@ def action_logit(preference, value):
 
     Args:
         preference: float32, the first output.
-        value: float32, the action's expected result (:func:`expected_result`).
+        value: float32, the action's value (:func:`action_value`).
     """
     return preference + np.float32(TRUST) * value
 
 
 def logits_and_values(outputs: Tensor) -> tuple[Tensor, Tensor]:
-    """Return logits float[R] and expected results float[R] from outputs of the head, float[R, 2].
+    """Return logits float[R] and values float[R] from outputs of the head, float[R, 2].
 
-    The gradient of a logit does not flow into the expected result that it trusts.
+    The gradient of a logit does not flow into the value that it trusts.
     """
     values = outputs[:, 1].tanh()
     return outputs[:, 0] + TRUST * values.detach(), values

@@ -1,7 +1,7 @@
 """Define the policy and value network: hidden layers with a ReLU after each, and a linear head.
 
 It reads the board after each legal action of a position (:mod:`bao_agents.nets.encoding`), and
-returns a logit and an expected result for each (:mod:`bao_agents.nets.head`). It looks no further
+returns a logit and a value for each (:mod:`bao_agents.nets.head`). It looks no further
 ahead: that is the task of a search.
 """
 
@@ -21,7 +21,7 @@ from bao_agents.nets.rows import ValueRows
 
 
 class PolicyNetwork(nn.Module):
-    """The network: it maps encodings to logits and expected results.
+    """The network: it maps encodings to logits and values.
 
     Args:
         hidden: the units of each hidden layer.
@@ -53,9 +53,9 @@ class PolicyNetwork(nn.Module):
         """The value of a position without a search, which the rest of the network does not use."""
 
     def forward(self, encodings: Tensor) -> tuple[Tensor, Tensor]:
-        """Return logits float[R] and expected results float[R] of R actions.
+        """Return logits float[R] and values float[R] of R actions.
 
-        An expected result lies between -1 and 1, for the player who chooses the action.
+        A value is the expected result, -1 to 1, for the player who chooses the action.
 
         Args:
             encodings: uint8[R, ENCODING_SIZE] on the CPU.

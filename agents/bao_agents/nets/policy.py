@@ -33,7 +33,7 @@ class Evaluation(NamedTuple):
     policy: dict[int, float]
     """The probability of each legal action; they sum to 1."""
     value: float
-    """The expected result for the player to move, -1 (a loss) to 1 (a win)."""
+    """The value for the player to move, -1 (a loss) to 1 (a win)."""
 
 
 class NetworkOutput(NamedTuple):
@@ -42,7 +42,7 @@ class NetworkOutput(NamedTuple):
     logits: Float32Array
     """float32[K]."""
     values: Float32Array
-    """float32[K], the expected result of each legal action."""
+    """float32[K], the value of each legal action."""
     legal_actions: Int64Array
     """int64[K], position * 64 + action."""
     indptr: Int64Array

@@ -24,7 +24,7 @@ _MAX_LINE = 8
 
 
 def share_of(score: float, seat: int) -> float:
-    """Return South's share of wins, 0 to 1, from a seat's expected result, -1 to 1."""
+    """Return South's share of wins, 0 to 1, from a seat's value, -1 to 1."""
     return (1 + score) / 2 if seat == 0 else (1 - score) / 2
 
 

@@ -24,7 +24,7 @@ from bao_agents.nets.compiled import (
 )
 from bao_agents.nets.encoding import encode_successors
 from bao_agents.nets.features import ENCODING_SIZE
-from bao_agents.nets.head import OUTPUTS, action_logit, expected_result
+from bao_agents.nets.head import OUTPUTS, action_logit, action_value
 from bao_agents.successors import ACTION, MAX_SUCCESSORS, RESULT
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import ONE, ZERO, U
@@ -150,7 +150,7 @@ def _ask_network(rules, guide, work, ply, slot):
         if stack[k, RESULT] != ZERO:
             logits[i] = _MAX_GAP if stack[k, RESULT] == ONE else -_MAX_GAP
         else:
-            logits[i] = action_logit(outputs[output, 0], expected_result(outputs[output, 1]))
+            logits[i] = action_logit(outputs[output, 0], action_value(outputs[output, 1]))
             output += 1
         top = max(top, logits[i])
     for k in range(frame.first, frame.end):

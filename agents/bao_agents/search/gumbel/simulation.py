@@ -13,7 +13,7 @@ import numpy as np
 
 from bao_agents.array_types import Float32Array, Int32Array, Uint8Array
 from bao_agents.nets.encoding import encode_successors
-from bao_agents.nets.head import action_logit, expected_result
+from bao_agents.nets.head import action_logit, action_value
 from bao_agents.search.gumbel.action_selection import (
     GumbelSettings,
     improve,
@@ -47,9 +47,9 @@ class SearchOutput(NamedTuple):
     policies: Float32Array
     """float32[B, 64], the improved policies, to learn from."""
     values: Float32Array
-    """float32[B], expected results under them."""
+    """float32[B], values under them."""
     qvalues: Float32Array
-    """float32[B, 64], expected results of the visited actions; NaN elsewhere."""
+    """float32[B, 64], values of the visited actions; NaN elsewhere."""
 
 
 class SearchWorkspace(NamedTuple):
@@ -177,7 +177,7 @@ def _set_priors(tree, node, outputs, workspace):
             value = known_value(tree.words[e, RESULT])
             tree.logits[e] = action_logit(np.float32(0.0), value)
         else:
-            value = expected_result(outputs[k, 1])
+            value = action_value(outputs[k, 1])
             tree.logits[e] = action_logit(outputs[k, 0], value)
             k += 1
         tree.qvalues[e] = value

@@ -41,7 +41,7 @@ class Tree(NamedTuple):
     logits: Float32Array
     """float32[E]."""
     qvalues: Float32Array
-    """float32[E], the network's expected result of each edge, for the player who chooses it."""
+    """float32[E], the network's value of each edge, for the player who chooses it."""
     edge_visits: Int32Array
     """int32[E]."""
     value_sums: Float32Array
