@@ -121,6 +121,7 @@ class Replica:
         if self.network.rows is not None:
             self.network.rows.float()
         self._parameters = list(self.network.parameters())
+        self.sync_weights(network)  # the rows have been rounded
         self.gradients = [torch.zeros_like(p) for p in network.parameters()]
         """float32, one for each parameter. :meth:`backward` adds to them."""
 
