@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from bao_agents import load
 from bao_agents.arena.match import play_match
@@ -16,6 +17,7 @@ from bao_env.bots import RandomAgent
 from bao_env.engine.masks import is_legal
 from bao_env.engine.position import PLY, movers
 from bao_training import train
+from bao_training.alphazero import chances
 from tests.conftest import Says
 from tests.training.runs import check_resumed, make, weights
 
@@ -79,6 +81,29 @@ def test_resumed_run_is_the_same_run(tmp_path: Path, settings: str) -> None:
     check_resumed(settings, tmp_path / train.LAST, 3, 3)
     trainer = check_resumed(settings, tmp_path / train.LAST, 6, 20)
     assert trainer.update * 256 > 4800
+
+
+def test_what_the_rows_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They learn searched positions, and the boards after the legal actions of a minibatch."""
+    trainer = trained(12, ALPHABETA + "alphazero.rows_replay_ratio=6 alphazero.replay_ratio=2")
+    worker = trainer.workers[0]
+    rows, buffer, learnt = worker.replica.network.rows, worker.buffer, []
+
+    def loss(*batch: np.ndarray) -> torch.Tensor:
+        learnt.append(batch)
+        return torch.zeros(())
+
+    monkeypatch.setattr(rows, "loss", loss)
+    index = buffer.draw(np.random.default_rng(1), 100)
+    worker.learn(index)
+    (after, valued), (searched, targets) = learnt
+    legal = buffer.legal[index]
+    assert sum(bin(mask).count("1") for mask in legal) >= len(after) > 200
+    known = set(zip(map(bytes, buffer.positions), chances(buffer.values), strict=True))
+    assert set(zip(map(bytes, searched), targets, strict=True)) <= known
+    assert len(searched) == 300 and valued.min() >= 0 and valued.max() <= 1
+    # Most boards after the actions that were played were searched, too, unless they were forced.
+    assert len(set(map(bytes, after)) & set(map(bytes, buffer.positions))) > 20
 
 
 def test_without_its_buffer_a_run_goes_on(tmp_path: Path, says: Says) -> None:

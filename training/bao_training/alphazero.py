@@ -7,7 +7,9 @@ search is a Gumbel tree search (Danihelka et al., "Policy improvement by plannin
 
 Guided alpha-beta needs two things: the network, which orders the actions of few nodes, and rows of
 numbers (:mod:`bao_agents.nets.rows`), which evaluate millions of positions a second. The rows learn
-from the same games, and from the network, whose values of the actions not played cost nothing here.
+the values of the searches, and the network's values of the board after every action, which cost
+nothing here. They learn a position fifty times as fast as the network, so they learn each more
+often.
 
 An update (:meth:`AlphaZeroTrainer.train_update`):
 
@@ -18,8 +20,9 @@ An update (:meth:`AlphaZeroTrainer.train_update`):
    game ends, its result is added.
 2. Targets: what the network should say about a position whose game has ended: the search's policy,
    and a mean of the game's result and the search's value (:meth:`AlphaZeroWorker.targets`).
-3. Learn: enough minibatches are drawn from the buffers to learn from each position
-   ``replay_ratio`` times on average (:meth:`AlphaZeroWorker.learn`).
+3. Learn: enough minibatches are drawn from the buffers for the network to learn from each position
+   ``replay_ratio`` times on average, and the rows ``rows_replay_ratio`` times
+   (:meth:`AlphaZeroWorker.learn`).
 """
 
 from __future__ import annotations
@@ -68,6 +71,8 @@ class AlphaZeroConfig(MethodConfig):
     it, a resumed run fills its buffer again."""
     replay_ratio: float = Field(2.0, ge=0, le=1000)
     """How often the network learns from each position, on average."""
+    rows_replay_ratio: float = Field(4.0, ge=0, le=1000)
+    """How often the rows do. They learn only in a step of the network."""
     search_value: float = Field(0.3, ge=0, le=1)
     """Share of the search's value in the target result; the rest is who won. Also the weight of the
     search's values of actions that were not played."""
@@ -114,6 +119,12 @@ def action_targets(legal_actions, actions, results, qvalues, other_weight, targe
         elif qvalues[i, action] != NOT_VISITED:
             targets[k] = np.float32(qvalues[i, action]) / np.float32(127.0)
             weights[k] = other_weight
+
+
+def chances(results: Float32Array) -> Float32Array:
+    """Return the chances of winning, 0 to 1, that expected results, -1 to 1, mean."""
+    half = np.float32(0.5)
+    return half + half * results
 
 
 class AlphaBetaSearch:
@@ -313,29 +324,33 @@ class AlphaZeroWorker(Worker[AlphaZeroConfig]):
     def rows_loss(
         self, index: Int64Array, legal_actions: Int64Array, values: Float32Array
     ) -> Tensor:
-        """Return the mean loss of the rows, times N.
+        """Return the loss of the rows, times N.
 
-        The rows learn the targets of the positions' values. From the network they learn the value
-        of the board after each legal action.
+        It is the sum of two means: over the boards after each legal action, whose values the
+        network knows, and over other positions of the buffer, with the values of their searches.
 
         Args:
             index: int64[N], positions of the buffer.
             legal_actions: int64[K], their legal actions (position * 64 + action).
             values: float32[K], the network's values of these actions.
         """
-        rows, engine = self.replica.network.rows, self.games.engine
+        rows, engine, buffer = self.replica.network.rows, self.games.engine, self.buffer
         assert rows is not None
-        positions = self.buffer.positions[index]
+        positions = buffer.positions[index]
         before, actions = np.divmod(legal_actions, 64)
-        after, masks = positions[before], self.buffer.legal[index][before]
+        after, masks = positions[before], buffer.legal[index][before]
         winners = np.full(len(actions), -1, np.int8)
         engine.step(after, actions, masks, winners)
+        running = winners < 0
         same_mover = movers(after) == movers(positions)[before]
-        learnt = np.concatenate([positions, after[winners < 0]])
-        results = np.where(same_mover, values, -values)[winners < 0]
-        chances = (np.concatenate([self.result_targets(index), results]) + 1) / 2
-        loss = rows.loss(learnt, chances.astype(np.float32))
-        return loss * (len(index) / len(learnt))
+        results = np.where(same_mover, values, -values)[running]
+        loss = rows.loss(after[running], chances(results)) / max(1, len(results))
+        ratio = self.method_config.rows_replay_ratio / self.method_config.replay_ratio
+        drawn = buffer.draw(self.games.generator, round(ratio * len(index)))
+        if len(drawn):
+            searched = rows.loss(buffer.positions[drawn], chances(buffer.values[drawn]))
+            loss = loss + searched / len(drawn)
+        return loss * len(index)
 
     # How a worker is saved.
 
