@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bao_training.cli import main
@@ -131,6 +131,7 @@ def test_refusals_are_as_recorded(
     ),
     st.text("aZ9:/=,.*\u0175\u4e2d", min_size=1, max_size=3),
 )
+@example("curve {}", "/:*")
 def test_long_words_give_short_errors(line: str, piece: str) -> None:
     """An error quotes little of a word of 100,000 characters."""
     word = "x" + piece * (100_000 // len(piece))

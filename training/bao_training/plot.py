@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from glob import glob
 from pathlib import Path
 from typing import NamedTuple
@@ -58,7 +59,9 @@ def read_groups(words: Sequence[str]) -> list[Group]:
         name, equals, pattern = word.partition("=")
         if not equals or Path(word).exists():
             name, pattern = "", word
-        runs = [Path(found) for found in sorted(glob(pattern))]
+        runs = []
+        with suppress(RecursionError):  # glob calls itself for every slash
+            runs = [Path(found) for found in sorted(glob(pattern))]
         if not runs:
             raise ValueError(f"{word!r:.200}: there is no such run; expected its folder or CSV")
         groups += [Group(name, runs)] if name else [Group("", [run]) for run in runs]
