@@ -47,7 +47,7 @@ def fill_in(text: str, pictures: str) -> str:
 
 def commands() -> str:
     """Return the help of every command as Markdown, with an anchor for each option."""
-    from bao_training.cli import COMMANDS, find
+    from bao_agents.cli.main import COMMANDS, find
 
     parts = []
     for name, (_, summary) in COMMANDS.items():

@@ -15,8 +15,8 @@ from bao_agents.arena.elo import wilson_interval
 from bao_agents.arena.games import play_games
 from bao_agents.arena.openings import draw_openings, read_openings
 from bao_agents.nets.legal_actions import best_legal_actions
-from bao_agents.nets.policy import NetworkAgent
-from bao_agents.registry import parse, read_network
+from bao_agents.nets.player import NetworkAgent
+from bao_agents.players.registry import parse, read_network
 from bao_env import Engine
 
 kind, nodes, count = sys.argv[1], sys.argv[2], int(sys.argv[3])

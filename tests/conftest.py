@@ -64,7 +64,7 @@ def seed(request: pytest.FixtureRequest) -> int:
 @pytest.fixture
 def says(capsys: Capsys) -> Says:
     """Run ``bao`` with the words of a line, check that it succeeds, and return its stdout."""
-    from bao_training.cli import main
+    from bao_agents.cli.main import main
 
     def run(line: str) -> str:
         assert main(shlex.split(line.replace(os.sep, "/"))) == 0
@@ -76,7 +76,7 @@ def says(capsys: Capsys) -> Says:
 @pytest.fixture
 def fails(capsys: Capsys) -> Fails:
     """Run ``bao`` with the words of a line, check its exit status, and return its stderr."""
-    from bao_training.cli import main
+    from bao_agents.cli.main import main
 
     def run(line: str, status: int = 2) -> str:
         assert main(shlex.split(line.replace(os.sep, "/"))) == status

@@ -26,10 +26,10 @@ from typing import Any
 import numpy as np
 
 from bao_agents.cli.perft import perft
-from bao_agents.signature import signature
 from bao_env import NUM_ACTIONS, Board, action_to_move, raw_env
 from bao_env.engine.position import packed_opening
 from bao_env.engine.ruleset import RULESETS, Ruleset
+from bao_env.engine.signature import signature
 from bao_env.notation.moves import why_illegal
 from tests import reference
 

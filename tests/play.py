@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from bao_agents import registry
-from bao_agents.base import Kind
 from bao_agents.play.roster import Roster
 from bao_agents.play.server import create_app
+from bao_agents.players import registry
+from bao_agents.players.base import Kind
 from bao_env.engine.action import actions_of
 
 HOUSE = "0,0,1,0,7,0,0,1/0,0,0,0,0,0,1,1/1,0,0,0,7,2,0,1/0,0,0,0,0,0,1,1 20,20 SN S -"
@@ -71,4 +71,4 @@ class Lowest:
 def offer(monkeypatch: pytest.MonkeyPatch, agent: Any) -> None:
     """Add the player ``mine`` to those of the board."""
     row = Kind("mine", "mine", {}, lambda name, setting: agent)
-    monkeypatch.setattr("bao_agents.registry.KINDS", (row, *registry.KINDS))
+    monkeypatch.setattr("bao_agents.players.registry.KINDS", (row, *registry.KINDS))

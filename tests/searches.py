@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bao_agents.search.alphabeta.evaluation import Tables, evaluate_by_tables
+from bao_agents.evaluators.tables import Tables, evaluate_by_tables
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN, WIN_VALUE
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from bao_agents import progress
-from bao_training import cli
-from bao_training.cli import COMMANDS
-from bao_training.cli import main as bao
+from bao_agents.cli import main as cli
+from bao_agents.cli.main import COMMANDS
+from bao_agents.cli.main import main as bao
+from bao_agents.support import progress
 from tests.conftest import Capsys
 from tests.processes import python
 
@@ -59,7 +59,7 @@ def test_output_is_not_limited_to_ascii(line: str, tmp_path: Path) -> None:
 )
 def test_help_is_quick(line: str, heavy: set[str]) -> None:
     """The help imports no large package."""
-    program = f"import sys; from bao_training.cli import main; main({line.split()})"
+    program = f"import sys; from bao_agents.cli.main import main; main({line.split()})"
     python(f"{program}; assert not {heavy} & sys.modules.keys()")
 
 

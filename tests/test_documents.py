@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import bao_env
+from bao_agents.cli.main import COMMANDS, parse
 from bao_env.engine.ruleset import RULESETS
-from bao_training.cli import COMMANDS, parse
 from tests.conftest import Capsys
 
 ROOT = Path(__file__).parent.parent

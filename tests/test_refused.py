@@ -23,7 +23,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from bao_training.cli import main
+from bao_agents.cli.main import main
 from tests.processes import ROOT
 
 FOLDER = ROOT / "tests" / "refused"

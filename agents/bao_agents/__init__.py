@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from bao_agents.registry import load
+from bao_agents.players.registry import load
 
 __all__ = ["analyse", "load", "review", "solve"]
 

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bao_agents import registry
-from bao_agents.base import PlayerName
+from bao_agents.evaluators.tables import SCALE
 from bao_agents.nets.checkpoint_files import find_guide
-from bao_agents.registry import read_network
-from bao_agents.search.alphabeta.evaluation import SCALE
+from bao_agents.players import registry
+from bao_agents.players.base import PlayerName
+from bao_agents.players.registry import read_network
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN
 from bao_agents.search.solver.solver import Solution, Solver
@@ -199,7 +199,7 @@ def _by_network(
     """Return the policy's probability of each action, and the value of the board after it."""
     # Torch is slow to import, and the bots do not need it.
     from bao_agents.nets.legal_actions import probabilities
-    from bao_agents.nets.policy import NetworkAgent
+    from bao_agents.nets.player import NetworkAgent
 
     assert spec.path is not None
     network = read(spec.path, board.ruleset)

@@ -17,9 +17,9 @@ import pytest
 
 import bao_agents
 from bao_agents.arena.tournament import parse_players
-from bao_agents.base import Limit
 from bao_agents.nets.checkpoint_files import CHECKPOINTS
-from bao_agents.registry import KINDS, PLAYERS, parse
+from bao_agents.players.base import Limit
+from bao_agents.players.registry import KINDS, PLAYERS, parse
 from bao_env import RULESETS, Board, check_agent
 from bao_env.bots import Agent, GreedyAgent, RandomAgent
 from bao_env.engine.action import actions_of

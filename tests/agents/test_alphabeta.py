@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bao_agents.search.alphabeta.evaluation import load_tables
+from bao_agents.evaluators.tables import load_tables
 from bao_agents.search.alphabeta.player import MAX_DEPTH, AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import (
     NO_ACTION,
@@ -17,15 +17,6 @@ from bao_agents.search.alphabeta.transposition import (
     make_table,
     probe,
     store,
-)
-from bao_agents.successors import (
-    ACTION,
-    CAPTURED,
-    MAX_SUCCESSORS,
-    RESULT,
-    SUCCESSOR_WORDS,
-    is_stuck,
-    successors,
 )
 from bao_env import Board
 from bao_env.engine.action import actions_of
@@ -39,6 +30,15 @@ from bao_env.engine.position import (
 )
 from bao_env.engine.ruleset import RULESETS
 from bao_env.engine.starts import startable
+from bao_env.engine.successors import (
+    ACTION,
+    CAPTURED,
+    MAX_SUCCESSORS,
+    RESULT,
+    SUCCESSOR_WORDS,
+    is_stuck,
+    successors,
+)
 from tests.positions import mixed_batch, seeds_of
 from tests.rulesets import every_ruleset
 from tests.searches import minimax

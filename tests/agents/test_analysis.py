@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bao_agents import analyse, review
-from bao_agents.review_text import lines
+from bao_agents.cli.review_text import lines
 from bao_env.board import Board
 
 WON = "1,1,0,5,7,0,4,8/3,0,2,0,2,0,5,1/1,1,2,1,2,0,3,1/0,2,0,2,0,2,1,3 2,2 - S -"

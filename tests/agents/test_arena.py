@@ -14,15 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bao_agents import registry
 from bao_agents.arena import match
 from bao_agents.arena.elo import Sprt, score_pairs, wilson_interval
 from bao_agents.arena.games import GAME_OVER
 from bao_agents.arena.match import SPRT_PAIRS, play_match, warm_up
 from bao_agents.arena.openings import BALANCED, MatchOpenings, draw_openings, read_openings
-from bao_agents.base import NamedPlayer
-from bao_agents.faults import PlayerFault
-from bao_agents.search.alphabeta.evaluation import SCALE
+from bao_agents.cli.main import main as bao
+from bao_agents.evaluators.tables import SCALE
+from bao_agents.players import registry
+from bao_agents.players.base import NamedPlayer
+from bao_agents.players.faults import PlayerFault
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env.board import Board
 from bao_env.bots import GreedyAgent, RandomAgent
@@ -31,7 +32,6 @@ from bao_env.engine.kernel import legal_mask
 from bao_env.engine.position import unpack
 from bao_env.engine.ruleset import get_ruleset
 from bao_env.notation.transcript import parse_transcripts, replay
-from bao_training.cli import main as bao
 from tests.conftest import Says
 from tests.positions import OPENING
 from tests.rulesets import every_ruleset

@@ -10,21 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bao_agents.arena import blunders
-from bao_agents.arena.blunders import Blunders
 from bao_agents.arena.elo import wilson_interval
-from bao_agents.arena.sampling import Sample, random_play
-from bao_agents.arena.solved_positions import (
+from bao_agents.cli.main import main as bao
+from bao_agents.exact import blunders
+from bao_agents.exact.blunders import Blunders
+from bao_agents.exact.sampling import Sample, random_play
+from bao_agents.exact.solved_positions import (
     SHIPPED,
     SolvedPositions,
     shipped_won_positions,
 )
-from bao_agents.arena.solving import Solved, solve
+from bao_agents.exact.solving import Solved, solve
 from bao_agents.search.solver.player import PROOF_PART, SolverAgent
 from bao_agents.search.solver.solver import Solver
 from bao_env.engine.action import actions_of
 from bao_env.engine.ruleset import RULESETS
-from bao_training.cli import main as bao
 from tests.conftest import Capsys, Says
 from tests.play import Lowest
 from tests.positions import draw

@@ -20,7 +20,7 @@ from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Checkpoint, CheckpointError
 from bao_agents.nets.checkpoint_files import CHECKPOINTS, shipped
 from bao_agents.nets.network import PolicyNetwork
-from bao_agents.nets.policy import NetworkAgent
+from bao_agents.nets.player import NetworkAgent
 from bao_agents.search.gumbel.player import SearchAgent
 from bao_agents.search.gumbel.search import GumbelSearch
 from bao_env import RULESETS, Board

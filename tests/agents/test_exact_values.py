@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bao_agents.arena import exact_values
-from bao_agents.arena.exact_values import DatasetSettings, generate
-from bao_agents.arena.sampling import random_play
-from bao_agents.arena.solved_positions import (
+from bao_agents.exact import exact_values
+from bao_agents.exact.exact_values import DatasetSettings, generate
+from bao_agents.exact.sampling import random_play
+from bao_agents.exact.solved_positions import (
     SolvedPositions,
     is_for_tests,
     mirrored,

@@ -13,8 +13,8 @@ from pathlib import Path
 import filelock
 import pytest
 
-from bao_agents.cli.files import HeldError, hold, write_atomically
-from bao_training.cli import main
+from bao_agents.cli.main import main
+from bao_agents.support.files import HeldError, hold, write_atomically
 
 
 def test_texts_and_bytes(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_file_systems_without_locks(
 
 FULL = """
 import os, resource, shutil, sys
-from bao_training.cli import main
+from bao_agents.cli.main import main
 
 if __name__ == "__main__":
     os.mkdir("out")

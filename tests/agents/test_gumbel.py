@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from bao_agents.nets.policy import NetworkAgent
+from bao_agents.nets.player import NetworkAgent
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN
 from bao_agents.search.gumbel.action_selection import (
@@ -17,7 +17,6 @@ from bao_agents.search.gumbel.action_selection import (
 from bao_agents.search.gumbel.search import GumbelSearch
 from bao_agents.search.gumbel.tree import ROOT, Tree
 from bao_agents.search.solver.solver import Solver
-from bao_agents.successors import ACTION, RESULT
 from bao_env import RULESETS
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import FULL as LOST
@@ -25,6 +24,7 @@ from bao_env.engine.kernel import legal_mask, play
 from bao_env.engine.masks import is_legal
 from bao_env.engine.position import unpack
 from bao_env.engine.sampling import random_states
+from bao_env.engine.successors import ACTION, RESULT
 from tests.networks import make_network
 from tests.positions import draw, pack_texts
 

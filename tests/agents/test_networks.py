@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 import bao_agents
-from bao_agents.array_types import Uint8Array
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Checkpoint
 from bao_agents.nets.compiled import (
@@ -25,7 +24,8 @@ from bao_agents.nets.encoding import encode
 from bao_agents.nets.features import ENCODING_SIZE
 from bao_agents.nets.head import OUTPUTS, TRUST, logits_and_values
 from bao_agents.nets.network import PolicyNetwork
-from bao_agents.nets.policy import NetworkAgent
+from bao_agents.nets.player import NetworkAgent
+from bao_agents.support.array_types import Uint8Array
 from bao_env import RULESETS
 from bao_env.board import Board
 from bao_env.engine.action import mask_of
@@ -109,12 +109,12 @@ def test_a_position_alone_is_cheap_and_gets_the_same_action(
         rows.append(len(encodings))
         return evaluate(network, encodings, *rest)
 
-    monkeypatch.setattr("bao_agents.nets.policy.evaluate", counted)
+    monkeypatch.setattr("bao_agents.nets.player.evaluate", counted)
     counts = [mask.bit_count() for mask in masks.tolist()]
     alone = [agent.act(positions[i : i + 1], masks[i : i + 1])[0] for i in range(200)]
     assert rows == counts
     np.testing.assert_array_equal(agent.act(positions, masks), alone)
-    monkeypatch.setattr("bao_agents.nets.policy.compile_if_faster", lambda _: None)
+    monkeypatch.setattr("bao_agents.nets.player.compile_if_faster", lambda _: None)
     in_torch = NetworkAgent(loaded.network, loaded.ruleset)
     rows.clear()
     slowly = [in_torch.act(positions[i : i + 1], masks[i : i + 1])[0] for i in range(50)]

@@ -17,11 +17,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bao_agents import pipe
 from bao_agents.arena.match import play_match
 from bao_agents.arena.tournament import TournamentSettings, run
-from bao_agents.pipe import PipeAgent
-from bao_agents.registry import load
+from bao_agents.players import pipe
+from bao_agents.players.pipe import PipeAgent
+from bao_agents.players.registry import load
 from bao_env.board import Board
 from bao_env.engine.action import mask_of
 from bao_env.engine.ruleset import RULESETS, Ruleset
@@ -254,7 +254,7 @@ def test_a_program_ends_with_its_host(tmp_path: Path) -> None:
     file.write_text(HOSTILE["stubborn"][0])
     program = f"""
 import time
-from bao_agents.pipe import PipeAgent
+from bao_agents.players.pipe import PipeAgent
 from bao_env.engine.ruleset import RULESETS
 agent = PipeAgent({f"{sys.executable} {file}"!r}, RULESETS["zanzibar"])
 print(agent._program._process.pid, flush=True)

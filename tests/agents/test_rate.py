@@ -16,16 +16,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bao_agents import registry
-from bao_agents.arena import placement, rate
+from bao_agents.arena import placement
 from bao_agents.arena.elo import place, score_pairs
 from bao_agents.arena.ladder import DEFAULT, Ladder, load_ladder, make_ladder, shipped
 from bao_agents.arena.openings import draw_openings
 from bao_agents.arena.placement import Session
 from bao_agents.arena.scheduler import Part
 from bao_agents.arena.tournament import TournamentSettings
+from bao_agents.cli import rate
+from bao_agents.cli.main import main as bao
+from bao_agents.players import registry
 from bao_env.engine.ruleset import RULESETS
-from bao_training.cli import main as bao
 from tests.conftest import Capsys, Fails, Says
 
 OPENINGS = 60
@@ -267,8 +268,8 @@ def test_player_that_fails(
 
 IMPATIENT = """
 import sys
-from bao_agents import progress
-from bao_training.cli import main
+from bao_agents.support import progress
+from bao_agents.cli.main import main
 
 progress.LINE_SECONDS = 0.1
 sys.exit(main(sys.argv[1:]))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bao_agents.arena.sampling import Sample, games, random_play
-from bao_agents.arena.solved_positions import (
+from bao_agents.exact.sampling import Sample, games, random_play
+from bao_agents.exact.solved_positions import (
     without_seats,
 )
 from bao_agents.search.alphabeta.player import AlphaBetaAgent

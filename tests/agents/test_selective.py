@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bao_agents.evaluators.tables import load_tables
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint_files import GUIDES
 from bao_agents.nets.network import PolicyNetwork
-from bao_agents.nets.policy import NetworkAgent
-from bao_agents.search.alphabeta.evaluation import load_tables
+from bao_agents.nets.player import NetworkAgent
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.policy_order import (
     ENCODING_NODES,
@@ -24,14 +24,14 @@ from bao_agents.search.alphabeta.reductions import (
 )
 from bao_agents.search.alphabeta.transposition import PROVEN, WIN_VALUE
 from bao_agents.search.alphabeta.workspace import make_workspace
-from bao_agents.successors import (
+from bao_env import RULESETS
+from bao_env.engine.action import actions_of
+from bao_env.engine.position import META, Packed
+from bao_env.engine.successors import (
     ACTION,
     RESULT,
     successors,
 )
-from bao_env import RULESETS
-from bao_env.engine.action import actions_of
-from bao_env.engine.position import META, Packed
 from tests.networks import make_network
 from tests.positions import draw
 from tests.processes import python

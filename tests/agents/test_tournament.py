@@ -22,9 +22,9 @@ from bao_agents.arena.match import play_match
 from bao_agents.arena.report import Standing, markdown, markdown_table, to_dict
 from bao_agents.arena.scheduler import Part
 from bao_agents.arena.tournament import TournamentSettings, kept
-from bao_agents.provenance import provenance
-from bao_agents.registry import load
-from bao_agents.resumable import keep_part
+from bao_agents.players.registry import load
+from bao_agents.support.provenance import provenance
+from bao_agents.support.resumable import keep_part
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.transcript import parse_transcripts
 from tests.conftest import Capsys, Fails, Says
@@ -337,7 +337,7 @@ def test_a_worker_that_is_killed_is_one_line(tmp_path: Path, fails: Fails) -> No
 def test_a_script_on_stdin_is_told_why_its_workers_died(tmp_path: Path) -> None:
     """A spawned process imports the script that started it, which has no file here."""
     code = (
-        "import sys; from bao_training.cli import main; "
+        "import sys; from bao_agents.cli.main import main; "
         f"sys.exit(main(['tournament', 'random', 'greedy', '--out', {str(tmp_path / 'out')!r}]))"
     )
     done = subprocess.run([sys.executable, "-"], input=code, capture_output=True, text=True)

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from bao_agents.nets.cells import (
+from bao_agents.evaluators.learning import ValueRows
+from bao_agents.evaluators.nnue import evaluate_by_network, network_of, output
+from bao_agents.evaluators.pairs import (
     PAIRS,
     PHASES,
     ROW_SCALE,
@@ -19,9 +21,7 @@ from bao_agents.nets.cells import (
     UNITS,
     list_rows,
 )
-from bao_agents.nets.network import PolicyNetwork
-from bao_agents.nets.rows import ValueRows
-from bao_agents.search.alphabeta.evaluation import (
+from bao_agents.evaluators.tables import (
     CELLS,
     LIMIT,
     SCALE,
@@ -29,8 +29,8 @@ from bao_agents.search.alphabeta.evaluation import (
     evaluate_by_tables,
     load_tables,
 )
+from bao_agents.nets.network import PolicyNetwork
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
-from bao_agents.search.alphabeta.value_network import evaluate_by_network, network_of, output
 from bao_env.engine.layout import HOUSE
 from bao_env.engine.position import Packed, unpack
 from bao_env.engine.ruleset import RULESETS

@@ -271,7 +271,7 @@ def test_late_requests_are_closed(monkeypatch: pytest.MonkeyPatch, sent: bytes) 
 SERVER = """
 import sys, time
 import pytest
-from bao_training.cli import main
+from bao_agents.cli.main import main
 from tests.play import offer
 class Sleeping:
     def act(self, positions, masks):

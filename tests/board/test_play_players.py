@@ -20,7 +20,7 @@ from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
 from bao_agents.play.rule_texts import ruleset_text
 from bao_agents.play.server import FOLDER
-from bao_agents.registry import read_network
+from bao_agents.players.registry import read_network
 from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS
 from tests.play import Lowest, ask, make_client, offer, start

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bao_agents.signature import signature
 from bao_env.engine.ruleset import RULESETS
+from bao_env.engine.signature import signature
 from tests.make_golden import (
     perft_numbers,
     pinned,

@@ -69,6 +69,6 @@ def test_damaged_cache_is_written_again(suffix: str, length: int, tmp_path: Path
     ],
 )
 def test_what_cannot_be_kept_is_played_all_the_same(refuse: str, tmp_path: Path) -> None:
-    warm_up = "from bao_training.warm_up import _run; _run(None)"
+    warm_up = "from bao_training.commands.warm_up import _run; _run(None)"
     done = run(f"{refuse}\n{LEGAL}\ntry: {warm_up}\nexcept OSError as e: print(e)", tmp_path)
     assert done.stdout.startswith("1\ncompiled code cannot be cached; set NUMBA_CACHE_DIR")

@@ -12,7 +12,7 @@ import torch
 from bao_agents import load
 from bao_agents.arena.match import play_match
 from bao_agents.nets import checkpoint
-from bao_agents.nets.policy import NetworkAgent
+from bao_agents.nets.player import NetworkAgent
 from bao_env.bots import RandomAgent
 from bao_env.engine.masks import is_legal
 from bao_env.engine.position import PLY, movers

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from bao_agents.nets.compiled import compile_network
-from bao_agents.nets.policy import NetworkAgent
+from bao_agents.nets.player import NetworkAgent
 from bao_env.engine.sampling import random_states
 from bao_training.td import choose_actions, lambda_returns
 from tests.positions import draw

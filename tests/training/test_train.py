@@ -25,11 +25,11 @@ from safetensors.numpy import load_file
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.summary.writer.record_writer import RecordWriter
 
-from bao_agents.cli import files
 from bao_agents.nets import checkpoint
+from bao_agents.support import files
 from bao_env.notation.rule_files import load_ruleset
 from bao_training import train
-from bao_training.command import SETTINGS
+from bao_training.commands.train import SETTINGS
 from bao_training.metrics import Metrics
 from bao_training.run_settings import write_note
 from bao_training.td import TdConfig, TdTrainer

@@ -27,7 +27,9 @@ def bao(*words: str) -> str:
 
 def imports() -> None:
     """Import all packages, with warnings as errors, and none from a checkout."""
-    program = "import bao_env, bao_agents, bao_training, bao_training.cli as c; print(c.__file__)"
+    program = (
+        "import bao_env, bao_agents, bao_training, bao_agents.cli.main as c; print(c.__file__)"
+    )
     command = [sys.executable, "-W", "error", "-c", program]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert found.startswith(sys.prefix), found
@@ -52,7 +54,7 @@ envs.reset(seed=1)
 envs.step(envs.sample_legal_actions())
 
 import bao_agents
-from bao_agents.registry import PLAYERS
+from bao_agents.players.registry import PLAYERS
 from bao_training.train import load_config, make_trainer
 board = bao_env.Board()
 board.move_text("A7L")

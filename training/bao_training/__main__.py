@@ -1,7 +1,7 @@
-"""Run the command ``bao`` as ``python -m bao_training`` (:mod:`bao_training.cli`)."""
+"""Run the command ``bao`` as ``python -m bao_training`` (:mod:`bao_agents.cli.main`)."""
 
 import sys
 
-from bao_training.cli import main
+from bao_agents.cli.main import main
 
 sys.exit(main())

@@ -6,10 +6,10 @@ search is a Gumbel tree search (Danihelka et al., "Policy improvement by plannin
 "Thinking fast and slow with deep learning and tree search", 2017).
 
 Guided alpha-beta needs two things: the network, which orders the actions of few nodes, and rows of
-numbers (:mod:`bao_agents.nets.rows`), which evaluate millions of positions a second. The rows learn
-the values of the searches, and the network's values of the board after every action, which cost
-nothing here. They learn a position fifty times as fast as the network, so they learn each more
-often.
+numbers (:mod:`bao_agents.evaluators.learning`), which evaluate millions of positions a second. The
+rows learn the values of the searches, and the network's values of the board after every action,
+which cost nothing here. They learn a position fifty times as fast as the network, so they learn
+each more often.
 
 An update (:meth:`AlphaZeroTrainer.train_update`):
 
@@ -35,13 +35,13 @@ from pydantic import Field
 from torch import Tensor
 from typing_extensions import override
 
-from bao_agents.array_types import Float32Array, Int64Array
+from bao_agents.evaluators.tables import SCALE
 from bao_agents.nets.checkpoint import Arrays
 from bao_agents.nets.encoding import encode
 from bao_agents.nets.network import PolicyNetwork
-from bao_agents.search.alphabeta.evaluation import SCALE
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.gumbel.search import GumbelSearch, SearchOutput
+from bao_agents.support.array_types import Float32Array, Int64Array
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import FULL
 from bao_env.engine.compile import jit

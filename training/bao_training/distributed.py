@@ -20,7 +20,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from bao_agents.cli import files
+from bao_agents.support import files
 
 _TIMEOUT = timedelta(minutes=30)
 """The longest time that a process waits for the others, while the first one evaluates or saves."""

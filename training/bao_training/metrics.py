@@ -11,7 +11,7 @@ from typing import Any
 
 from torch.utils.tensorboard import SummaryWriter
 
-from bao_agents.cli.files import write_atomically
+from bao_agents.support.files import write_atomically
 
 
 class MetricsError(ValueError):

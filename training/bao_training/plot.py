@@ -14,8 +14,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from bao_agents.arena.report import markdown_table
-from bao_agents.array_types import Float64Array
-from bao_agents.figures import look, save_figure
+from bao_agents.support.array_types import Float64Array
+from bao_agents.support.figures import look, save_figure
 
 CURVES = {
     "score_against_greedy": "points against greedy, %",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from bao_agents.array_types import Int64Array
 from bao_agents.nets.checkpoint import Arrays
 from bao_agents.search.gumbel.search import SearchOutput
+from bao_agents.support.array_types import Int64Array
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.position import WORDS, Words
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bao_agents.cli.files import write_atomically
+from bao_agents.support.files import write_atomically
 from bao_training.config import ConfigError
 
 MAY_CHANGE = (

@@ -25,11 +25,11 @@ from pydantic import Field
 from torch import Tensor
 from typing_extensions import override
 
-from bao_agents.array_types import Float32Array, Int64Array, Uint8Array
 from bao_agents.nets.compiled import Weights, compile_if_faster, evaluate
 from bao_agents.nets.encoding import ENCODING_STEP, encode
 from bao_agents.nets.features import ENCODING_SIZE
 from bao_agents.nets.network import PolicyNetwork
+from bao_agents.support.array_types import Float32Array, Int64Array, Uint8Array
 from bao_env.engine.bits import U, popcount, select_bit, xorshift
 from bao_env.engine.compile import jit
 from bao_env.engine.position import Actions

@@ -39,11 +39,11 @@ from typing import Any
 
 import torch
 
-from bao_agents.cli.files import HeldError
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import CheckpointError
-from bao_agents.progress import Progress
-from bao_agents.provenance import current_commit
+from bao_agents.support.files import HeldError
+from bao_agents.support.progress import Progress
+from bao_agents.support.provenance import current_commit
 from bao_env.engine.ruleset import get_ruleset
 from bao_training import distributed
 from bao_training.alphazero import AlphaZeroTrainer

@@ -20,15 +20,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bao_agents import registry
 from bao_agents.arena.elo import Score
 from bao_agents.arena.match import play_match
-from bao_agents.arena.solved_positions import SolvedPositions
+from bao_agents.exact.solved_positions import SolvedPositions
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Arrays, Checkpoint, CheckpointError, model_arrays
 from bao_agents.nets.checkpoint_files import find_checkpoint
 from bao_agents.nets.network import PolicyNetwork
-from bao_agents.nets.policy import NetworkAgent
+from bao_agents.nets.player import NetworkAgent
+from bao_agents.players import registry
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env.engine.threads import Threads
 from bao_training import distributed

@@ -12,9 +12,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from bao_agents.array_types import Float64Array, Int64Array
 from bao_agents.nets.checkpoint import Arrays
 from bao_agents.nets.network import PolicyNetwork
+from bao_agents.support.array_types import Float64Array, Int64Array
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import PLY, WORDS, Actions, Flags, Seats, Words, movers
 from bao_env.engine.sampling import random_actions, random_states

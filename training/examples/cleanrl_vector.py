@@ -26,7 +26,7 @@ from torch import nn
 from torch.distributions import Categorical
 from tqdm import tqdm
 
-from bao_agents.cli.files import write_atomically
+from bao_agents.support.files import write_atomically
 from bao_env import NUM_ACTIONS, OpponentPool, PolicyAgent, Ruleset
 from measure import INPUTS, OBSERVATION, SEED, best_player, report
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from bao_agents.array_types import Float64Array, Int64Array
+from bao_agents.support.array_types import Float64Array, Int64Array
 
 Z95 = 1.959963984540054
 """Standard errors from the middle of a 95 % interval to its ends."""

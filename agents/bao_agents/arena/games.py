@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bao_agents.array_types import Int64Array, Uint8Array
-from bao_agents.faults import PlayerFault
+from bao_agents.players.faults import PlayerFault
+from bao_agents.support.array_types import Int64Array, Uint8Array
 from bao_env.bots import Agent, check_actions
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import PLY, Actions, Seats, Words, movers
@@ -43,7 +43,7 @@ def faults_text(causes: Sequence[str]) -> str:
 
 
 def choose(player: Agent, positions: Words, masks: Words, name: str) -> tuple[Actions, list[str]]:
-    """Ask a player for actions, again after each :class:`~bao_agents.faults.PlayerFault`.
+    """Ask a player for actions, again after each :class:`~bao_agents.players.faults.PlayerFault`.
 
     Args:
         player: the player.

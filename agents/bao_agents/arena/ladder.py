@@ -16,19 +16,19 @@ from typing import Any, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from bao_agents import registry
 from bao_agents.arena.openings import (
     MatchOpenings,
     draw_openings,
     parse_openings,
     write_openings,
 )
-from bao_agents.array_types import Float64Array
-from bao_agents.base import NamedPlayer
-from bao_agents.cli.files import fault
-from bao_agents.signature import signature
+from bao_agents.players import registry
+from bao_agents.players.base import NamedPlayer
+from bao_agents.support.array_types import Float64Array
+from bao_agents.support.files import fault
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.signature import signature
 
 LADDERS = Path(__file__).with_name("ladders")
 """Folder of the shipped ladders; they are loaded by name, without the suffix."""
@@ -49,7 +49,7 @@ class Anchor(_Table):
     """A player of known rating."""
 
     player: str
-    """The name of the player for :func:`bao_agents.registry.load`."""
+    """The name of the player for :func:`bao_agents.players.registry.load`."""
     elo: float
     low: float
     """Lower end of the 95 % interval of ``elo`` in the tournament, against the player at 0."""
@@ -69,7 +69,7 @@ class Ladder(_Table):
     rules: dict[str, Any]
     """:meth:`Ruleset.to_dict` of the rule set."""
     engine_signature: str
-    """:func:`bao_agents.signature.signature` of the engine that rated the anchors."""
+    """:func:`bao_env.engine.signature.signature` of the engine that rated the anchors."""
     tournament: dict[str, Any]
     """The tournament that rated the anchors: its settings and the versions of the code."""
     openings_seed: int

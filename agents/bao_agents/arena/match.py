@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from bao_agents import registry
 from bao_agents.arena.elo import Score, Sprt, finite, score_pairs
 from bao_agents.arena.games import GAME_OVER, MAX_PLIES, MatchGames, faults_text, play_games
 from bao_agents.arena.openings import (
@@ -29,8 +28,6 @@ from bao_agents.arena.openings import (
     draw_openings,
     read_openings,
 )
-from bao_agents.array_types import Float64Array, Int64Array, Uint8Array
-from bao_agents.cli.files import write_atomically
 from bao_agents.cli.options import (
     Run,
     add_options,
@@ -39,7 +36,10 @@ from bao_agents.cli.options import (
     new_file,
     write_json,
 )
-from bao_agents.provenance import provenance
+from bao_agents.players import registry
+from bao_agents.support.array_types import Float64Array, Int64Array, Uint8Array
+from bao_agents.support.files import write_atomically
+from bao_agents.support.provenance import provenance
 from bao_env.board import Board
 from bao_env.bots import Agent
 from bao_env.engine.batch import Engine
@@ -237,7 +237,7 @@ def warm_up(player: str, ruleset: Ruleset) -> None:
     program gets ready by itself.
 
     Args:
-        player: the name for :func:`bao_agents.registry.load`.
+        player: the name for :func:`bao_agents.players.registry.load`.
         ruleset: the rules.
     """
     if registry.parse(player).kind.name != "pipe":
@@ -343,7 +343,7 @@ def add_openings(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> None:
-    from bao_agents.progress import Progress  # play_match needs no tqdm
+    from bao_agents.support.progress import Progress  # play_match needs no tqdm
 
     sprt = Sprt(*args.sprt) if args.sprt else None
     ruleset = args.ruleset or ruleset_of(args.player) or get_ruleset("zanzibar")

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bao_agents.arena.games import GAME_OVER
-from bao_agents.array_types import Uint8Array
-from bao_agents.search.alphabeta.evaluation import SCALE
+from bao_agents.evaluators.tables import SCALE
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_agents.support.array_types import Uint8Array
 from bao_env.board import Board
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH

@@ -25,8 +25,8 @@ from bao_agents.arena.elo import (
 )
 from bao_agents.arena.ladder import Ladder
 from bao_agents.arena.scheduler import PART_PAIRS, Event, LocalPool, Part, Record
-from bao_agents.array_types import Float64Array
-from bao_agents.progress import Progress
+from bao_agents.support.array_types import Float64Array
+from bao_agents.support.progress import Progress
 
 FIRST_PAIRS = 20
 """Pairs in the first round; each later round at most doubles the number played."""
@@ -177,7 +177,7 @@ def rate_player(
     """Rate a player on a ladder. Ctrl-C ends it early and keeps the results.
 
     Args:
-        player: the player's name for :func:`bao_agents.registry.load`.
+        player: the player's name for :func:`bao_agents.players.registry.load`.
         ladder: the ladder.
         precision: play until the longer arm of the 95 % interval is no longer than this, in Elo.
         seconds: the time limit; games that are unfinished then do not count. If none has ended,

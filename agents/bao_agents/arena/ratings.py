@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bao_agents.arena.elo import ELO_PER_LOGIT, Placement, logistic, place, score_pairs
-from bao_agents.array_types import Float64Array, Int64Array
+from bao_agents.support.array_types import Float64Array, Int64Array
 from bao_env.engine.position import Flags
 
 PRIOR = 1.0

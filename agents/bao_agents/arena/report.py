@@ -18,9 +18,9 @@ import tabulate
 from bao_agents.arena.elo import finite, score_pairs
 from bao_agents.arena.games import faults_text
 from bao_agents.arena.ratings import rate
-from bao_agents.array_types import Float64Array
-from bao_agents.cli.files import write_atomically
-from bao_agents.figures import errorbars, look, save_figure
+from bao_agents.support.array_types import Float64Array
+from bao_agents.support.figures import errorbars, look, save_figure
+from bao_agents.support.files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -32,12 +32,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from bao_agents import registry
 from bao_agents.arena.match import play_openings, warm_up
 from bao_agents.arena.openings import MatchOpenings
-from bao_agents.fingerprint import fingerprint
-from bao_agents.progress import Progress
-from bao_agents.provenance import current_commit
+from bao_agents.players import registry
+from bao_agents.players.fingerprint import fingerprint
+from bao_agents.support.progress import Progress
+from bao_agents.support.provenance import current_commit
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
 
@@ -62,14 +62,15 @@ class Event:
     """
 
     players: Mapping[str, str]
-    """The players by name, each with what :func:`bao_agents.registry.load` takes."""
+    """The players by name, each with what :func:`bao_agents.players.registry.load` takes."""
     ruleset: Ruleset
     openings: MatchOpenings
     seed: int
     keys: Mapping[str, tuple[int, ...]]
     """Numbers that tell the players apart. With ``seed`` and the first opening they seed a part."""
     known: Mapping[str, str | None] = field(default_factory=dict)
-    """The :func:`~bao_agents.fingerprint.fingerprint` that a player of that name must have."""
+    """The :func:`~bao_agents.players.fingerprint.fingerprint` that each player must have, by
+    name."""
     keep_games: bool = False
     """Keep the games as transcripts."""
 
@@ -127,7 +128,7 @@ class Unit:
     """A part with all that a process needs to play it."""
 
     players: tuple[str, str]
-    """The players' names for :func:`bao_agents.registry.load`."""
+    """The players' names for :func:`bao_agents.players.registry.load`."""
     ruleset: Ruleset
     openings: MatchOpenings
     """The openings, each played from both seats."""
@@ -136,7 +137,8 @@ class Unit:
     keep_as: tuple[str, str] | None
     """Keep the games as transcripts, with these player names."""
     known: Mapping[str, str | None]
-    """The :func:`~bao_agents.fingerprint.fingerprint` that a player of that name must have."""
+    """The :func:`~bao_agents.players.fingerprint.fingerprint` that each player must have, by
+    name."""
 
 
 _Two = Field(min_length=2, max_length=2)

@@ -32,17 +32,17 @@ from typing import Any
 
 import numpy as np
 
-from bao_agents import registry
 from bao_agents.arena.match import add_openings, check_names
 from bao_agents.arena.openings import BALANCE, OPENING_PLIES, draw_openings
 from bao_agents.arena.report import Standing, result_table, standings, to_dict, write_report
 from bao_agents.arena.scheduler import PART_PAIRS, Event, LocalPool, Part, RayPool, Record
-from bao_agents.cli.files import hold
 from bao_agents.cli.options import Run, add_options, add_player_options, at_least
-from bao_agents.fingerprint import fingerprint
-from bao_agents.progress import Progress
-from bao_agents.provenance import current_commit, provenance
-from bao_agents.resumable import keep_part, part_file, read_part
+from bao_agents.players import registry
+from bao_agents.players.fingerprint import fingerprint
+from bao_agents.support.files import hold
+from bao_agents.support.progress import Progress
+from bao_agents.support.provenance import current_commit, provenance
+from bao_agents.support.resumable import keep_part, part_file, read_part
 from bao_env.engine.ruleset import Ruleset
 
 
@@ -51,7 +51,7 @@ class TournamentSettings:
     """Settings of a tournament."""
 
     players: dict[str, str]
-    """The players by name, each with what :func:`bao_agents.registry.load` takes."""
+    """The players by name, each with what :func:`bao_agents.players.registry.load` takes."""
     ruleset: Ruleset
     pairs: int
     """Number of openings that two players play, each from both seats."""

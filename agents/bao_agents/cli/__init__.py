@@ -1,1 +1,1 @@
-"""Run commands: options, files, games as text, benchmarks, and compiling in advance."""
+"""The command line ``bao``: its start, shared options, and a file for each command."""

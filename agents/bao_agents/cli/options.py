@@ -7,7 +7,7 @@ returns the function that runs it::
         add_options(parser, "ruleset", "seed")
         return run  # called with the parsed arguments; its result is the exit status, None is 0
 
-:mod:`bao_training.cli` has the table of all commands.
+:mod:`bao_agents.cli.main` has the table of all commands.
 """
 
 from __future__ import annotations
@@ -135,6 +135,6 @@ def write_json(file: str | None, report: Any) -> None:
     if file == "-":
         sys.stdout.write(text)
     elif file is not None:
-        from bao_agents.cli.files import write_atomically
+        from bao_agents.support.files import write_atomically
 
         write_atomically(file, text)

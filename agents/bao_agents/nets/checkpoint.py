@@ -7,9 +7,9 @@ The file's metadata entry ``bao_env`` is a JSON object::
 
 The network's tensors are named ``model.*``, as float32 or, in small files, all as float16.
 ``rows``, if it is there, is int16[ROWS, UNITS], by which guided alpha-beta evaluates positions
-(:mod:`bao_agents.nets.rows`). A trainer's tensors have other names. ``hidden`` lists the units of
-the network's hidden layers. ``info`` may hold anything: step, seed, configuration. Versions other
-than this package's are refused.
+(:mod:`bao_agents.evaluators.learning`). A trainer's tensors have other names. ``hidden`` lists the
+units of the network's hidden layers. ``info`` may hold anything: step, seed, configuration.
+Versions other than this package's are refused.
 
 The header is checked, with the types and shapes of the network's tensors, before a tensor is read
 or a network is built. A trainer's tensors are read only on request.
@@ -30,11 +30,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialize
 
-from bao_agents.cli.files import write_atomically
-from bao_agents.nets.cells import check_rows
+from bao_agents.evaluators.learning import ValueRows
+from bao_agents.evaluators.pairs import check_rows
 from bao_agents.nets.features import INPUTS_VERSION
 from bao_agents.nets.network import PolicyNetwork, outline
-from bao_agents.nets.rows import ValueRows
+from bao_agents.support.files import write_atomically
 from bao_env.engine.ruleset import RULES_VERSION, Ruleset
 from bao_env.observation.board import OBSERVATION_VERSION
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bao_agents.array_types import Float32Array, Int64Array, Uint8Array
 from bao_agents.nets.features import ENCODING_SIZE, expand
 from bao_agents.nets.head import OUTPUTS, logits_and_values
-from bao_agents.nets.vectors import (
+from bao_agents.support.array_types import Float32Array, Int64Array, Uint8Array
+from bao_agents.support.vectors import (
     WIDTH,
     add,
     add_product,
@@ -44,7 +44,7 @@ class Weights(NamedTuple):
     """float32[(bytes of an encoding * BYTE_VALUES) * units of layer 0], its sums for each value of
     each byte, line after line."""
     widths: Int64Array
-    """int64[L], the units of each layer, multiples of :data:`bao_agents.nets.vectors.WIDTH`."""
+    """int64[L], the units of each layer, multiples of :data:`bao_agents.support.vectors.WIDTH`."""
     biases: Float32Array
     """float32[sum of widths], layer after layer."""
     matrix: Float32Array

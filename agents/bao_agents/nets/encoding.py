@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from bao_agents.array_types import Int64Array, Uint8Array
 from bao_agents.nets.captures import IS_STUCK, capture_features
 from bao_agents.nets.features import CAPTURES_AT, ENCODING_SIZE
 from bao_agents.nets.legal_actions import list_legal_actions
-from bao_agents.successors import RESULT
+from bao_agents.support.array_types import Int64Array, Uint8Array
 from bao_env.engine.bits import FULL, ONE, ZERO, U
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import play
 from bao_env.engine.position import META, WORDS, Words, mover_of, same_mover
 from bao_env.engine.ruleset import KernelRules
+from bao_env.engine.successors import RESULT
 from bao_env.observation.board import observe_one
 
 ENCODING_STEP = 512
@@ -62,7 +62,7 @@ def encode_successors(rules, position, successors, first, last, encodings):
         rules: the :class:`KernelRules`.
         position: uint64[5 or more].
         successors: uint64[N, 8]; those of the position are ``first`` to ``last`` - 1
-            (:func:`bao_agents.successors.successors`). Decided ones are left out. One that
+            (:func:`bao_env.engine.successors.successors`). Decided ones are left out. One that
             turns out to leave a player without a move gets its result and is also left out.
         first, last: see ``successors``.
         encodings: uint8[R, ENCODING_SIZE], filled from row 0 on.

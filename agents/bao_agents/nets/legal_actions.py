@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bao_agents.array_types import Float64Array
+from bao_agents.support.array_types import Float64Array
 from bao_env.engine.bits import ONE, ZERO, U, popcount, select_bit, trailing_zeros
 from bao_env.engine.compile import jit
 

@@ -15,9 +15,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from bao_agents.evaluators.learning import ValueRows
 from bao_agents.nets.features import FEATURES, expand
 from bao_agents.nets.head import OUTPUTS, logits_and_values
-from bao_agents.nets.rows import ValueRows
 
 
 class PolicyNetwork(nn.Module):

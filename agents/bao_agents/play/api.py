@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
-from bao_agents.arena.solved_positions import shipped_won_positions
+from bao_agents.exact.solved_positions import shipped_won_positions
 from bao_agents.play import analysis
 from bao_agents.play.computing import Computing
 from bao_agents.play.geometry import LAYOUTS, board_parts

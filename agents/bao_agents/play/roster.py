@@ -1,7 +1,7 @@
 """Offer the players at the board: people, bots with a limit, and checkpoints from a list.
 
-A client names players as :mod:`bao_agents.registry` does, but only with the limits that its table
-offers, and never by a path or a module. The checkpoints are the shipped ones and those in the
+A client names players as :mod:`bao_agents.players.registry` does, but only with the limits that its
+table offers, and never by a path or a module. The checkpoints are the shipped ones and those in the
 folders given when the server starts. The command line may add any other player, and rules, by name.
 The label of ``NAME``, or of ``NAME-UNIT`` for a limit with a unit, is ``player NAME`` in
 ``static/en.json`` and in the files of other languages.
@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from cachetools import LRUCache
 
-from bao_agents import plugins, registry
 from bao_agents.analysis import NETWORKS
 from bao_agents.arena.ladder import anchors_elo
-from bao_agents.base import Kind, NamedPlayer, PlayerName, Unit
 from bao_agents.nets.checkpoint_files import CHECKPOINTS, GUIDES, shipped, trained_under
 from bao_agents.play.refused import Refused
-from bao_agents.registry import read_network
+from bao_agents.players import plugins, registry
+from bao_agents.players.base import Kind, NamedPlayer, PlayerName, Unit
+from bao_agents.players.registry import read_network
 from bao_env.board import Board
 from bao_env.bots import check_actions
 from bao_env.engine.action import mask_of
@@ -65,7 +65,7 @@ class Roster:
         folders: the folders whose ``.safetensors`` files may play besides the shipped ones;
             subfolders are included.
         seed: the seed of the players' random choices.
-        players: further players, by any name that :func:`bao_agents.registry.load` accepts.
+        players: further players, by any name that :func:`bao_agents.players.registry.load` accepts.
         ruleset: the rules offered first, which may be yours.
 
     Raises:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numba import types
 
-from bao_agents.array_types import Int64Array
+from bao_agents.support.array_types import Int64Array
 from bao_env.engine.batch import MAX_THREADS
 from bao_env.engine.compile import jit
 from bao_env.engine.threads import run_in_threads

@@ -15,8 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bao_agents.array_types import Int32Array
-from bao_agents.remade import Remade
 from bao_agents.search.limits import (
     SHORT,
     check_seconds,
@@ -26,13 +24,8 @@ from bao_agents.search.limits import (
     nanoseconds,
     share,
 )
-from bao_agents.successors import (
-    ACTION,
-    MAX_SUCCESSORS,
-    RESULT,
-    SUCCESSOR_WORDS,
-    successors,
-)
+from bao_agents.support.array_types import Int32Array
+from bao_agents.support.remade import Remade
 from bao_env.engine.action import actions_of
 from bao_env.engine.array_checks import as_batch
 from bao_env.engine.bits import (
@@ -50,6 +43,13 @@ from bao_env.engine.kernel import INFINITE, simulate
 from bao_env.engine.position import META, WORDS, Actions, Words, packed_opening, read_at, same_mover
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.starts import candidates
+from bao_env.engine.successors import (
+    ACTION,
+    MAX_SUCCESSORS,
+    RESULT,
+    SUCCESSOR_WORDS,
+    successors,
+)
 
 EXPLORATION = 1.2
 """Weight of the confidence bound, for results of plus and minus one."""
@@ -119,7 +119,7 @@ class PlayoutTree(NamedTuple):
     """A search tree, one per thread; node 0 is the root."""
 
     words: Words
-    """uint64[N, 8], each node as :mod:`bao_agents.successors` writes it."""
+    """uint64[N, 8], each node as :mod:`bao_env.engine.successors` writes it."""
     first_child: Int32Array
     """int32[N], the first child of an expanded node; 0 before."""
     num_children: Int32Array

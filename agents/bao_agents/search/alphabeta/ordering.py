@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from bao_agents.search.alphabeta.transposition import NO_ACTION
-from bao_agents.successors import ACTION, CAPTURED, RESULT, SUCCESSOR_WORDS
 from bao_env.engine.bits import ONE
 from bao_env.engine.compile import jit_inline
+from bao_env.engine.successors import ACTION, CAPTURED, RESULT, SUCCESSOR_WORDS
 
 _TT_MOVE_SCORE = 1 << 40
 _WIN_SCORE = 1 << 39

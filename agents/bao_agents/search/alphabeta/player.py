@@ -2,7 +2,7 @@
 
 Names and methods are those of chess programming (https://www.chessprogramming.org). Values
 are for the player to move: evaluations within plus and minus
-:data:`bao_agents.search.alphabeta.evaluation.LIMIT`, and ``WIN_VALUE - n`` for a win within n
+:data:`bao_agents.evaluators.tables.LIMIT`, and ``WIN_VALUE - n`` for a win within n
 plies. An action is a ply. Where the same player acts again (a capture that waits for its side,
 Dutch I.a) the value keeps its sign. The search never evaluates such a position: it plays on, which
 costs no depth.
@@ -25,14 +25,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bao_agents.array_types import Int16Array, Int64Array
-from bao_agents.remade import Remade
-from bao_agents.search.alphabeta.evaluation import CELLS, Tables, load_tables
+from bao_agents.evaluators.nnue import Network, network_of
+from bao_agents.evaluators.tables import CELLS, Tables, load_tables
 from bao_agents.search.alphabeta.ordering import forget_cutoffs
 from bao_agents.search.alphabeta.policy_order import make_guides
 from bao_agents.search.alphabeta.search import search
 from bao_agents.search.alphabeta.transposition import NO_ACTION, PROVEN
-from bao_agents.search.alphabeta.value_network import Network, network_of
 from bao_agents.search.alphabeta.workspace import MAX_DEPTH, make_workspace
 from bao_agents.search.limits import (
     SHORT,
@@ -43,6 +41,8 @@ from bao_agents.search.limits import (
     deadline,
     share,
 )
+from bao_agents.support.array_types import Int16Array, Int64Array
+from bao_agents.support.remade import Remade
 from bao_env.engine.array_checks import as_batch, check_array
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
 from bao_env.engine.compile import jit
@@ -172,8 +172,8 @@ class AlphaBetaAgent(Remade):
             and depends on the machine.
         nodes: rough limit of the positions to visit. At least one ply is always searched.
         weights: weights of the evaluation at the horizon: int16[CELLS] for the tables of
-            :mod:`bao_agents.search.alphabeta.evaluation`, or int16[ROWS, UNITS] for a network
-            (:mod:`bao_agents.search.alphabeta.value_network`). By default these are the
+            :mod:`bao_agents.evaluators.tables`, or int16[ROWS, UNITS] for a network
+            (:mod:`bao_agents.evaluators.nnue`). By default these are the
             rows of ``network`` if it has them, or else the fitted tables.
         network: a policy network that guides the search
             (:mod:`bao_agents.search.alphabeta.reductions`); None for a full search.

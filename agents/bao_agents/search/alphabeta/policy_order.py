@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bao_agents.array_types import Float32Array, Uint8Array
 from bao_agents.nets.compiled import (
     NetworkWorkspace,
     Weights,
@@ -25,11 +24,12 @@ from bao_agents.nets.compiled import (
 from bao_agents.nets.encoding import encode_successors
 from bao_agents.nets.features import ENCODING_SIZE
 from bao_agents.nets.head import OUTPUTS, action_logit, action_value
-from bao_agents.successors import ACTION, MAX_SUCCESSORS, RESULT
+from bao_agents.support.array_types import Float32Array, Uint8Array
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import ONE, ZERO, U
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.position import Words
+from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT
 
 if TYPE_CHECKING:  # torch is slow to import, and the compiled part does not need it
     from bao_agents.nets.network import PolicyNetwork

@@ -26,9 +26,9 @@ import numpy as np
 
 from bao_agents.search.alphabeta.policy_order import GAP_UNIT
 from bao_agents.search.alphabeta.transposition import NO_ACTION
-from bao_agents.successors import ACTION
 from bao_env.engine.bits import ONE, ZERO
 from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.successors import ACTION
 
 MIN_REDUCED_DEPTH = 3
 """The least depth, in plies, at which actions are reduced by their place in the order."""

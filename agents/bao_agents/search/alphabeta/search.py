@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bao_agents.evaluators.nnue import evaluate
 from bao_agents.search.alphabeta.ordering import pick_best, remember_cutoff, score_successors
 from bao_agents.search.alphabeta.policy_order import (
     is_worth_asking,
@@ -35,17 +36,16 @@ from bao_agents.search.alphabeta.transposition import (
     probe,
     store,
 )
-from bao_agents.search.alphabeta.value_network import evaluate
 from bao_agents.search.alphabeta.workspace import MAX_PLIES
 from bao_agents.search.limits import is_late
-from bao_agents.search.position_hash import position_hash
 from bao_agents.search.uncounted import uncounted
-from bao_agents.successors import ACTION, MAX_SUCCESSORS, RESULT, is_stuck, successors
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.kernel import CHOICE, FREE, INFINITE, simulate
 from bao_env.engine.position import META, mover_of, read_at, same_mover
+from bao_env.engine.position_hash import position_hash
 from bao_env.engine.starts import candidates
+from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT, is_stuck, successors
 
 _INFINITY = WIN_VALUE + 1
 
@@ -61,8 +61,8 @@ def search(rules, evaluator, guide, table, work, depth):
     Args:
         rules: the :class:`KernelRules`.
         evaluator: evaluates positions at the horizon:
-            :class:`bao_agents.search.alphabeta.evaluation.Tables`, or a
-            :class:`bao_agents.search.alphabeta.value_network.Network`.
+            :class:`bao_agents.evaluators.tables.Tables`, or a
+            :class:`bao_agents.evaluators.nnue.Network`.
         guide: a :class:`PolicyGuide`; None for a full search, whose compiled code leaves out all
             uses of a guide.
         table: the transposition table.

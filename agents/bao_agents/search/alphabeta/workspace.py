@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bao_agents.search.alphabeta.transposition import make_table
-from bao_agents.successors import MAX_SUCCESSORS, SUCCESSOR_WORDS
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.position import Words
+from bao_env.engine.successors import MAX_SUCCESSORS, SUCCESSOR_WORDS
 
 MAX_DEPTH = 60
 """The greatest depth of a search, in plies."""
@@ -73,7 +73,7 @@ MEMORY = np.dtype(
             ("frames", FRAME, (MAX_PLIES,)),
             ("lines", np.int8, (MAX_PLIES, MAX_PLIES + 1)),
             # The root, then space for the successors of the node at each ply, in the form of
-            # bao_agents.successors; and the scores that order them.
+            # bao_env.engine.successors; and the scores that order them.
             ("stack", np.uint64, (_ROWS, SUCCESSOR_WORDS)),
             ("scores", np.int64, (_ROWS,)),
             # For each action of the node at each ply, the gap between the highest logit and its

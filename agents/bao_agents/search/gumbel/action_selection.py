@@ -27,12 +27,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bao_agents.array_types import Int32Array
 from bao_agents.search.gumbel.tree import NO_NODE, ROOT, edges_of
 from bao_agents.search.limits import check_whole
-from bao_agents.successors import MAX_SUCCESSORS, RESULT
+from bao_agents.support.array_types import Int32Array
 from bao_env.engine.bits import ONE, ZERO, U, xorshift
 from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.successors import MAX_SUCCESSORS, RESULT
 
 _CERTAIN = np.float32(1000.0)
 """Added to the logit of a known win, and subtracted from that of a known loss."""

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bao_agents.array_types import Float32Array
 from bao_agents.nets.head import OUTPUTS
-from bao_agents.search.position_hash import position_hash
+from bao_agents.support.array_types import Float32Array
 from bao_env.engine.bits import ONE, U
 from bao_env.engine.compile import jit_inline
 from bao_env.engine.position import Words, read
+from bao_env.engine.position_hash import position_hash
 
 _MAX_SLOTS = 1 << 16
 """The most slots: 9 MB, which stays in the processor's cache."""

@@ -6,10 +6,10 @@ import numpy as np
 
 from bao_agents.nets.legal_actions import list_legal_actions
 from bao_agents.nets.network import PolicyNetwork
-from bao_agents.remade import Remade
 from bao_agents.search.gumbel.action_selection import STANDARD, GumbelSettings
 from bao_agents.search.gumbel.search import GumbelSearch
 from bao_agents.search.limits import NEVER, SHORT, check_threads, share
+from bao_agents.support.remade import Remade
 from bao_env.engine.array_checks import as_batch
 from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.position import Actions, Words, packed_opening

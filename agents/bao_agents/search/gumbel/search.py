@@ -8,7 +8,7 @@ improves on the policy with few simulations.
 
 The positions of a batch are searched one after another in the same tree, which stays in the
 processor's cache, with the network compiled (:mod:`bao_agents.nets.compiled`). Expanding a leaf
-plays all of its actions (:mod:`bao_agents.successors`), so the ends of games are known at once.
+plays all of its actions (:mod:`bao_env.engine.successors`), so the ends of games are known at once.
 
 A known win is always played, and a known loss only if there is nothing else.
 """
@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bao_agents.array_types import Float32Array
 from bao_agents.nets.compiled import (
     NetworkWorkspace,
     Weights,
@@ -55,11 +54,12 @@ from bao_agents.search.gumbel.simulation import (
 from bao_agents.search.gumbel.tree import NO_NODE, Tree, make_tree
 from bao_agents.search.limits import NEVER, check_whole, nanoseconds
 from bao_agents.search.uncounted import uncounted
-from bao_agents.successors import MAX_SUCCESSORS
+from bao_agents.support.array_types import Float32Array
 from bao_env.engine.array_checks import batch_size, check_output
 from bao_env.engine.compile import jit
 from bao_env.engine.position import Words
 from bao_env.engine.ruleset import KernelRules
+from bao_env.engine.successors import MAX_SUCCESSORS
 
 _SEARCHES_CACHED = 3
 """Searches of each game whose leaves the cache has space for."""

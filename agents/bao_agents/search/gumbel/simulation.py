@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bao_agents.array_types import Float32Array, Int32Array, Uint8Array
 from bao_agents.nets.encoding import encode_successors
 from bao_agents.nets.head import action_logit, action_value
 from bao_agents.search.gumbel.action_selection import (
@@ -32,11 +31,12 @@ from bao_agents.search.gumbel.tree import (
     prove,
     visit,
 )
-from bao_agents.successors import ACTION, RESULT
+from bao_agents.support.array_types import Float32Array, Int32Array, Uint8Array
 from bao_env.engine.bits import FULL, ONE, ZERO
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.position import META, Actions, same_mover
 from bao_env.engine.ruleset import KernelRules
+from bao_env.engine.successors import ACTION, RESULT
 
 
 class SearchOutput(NamedTuple):

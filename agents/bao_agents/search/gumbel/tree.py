@@ -14,16 +14,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bao_agents.array_types import Float32Array, Int32Array, Int64Array
-from bao_agents.successors import (
+from bao_agents.support.array_types import Float32Array, Int32Array, Int64Array
+from bao_env.engine.bits import FULL, ONE, ZERO
+from bao_env.engine.compile import jit_inline
+from bao_env.engine.position import META, Flags, Words, read, same_mover
+from bao_env.engine.successors import (
     MAX_SUCCESSORS,
     RESULT,
     SUCCESSOR_WORDS,
     successors,
 )
-from bao_env.engine.bits import FULL, ONE, ZERO
-from bao_env.engine.compile import jit_inline
-from bao_env.engine.position import META, Flags, Words, read, same_mover
 
 NO_NODE = -1
 """No node and no edge."""

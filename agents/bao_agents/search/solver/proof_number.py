@@ -16,7 +16,7 @@ positions prove nothing, and a game that could continue indefinitely stays unkno
 player acts again (Dutch I.a), the two numbers are swapped.
 
 The first numbers of a new position come from alpha-beta's evaluation
-(:mod:`bao_agents.search.alphabeta.evaluation`): the less likely a proof looks, the higher they are.
+(:mod:`bao_agents.evaluators.tables`): the less likely a proof looks, the higher they are.
 They only guide the search, and save two thirds of the work.
 
 A *bounded* search asks whether one side, the *attacker*, can win within a number of plies.
@@ -28,22 +28,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bao_agents.array_types import Int16Array, Int64Array
-from bao_agents.search.alphabeta.evaluation import SCALE, Tables, evaluate_by_tables
+from bao_agents.evaluators.tables import SCALE, Tables, evaluate_by_tables
 from bao_agents.search.limits import is_late
-from bao_agents.search.position_hash import position_hash
-from bao_agents.successors import (
+from bao_agents.support.array_types import Int16Array, Int64Array
+from bao_env.engine.bits import ONE, ZERO, U, popcount
+from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.kernel import legal_mask
+from bao_env.engine.position import META, Words, mover_of, read, read_at, same_mover, write_at
+from bao_env.engine.position_hash import position_hash
+from bao_env.engine.starts import candidates
+from bao_env.engine.successors import (
     MAX_SUCCESSORS,
     RESULT,
     SUCCESSOR_WORDS,
     is_stuck,
     successors,
 )
-from bao_env.engine.bits import ONE, ZERO, U, popcount
-from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.kernel import legal_mask
-from bao_env.engine.position import META, Words, mover_of, read, read_at, same_mover, write_at
-from bao_env.engine.starts import candidates
 
 WIN = 1
 """The player to move wins."""

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bao_agents.array_types import Int64Array
-from bao_agents.search.alphabeta.evaluation import load_tables
+from bao_agents.evaluators.tables import load_tables
 from bao_agents.search.limits import deadline, share
 from bao_agents.search.solver.proof_number import (
     LOSS,
@@ -23,15 +22,16 @@ from bao_agents.search.solver.proof_number import (
     Table,
     prove,
 )
-from bao_agents.successors import (
+from bao_agents.support.array_types import Int64Array
+from bao_env.engine.position import Packed, Words, packed_opening, turn_of
+from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.successors import (
     ACTION,
     MAX_SUCCESSORS,
     RESULT,
     SUCCESSOR_WORDS,
     successors,
 )
-from bao_env.engine.position import Packed, Words, packed_opening, turn_of
-from bao_env.engine.ruleset import Ruleset
 
 _SPEED = 1e6
 """Positions per second that a proof visits, roughly."""

@@ -11,7 +11,6 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from bao_agents.array_types import Int8Array, Int16Array, Int64Array
 from bao_agents.search.limits import (
     check_nodes,
     check_seconds,
@@ -19,6 +18,7 @@ from bao_agents.search.limits import (
 )
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
 from bao_agents.search.solver.proof_search import ProofSearch, share_proofs
+from bao_agents.support.array_types import Int8Array, Int16Array, Int64Array
 from bao_env.board import Board
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.array_checks import as_batch, check_array

@@ -1,0 +1,207 @@
+"""Measure the engine: random legal play with exact masks and auto-reset, in plies per second.
+
+Every case plays the same kind of game: draw a uniformly random legal action, play it, compute the
+exact legal mask of the new position, and restart ended games. Cases run in turn, round after round,
+so a machine whose speed drifts affects all of them alike. The table shows medians over the rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import sys
+import time
+import timeit
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from bao_agents.cli.options import Run, add_options, at_least, write_json
+from bao_env.engine.batch import Engine
+from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.sampling import random_states
+from bao_env.engine.signature import signature
+from bao_env.envs.aec import raw_env
+from bao_env.envs.vector import BaoVectorEnv
+
+BATCHES = (1, 64, 1024, 16384)
+
+
+def machine() -> dict[str, Any]:
+    """Return the processor (``cpu``), its ``cores``, and the version of ``python``."""
+    model = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as info:
+            model = next(line.split(":")[1].strip() for line in info if "model name" in line)
+    except (OSError, StopIteration):
+        pass
+    return {"cpu": model, "cores": os.cpu_count(), "python": platform.python_version()}
+
+
+@dataclass
+class Case:
+    """One thing to measure."""
+
+    name: str
+    batch: int
+    threads: int
+    play: Callable[[int], int]
+    """Plays the given number of calls; returns the number of plies played."""
+    rates: list[float] = field(default_factory=list)
+    """Plies per second of each round."""
+    cpu_rates: list[float] = field(default_factory=list)
+    """Plies per second of processor time, summed over the threads, of each round."""
+
+    @property
+    def rate(self) -> float:
+        """Median plies per second."""
+        return statistics.median(self.rates)
+
+    @property
+    def cpu_rate(self) -> float:
+        """Median plies per second of processor time."""
+        return statistics.median(self.cpu_rates)
+
+
+def measure(cases: Sequence[Case], rounds: int, seconds: float) -> None:
+    """Run the cases in turn, ``rounds`` times, each case for about ``seconds``."""
+    calls = []
+    for case in cases:
+        case.play(1)
+        count, spent = timeit.Timer(partial(case.play, 1)).autorange()
+        calls.append(max(1, round(count * seconds / spent)))
+    for i in range(rounds):
+        print(f"round {i + 1} of {rounds}", file=sys.stderr)
+        for case, count in zip(cases, calls, strict=True):
+            cpu, start = time.process_time(), time.perf_counter()
+            plies = case.play(count)
+            case.rates.append(plies / (time.perf_counter() - start))
+            case.cpu_rates.append(plies / max(time.process_time() - cpu, 1e-9))
+
+
+def kernel_case(ruleset: Ruleset, batch: int, threads: int) -> Case:
+    """Make the case of the engine alone: masks as 64-bit words, no observations."""
+    engine = Engine(ruleset, threads)
+    games, rng = engine.new_games(batch), random_states(batch, 1)
+
+    def play(calls: int) -> int:
+        engine.play_random(*games, rng, calls)
+        return calls * batch
+
+    return Case("kernel", batch, threads, play)
+
+
+VECTOR_CASES = (
+    (np.float32, AutoresetMode.SAME_STEP),
+    (np.float32, AutoresetMode.NEXT_STEP),
+    (np.uint8, AutoresetMode.NEXT_STEP),
+)
+
+
+def vector_case(
+    ruleset: Ruleset, batch: int, threads: int, dtype: type, mode: AutoresetMode
+) -> Case:
+    """Make a case of the vector environment, which returns fresh arrays at each step."""
+    env = BaoVectorEnv(
+        batch,
+        opponent=None,
+        ruleset=ruleset,
+        threads=threads,
+        dtype=dtype,
+        autoreset_mode=mode,
+    )
+    env.reset(seed=1)
+
+    def play(calls: int) -> int:
+        for _ in range(calls):
+            env.step(env.sample_legal_actions())
+        return calls * batch
+
+    return Case(f"vector {np.dtype(dtype)}, {mode.name}", batch, threads, play)
+
+
+def aec_case(ruleset: Ruleset) -> Case:
+    """Make the case of PettingZoo's loop over ``raw_env``: last(), a random action, step()."""
+    env = raw_env(ruleset=ruleset)
+    env.reset(seed=1)
+    rng = np.random.default_rng(1)
+
+    def play(calls: int) -> int:
+        for draw in rng.random(calls):
+            observation, _, terminated, truncated, _ = env.last()
+            if terminated or truncated:
+                env.reset()
+                observation, _, _, _, _ = env.last()
+            legal = observation["action_mask"].nonzero()[0]
+            env.step(int(legal[int(draw * len(legal))]))
+        return calls
+
+    return Case("AEC raw_env", 1, 1, play)
+
+
+def all_cases(ruleset: Ruleset, batches: Sequence[int], threads: Sequence[int]) -> list[Case]:
+    """Make the cases of the engine and of every environment."""
+    sizes = [(batch, count) for count in threads for batch in batches]
+    return [
+        *(kernel_case(ruleset, *size) for size in sizes),
+        *(vector_case(ruleset, *size, *kind) for size in sizes for kind in VECTOR_CASES),
+        aec_case(ruleset),
+    ]
+
+
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao bench engine``: plies a second of random legal play with exact masks."""
+    add_options(parser, "ruleset", "json")
+    add_rounds(parser, seconds=0.5)
+    parser.add_argument("--batches", type=at_least(1), nargs="+", default=BATCHES, metavar="B")
+    parser.add_argument(
+        "--threads", type=at_least(1), nargs="+", default=(1, 2), metavar="N", help="cores to use"
+    )
+    return _run
+
+
+def add_rounds(parser: argparse.ArgumentParser, seconds: float) -> None:
+    """Add the options ``--rounds`` and ``--seconds`` of :func:`measure` to a parser."""
+    parser.add_argument(
+        "--rounds", type=at_least(1), default=5, help="rounds over all cases (default: 5)"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=at_least(0.001, float),
+        default=seconds,
+        help="seconds per case and round (default: %(default)s)",
+    )
+
+
+def _run(args: argparse.Namespace) -> None:
+    cases = all_cases(args.ruleset, args.batches, args.threads)
+    measure(cases, args.rounds, args.seconds)
+    where, behaviour = machine(), signature(args.ruleset)
+    rows = [
+        {
+            "name": case.name,
+            "batch": case.batch,
+            "threads": case.threads,
+            "plies_per_second": case.rate,
+            "plies_per_cpu_second": case.cpu_rate,
+        }
+        for case in cases
+    ]
+    report = {"ruleset": args.ruleset.name, "signature": behaviour, "machine": where}
+    write_json(args.json, report | {"cases": rows})
+    if args.json == "-":
+        return
+    print(f"rule set {args.ruleset.name}, signature {behaviour}")
+    print(f"{where['cpu']}, {where['cores']} cores, Python {where['python']}")
+    print(f"{'million plies a second':28}{'batch':>7}{'threads':>8}{'rate':>9}{'per core':>10}")
+    for case in cases:
+        print(
+            f"{case.name:28}{case.batch:>7}{case.threads:>8}"
+            f"{case.rate / 1e6:>9.3f}{case.cpu_rate / 1e6:>10.3f}"
+        )

@@ -1,0 +1,85 @@
+"""Measure the searches on one core: nodes and playouts per second.
+
+    bao bench search
+
+The positions come from random games, a quarter each after 8, 16, 32 and 40 plies; none is over.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+from tabulate import tabulate
+
+from bao_agents.cli.bench_engine import Case, add_rounds, machine, measure
+from bao_agents.cli.options import Run, add_options, at_least, write_json
+from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_agents.search.mcts import MctsAgent
+from bao_env.engine.batch import Engine
+from bao_env.engine.position import Words
+from bao_env.engine.ruleset import Ruleset
+from bao_env.envs.openings import Openings
+
+PLIES = (8, 16, 32, 40)
+DEPTHS = (4, 6, 8, 10)
+SIMULATIONS = 1000
+
+
+def sample(ruleset: Ruleset, count: int) -> Words:
+    """Draw positions uint64[count, 6] of random games, early and late."""
+    rng = np.random.default_rng(0)
+    parts = [Openings(ruleset, (plies, plies)).draw(count // 4, rng)[0] for plies in PLIES]
+    return np.concatenate(parts)
+
+
+def alphabeta_case(ruleset: Ruleset, positions: Words, depth: int) -> Case:
+    """Make the case of alpha-beta search to a depth; it counts nodes."""
+    agent = AlphaBetaAgent(ruleset, depth=depth, threads=1)
+
+    def play(calls: int) -> int:
+        return sum(agent.search(words).nodes for _ in range(calls) for words in positions)
+
+    return Case(f"alphabeta:{depth}, nodes", len(positions), 1, play)
+
+
+def mcts_case(ruleset: Ruleset, positions: Words) -> Case:
+    """Make the case of Monte Carlo tree search; it counts playouts."""
+    agent = MctsAgent(ruleset, simulations=SIMULATIONS, threads=1)
+    legal = np.empty(len(positions), np.uint64)
+    Engine(ruleset).legal_masks(positions, legal, np.empty(len(positions), np.int8))
+    has_choice = (legal & (legal - np.uint64(1))) != 0  # only these are searched
+
+    def play(calls: int) -> int:
+        for _ in range(calls):
+            agent.act(positions[has_choice], legal[has_choice])
+        return calls * SIMULATIONS * int(has_choice.sum())
+
+    return Case("mcts, random playouts", len(positions), 1, play)
+
+
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao bench search``: nodes and playouts per second of the searches, on one core."""
+    add_options(parser, "ruleset", "json")
+    parser.add_argument(
+        "--positions", type=at_least(4), default=100, help="positions to search (default: 100)"
+    )
+    add_rounds(parser, seconds=1.0)
+    return _run
+
+
+def _run(args: argparse.Namespace) -> None:
+    ruleset = args.ruleset
+    positions = sample(ruleset, args.positions)
+    cases = [
+        *(alphabeta_case(ruleset, positions, depth) for depth in DEPTHS),
+        mcts_case(ruleset, positions),
+    ]
+    measure(cases, args.rounds, args.seconds)
+    rates = {case.name: case.rate for case in cases}
+    where = machine()
+    write_json(args.json, {"machine": where, "per_second": rates})
+    if args.json == "-":
+        return
+    print(f"{where['cpu']}, one core; rule set {ruleset.name}, {len(positions)} positions")
+    print(tabulate(rates.items(), ("case", "a second"), floatfmt=",.0f"))

@@ -1,0 +1,171 @@
+"""Run a player as a program, for ``pipe:COMMAND`` in another checkout or another program.
+
+    bao engine alphabeta:6
+
+``docs/engine-protocol.md`` describes what it reads and writes. The player keeps the limit in its
+name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import queue
+import sys
+import threading
+from collections.abc import Callable, Iterator
+
+from bao_agents.cli.options import Run, add_player_options
+from bao_agents.players.base import NamedPlayer
+from bao_agents.players.fingerprint import fingerprint
+from bao_agents.players.pipe import PROTOCOL
+from bao_agents.players.registry import load
+from bao_agents.support.provenance import current_commit
+from bao_env.board import Board
+from bao_env.engine.ruleset import Ruleset, get_ruleset
+
+_MAX_ERROR = 1000
+"""Most characters of an error's line."""
+
+
+class Engine:
+    """Answer the lines of a host.
+
+    Args:
+        spec: the player, by name.
+        write: writes a line.
+    """
+
+    def __init__(self, spec: str, write: Callable[[str], None]) -> None:
+        self._spec = spec
+        self._write = write
+        self._ruleset = get_ruleset("zanzibar")
+        self._seed = 0
+        self._threads: int | None = None
+        self._player: NamedPlayer | None = None
+        self._position = ""
+        self._legal: list[int] = []
+        self._thinking = False
+
+    def serve(self, lines: Iterator[str]) -> None:
+        """Answer lines until they end; unknown ones are skipped.
+
+        A thread reads them. It answers ``isready`` itself while this one thinks, and ends the
+        process at ``quit``.
+
+        Raises:
+            ValueError: a line cannot be answered, and the host has been told why.
+        """
+        asked: queue.Queue[tuple[str, str] | None] = queue.Queue()
+
+        def read() -> None:
+            for line in lines:
+                word, _, rest = line.strip().partition(" ")
+                if word == "quit":
+                    os._exit(0)  # a search would end only later
+                elif word == "isready" and self._thinking:
+                    self._write("ready")
+                else:
+                    self._thinking |= word == "go"
+                    asked.put((word, rest.strip()))
+            asked.put(None)
+
+        threading.Thread(target=read, daemon=True).start()
+        while line := asked.get():
+            try:
+                self._answer(*line)
+            except (ValueError, ImportError) as error:
+                self._write("error " + " ".join(str(error).split())[:_MAX_ERROR])
+                raise
+
+    def _answer(self, word: str, rest: str) -> None:
+        if word == "bao" and rest != str(PROTOCOL):
+            raise ValueError(f"bao {rest[:20]}: expected version {PROTOCOL} of the protocol")
+        elif word == "ruleset":
+            self._ruleset = _read_rules(rest)
+        elif word == "seed":
+            self._seed = int(rest)
+        elif word == "threads":
+            self._threads = int(rest)
+        elif word == "isready":
+            self._get_ready()
+        elif word == "position":
+            self._position = rest
+        elif word == "legal":
+            self._legal = [int(action) for action in rest.split()]
+        elif word == "go":
+            action = self._choose()
+            self._thinking = False
+            self._write(f"move {action}")
+
+    def _load(self) -> NamedPlayer:
+        return load(self._spec, ruleset=self._ruleset, seed=self._seed, threads=self._threads)
+
+    def _get_ready(self) -> None:
+        self._write("info loading")  # the host then knows that its lines arrive
+        player = self._load()
+        player.choose(Board(self._ruleset))  # compiles what it needs before a clock runs
+        self._player = self._load()  # without the first one's random draws
+        self._write(f"name {self._spec}")
+        mark, commit = fingerprint(self._spec, player), current_commit()
+        if mark is not None and commit != "unknown" and not commit.endswith("dirty"):
+            self._write(f"version {commit} {mark}".rstrip())
+        self._write("ready")
+
+    def _choose(self) -> int:
+        if self._player is None:
+            raise ValueError("go came before isready")
+        board = Board.from_text(self._position, self._ruleset)
+        if sorted(board.legal_actions) != sorted(self._legal):
+            raise ValueError(
+                f"other rules: the legal actions of {self._position} are {board.legal_actions} here"
+            )
+        return self._player.choose(board)
+
+
+def _read_rules(text: str) -> Ruleset:
+    """Return a rule set by its name, or from a JSON object of its switches.
+
+    Raises:
+        ValueError: there is no such rule set.
+    """
+    if not text.startswith("{"):
+        return get_ruleset(text)
+    try:
+        return Ruleset.from_dict(json.loads(text))
+    except RecursionError:
+        raise ValueError("ruleset: expected a JSON object of switches, not a nested one") from None
+
+
+def _read_lines(file: int) -> Iterator[str]:
+    """Yield the lines of a file descriptor.
+
+    A thread that waits for ``sys.stdin`` holds its lock, and Python cannot exit.
+    """
+    rest = b""
+    while chunk := os.read(file, 1 << 16):
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from (line.decode("utf-8", "backslashreplace") for line in lines)
+    yield rest.decode("utf-8", "backslashreplace")
+
+
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao engine``: play as a program that reads positions and writes moves."""
+    parser.add_argument("player", metavar="PLAYER", help="a checkpoint's path or name, or a bot")
+    add_player_options(parser)
+    return _run
+
+
+def _run(args: argparse.Namespace) -> None:
+    out, sys.stdout = sys.stdout, sys.stderr  # what a player prints is not an answer
+    lock = threading.Lock()
+
+    def write(line: str) -> None:
+        with lock:
+            print(line, file=out, flush=True)
+
+    try:
+        Engine(args.player, write).serve(_read_lines(sys.stdin.fileno()))
+    finally:
+        sys.stdout = out

@@ -1,0 +1,219 @@
+"""Run the command ``bao``: find its commands, and report their errors.
+
+A command is a function in the module that does the work (:mod:`bao_agents.cli.options`). That
+module is imported only when the command is called. ``ValueError`` and ``OSError`` become one line
+on stderr and the exit status 2; Ctrl-C becomes one line and the status 130.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import io
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from bao_agents.cli.options import Run
+
+GROUPS = {
+    "play": {
+        "play": ("bao_agents.cli.play:command", "play in a browser, against anyone"),
+        "players": ("bao_agents.cli.players:command", "list the players"),
+        "engine": ("bao_agents.cli.engine:command", "play as a program, over stdin and stdout"),
+        "replay": ("bao_agents.cli.replay:command", "show or review games, positions and moves"),
+        "solve": (
+            "bao_agents.cli.solve:command",
+            "prove who wins, or make a file of exact values",
+        ),
+    },
+    "learn": {
+        "train": ("bao_training.commands.train:command", "train an agent by self-play, or resume"),
+        "curve": ("bao_training.commands.curve:command", "draw how runs learn"),
+    },
+    "measure": {
+        "match": ("bao_agents.arena.match:command", "play two players against each other"),
+        "tournament": ("bao_agents.arena.tournament:command", "play a round robin"),
+        "rate": ("bao_agents.cli.rate:command", "rate a player on a ladder of bots, in Elo"),
+        "blunders": ("bao_agents.exact.blunders:command", "count won games given away"),
+    },
+    "for developers": {
+        "bench engine": (
+            "bao_agents.cli.bench_engine:command",
+            "measure the speed of the environments",
+        ),
+        "bench search": ("bao_agents.cli.bench_search:command", "measure the searches"),
+        "bench train": ("bao_training.commands.bench:command", "measure the speed of training"),
+        "bench perft": ("bao_agents.cli.perft:command", "count the action sequences of a length"),
+        "warm-up": ("bao_training.commands.warm_up:command", "compile everything in advance"),
+    },
+}
+"""The commands in groups: each name, one or two words, with its function, ``module:name``, and what
+it does."""
+
+COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items()}
+
+_LONGEST_ERROR = 2000
+"""Most characters of an error."""
+
+EXTRAS = {
+    "train": {"torch", "safetensors", "tensorboard", "matplotlib"},
+    "play": {"starlette", "uvicorn", "cachetools"},
+    "render": {"pygame", "PIL"},
+}
+"""The packages that each extra of this package brings."""
+
+
+def find(name: str) -> Callable[[argparse.ArgumentParser], Run]:
+    """Import the function of a command, together with what the command needs."""
+    module, _, function = COMMANDS[name][0].partition(":")
+    command: Callable[[argparse.ArgumentParser], Run] = getattr(import_module(module), function)
+    return command
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command, and return its exit status.
+
+    Args:
+        argv: the words after ``bao``; None means those of the process.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # what it cannot encode becomes an escape
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        return _run(words)
+    except KeyboardInterrupt as stop:
+        print(f"\nstopped{': ' + str(stop) if str(stop) else ''}", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # for example "bao players | head"
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except ModuleNotFoundError as error:
+        if not (advice := _missing(error)):
+            raise
+        _report(advice)
+        return 2
+    except MemoryError as error:
+        _report(f"too little memory: {error}")
+        return 2
+    except OSError as error:
+        place = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        _report(place)
+        return 2
+    except ValueError as error:
+        _report(error)
+        return 2
+    except RuntimeError as error:
+        from concurrent.futures import BrokenExecutor  # slow to import, and rarely needed
+
+        if not isinstance(error, BrokenExecutor):
+            raise
+        _report(f"a worker process died, {_why_a_worker_died()}")
+        return 1
+    except SystemExit as end:  # argparse has printed help or an error
+        return int(end.code or 0)
+
+
+def _run(words: list[str]) -> int:
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(_overview())
+        return 0
+    if words[0] == "--version":
+        from importlib.metadata import version
+
+        print(version("bao_env"))
+        return 0
+    if "--quiet" in words:  # before tqdm is imported
+        os.environ |= {"BAO_ENV_QUIET": "1", "TQDM_DISABLE": "1"}
+    run, args = parse(words)
+    for folder in getattr(args, "path", ()):
+        if not os.path.isdir(folder):
+            raise ValueError(f"--path {folder}: there is no such folder")
+        # After our own packages, so that no file there hides them. Worker processes inherit it.
+        sys.path.append(str(Path(folder).resolve()))
+    return run(args) or 0
+
+
+def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
+    """Return the function that runs a command, and its arguments.
+
+    Raises:
+        ValueError: there is no such command.
+        SystemExit: the arguments are wrong, or ask for help; argparse has printed why.
+    """
+    length = 2 if " ".join(words[:2]) in COMMANDS else 1
+    name = " ".join(words[:length])
+    if name not in COMMANDS:
+        akin = [key for key in COMMANDS if key.startswith(f"{name} ")]
+        akin = akin or difflib.get_close_matches(name, COMMANDS, 1)
+        meant = f": did you mean {' or '.join(repr(key) for key in akin)}?" if akin else ";"
+        raise ValueError(f"there is no command {name[:80]!r}{meant} bao --help lists all")
+    parser = _Parser(
+        prog=f"bao {name}",
+        description=f"{COMMANDS[name][1].capitalize()}.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    run = find(name)(parser)
+    parser.add_argument("--quiet", action="store_true", help="no progress bars and no notices")
+    return run, parser.parse_args(list(words[length:]))
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are not as long as the words that they quote."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print an error, and exit with status 2."""
+        super().error(_shortened(message))
+
+
+def _report(error: object) -> None:
+    print(f"error: {_shortened(str(error))}", file=sys.stderr)
+
+
+def _shortened(message: str) -> str:
+    """Return a message without the middle of a very long one, which quotes what somebody wrote."""
+    if len(message) <= _LONGEST_ERROR:
+        return message
+    half = _LONGEST_ERROR // 2
+    return f"{message[:half]} ... {message[-half:]}"
+
+
+def _why_a_worker_died() -> str:
+    """Return the likely reason, and what to do."""
+    main_module = sys.modules["__main__"]
+    script = None if main_module.__spec__ else getattr(main_module, "__file__", None)
+    if script and not os.path.exists(script):  # as for "python - < script.py"
+        return (
+            f"because it cannot import the script that started it, {script}: save the script in a "
+            "file, with the calls under if __name__ == '__main__'"
+        )
+    return "possibly out of memory: run the same command again to continue or restart"
+
+
+def _missing(error: ModuleNotFoundError) -> str:
+    """Return how to install a missing package; an empty string if no extra has it."""
+    package = (error.name or "").partition(".")[0]
+    for extra, packages in EXTRAS.items():
+        if package in packages:
+            return f"this needs {package}: pip install 'bao_env[{extra}]'"
+    return ""
+
+
+def _overview() -> str:
+    """Return the text of ``bao --help``."""
+    groups = [
+        "\n".join([f"{title}:", *(f"  {name:12}  {row[1]}" for name, row in rows.items())])
+        for title, rows in GROUPS.items()
+    ]
+    return "\n\n".join(
+        [
+            "usage: bao COMMAND ...",
+            "Bao la Kiswahili: play it, learn it, measure it.",
+            *groups,
+            "bao COMMAND --help lists the options of a command.",
+        ]
+    )

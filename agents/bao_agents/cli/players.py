@@ -1,0 +1,40 @@
+"""List the players, with their Elo if it is known: ``bao players``."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from pathlib import Path
+
+from bao_agents.arena.ladder import DEFAULT, anchors_elo
+from bao_agents.cli.options import Run
+from bao_agents.nets.checkpoint_files import find_checkpoint, shipped
+from bao_agents.players.registry import PLAYERS
+
+_WIDTH = 80
+_RUNS = Path("runs")
+"""Where ``bao train`` puts its runs by default."""
+
+
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao players``: list the players."""
+    return _print_players
+
+
+def _print_players(args: argparse.Namespace) -> None:
+    elo = {name: f"{rating:.0f}" for name, rating in anchors_elo().items()}
+    width = max(map(len, PLAYERS))
+    indent = " " * (width + 8)
+    print("To begin, play against greedy or alphabeta:2. guided:100ms is the strongest.\n")
+    print(f"{'player':{width}}   Elo  what it does")
+    for example, meaning in PLAYERS.items():
+        first = f"{example:{width}}  {elo.get(example, ''):>4}  "
+        print(textwrap.fill(meaning, _WIDTH, initial_indent=first, subsequent_indent=indent))
+    rated = ", ".join(f"{name} {rating}" for name, rating in elo.items())
+    runs = [str(run) for run in sorted(_RUNS.glob("*/")) if find_checkpoint(str(run))]
+    for paragraph in (
+        f"Shipped checkpoints: {', '.join(shipped())}.",
+        f"Runs here: {', '.join(runs) or 'none; bao train makes them'}.",
+        f"Elo is that of {DEFAULT}: {rated}. bao rate PLAYER rates another.",
+    ):
+        print("\n" + textwrap.fill(paragraph, _WIDTH))

@@ -1,0 +1,170 @@
+"""Run ``bao replay``: print games, positions and moves as boards and words, and review games."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from gymnasium.error import DependencyNotInstalled
+
+from bao_agents.analysis import PLAYER
+from bao_agents.cli.options import Run, add_options, add_player_options, new_file
+from bao_agents.cli.review_text import LEGEND, lines
+from bao_agents.support.files import write_atomically
+from bao_env.board import Board
+from bao_env.notation.moves import SPELLINGS
+from bao_env.notation.positions import NotationError, action_to_move, format_position
+from bao_env.notation.transcript import Transcript, parse_transcripts, replay
+from bao_env.trace import EventKind
+
+_EXAMPLES = """\
+examples:
+  bao replay game.txt --review         check the games of a file, and mark the mistakes
+  bao replay start --move 7L*          tell what a move does, event by event
+  bao replay "0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0/0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0 22,22 SN S -"
+
+bao_env/RULES.md describes the fields of a position. A move is a canonical name (A6L, the mover's
+own rows) or what players write (6L*, b7R, 8>). --svg and --gif draw the last board or game."""
+
+
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao replay``: show games, a position, or what a move does."""
+    parser.add_argument(
+        "what",
+        nargs="+",
+        metavar="GAMES_OR_POSITION",
+        help="files of transcripts, or a position text between quotes; start is the opening",
+    )
+    add_options(parser, ruleset=None)
+    parser.add_argument("--move", metavar="MOVE", help="explain this move of the position")
+    parser.add_argument(
+        "--review", action="store_true", help="analyse every move of the games, mark the mistakes"
+    )
+    parser.add_argument(
+        "--player", default=PLAYER, help="the player that reviews (%(default)s)", metavar="PLAYER"
+    )
+    parser.add_argument(
+        "--spelling",
+        choices=SPELLINGS,
+        help="spelling of the moves (default: recognised by their signs)",
+    )
+    parser.add_argument(
+        "--any-stars", action="store_true", help="accept missing and wrong stars of takasa moves"
+    )
+    parser.add_argument("--svg", type=new_file, metavar="FILE", help="also draw the board, as SVG")
+    parser.add_argument(
+        "--gif", type=new_file, metavar="FILE", help="also draw the moves, as an animated GIF"
+    )
+    add_player_options(parser)
+    parser.epilog = _EXAMPLES
+    return _run
+
+
+def _run(options: argparse.Namespace) -> None:
+    files = [word for word in options.what if not _is_position(word)]
+    if options.move and (files or len(options.what) > 1):
+        raise ValueError("--move explains a move of one position; give its text")
+    for index, word in enumerate(options.what):
+        if index:
+            print()
+        if word in files:
+            board = _show_games(word, options)
+        elif options.move:
+            board = _explain(Board.from_text(word, options.ruleset or "zanzibar"), options.move)
+        else:
+            board = _show_position(Board.from_text(word, options.ruleset or "zanzibar"))
+    if options.svg:
+        write_atomically(options.svg, board.svg(legal=not files and not options.move))
+    if options.gif:
+        _write_gif(options.gif, board, words=bool(options.move))
+
+
+def _is_position(word: str) -> bool:
+    """Return whether a word is a position text, and not a file."""
+    return not os.path.exists(word) and (word == "start" or "," in word)
+
+
+def _read(file: str) -> list[Transcript]:
+    """Read the games of a file; raise NotationError if it is not UTF-8, or has no games."""
+    data = Path(file).read_bytes()
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise NotationError(
+            f"the byte 0x{data[error.start]:02x} is not UTF-8: save the file as UTF-8",
+            file=file,
+            line=line,
+        ) from None
+    games = parse_transcripts(text, file)
+    if not games:
+        raise NotationError("no game in this file", file=file)
+    return games
+
+
+def _games(file: str, options: argparse.Namespace) -> Iterator[tuple[Transcript, Board]]:
+    """Yield the games of a file, each with its last board; raise NotationError if one is wrong."""
+    for game in _read(file):
+        played = replay(
+            game, options.ruleset, spelling=options.spelling, strict=not options.any_stars
+        )
+        yield game, Board.from_text(format_position(played.start), played.ruleset, played.actions)
+
+
+def _show_games(file: str, options: argparse.Namespace) -> Board:
+    """Print the games of a file, and their reviews if asked; return the last board."""
+    for index, (game, board) in enumerate(_games(file, options)):
+        winner = game.get("winner") or game.get("result")
+        unfinished = f"unfinished; the header says: {winner}" if winner else "unfinished"
+        if index:
+            print()
+        names = " - ".join(filter(None, (game.get("south"), game.get("north"))))
+        print(f"{game.get('title') or names or 'game'}: {len(board.move_stack)} moves, all legal")
+        print(board)
+        print(f"position: {board.text()}")
+        print(f"result: {board.outcome() or unfinished}")
+        if options.review:
+            opening = game.get("opening plies") or ""
+            print(f"\n{LEGEND}")
+            plies = int(opening) if re.fullmatch("[0-9]{1,4}", opening) else 0
+            for line in lines(board, options.player, plies):
+                print(line, flush=True)
+    return board
+
+
+def _show_position(board: Board) -> Board:
+    """Print a position as a board, with its legal moves."""
+    print(board)
+    print(f"position: {board.text()}")
+    moves = [
+        f"{action_to_move(action)} ({board.move_text(action)})" for action in board.legal_actions
+    ]
+    print(f"legal: {' '.join(moves) or 'none'}")
+    return board
+
+
+def _explain(board: Board, move: str) -> Board:
+    """Print what a move does, event by event; return the board after it."""
+    events = board.trace(move)
+    print(board)
+    for number, event in enumerate(events, start=1):
+        print(f"{number:4}. {event}")
+    if events[-1].kind is not EventKind.INFINITE:
+        board.push(move)
+        print(board)
+        print(f"position: {board.text()}")
+    return board
+
+
+def _write_gif(file: str, board: Board, *, words: bool = False) -> None:
+    """Draw a game; raise ValueError if a package for it is not installed."""
+    try:
+        from bao_agents.cli.animation import write_gif
+
+        write_gif(file, board, words=words)
+    except (ModuleNotFoundError, DependencyNotInstalled) as error:
+        raise ValueError("--gif needs more packages: pip install 'bao_env[render]'") from error
+    print(f"{file}: {Path(file).stat().st_size / 1e6:.2f} MB")

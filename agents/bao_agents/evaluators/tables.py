@@ -1,0 +1,126 @@
+"""Evaluate a position without a search: a sum over 16 pairs of pits.
+
+A position selects a cell for each pair (:mod:`bao_agents.evaluators.pairs`). The value is the sum
+of one number per cell (:class:`Tables`): a logistic model of who wins, which treats counts of seeds
+as categories rather than numbers. The network of guided search has a row of numbers per cell
+(:mod:`bao_agents.evaluators.nnue`).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from bao_agents.evaluators.pairs import BYTE_BITS, PHASES, TABLES, TOP_BIT, pair_cells
+from bao_agents.support.array_types import Int16Array
+from bao_env.engine.bits import TOPS, U, byteswap
+from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.ruleset import RULESETS, Ruleset
+
+SCALE = 200
+"""Units of an evaluation per logit: at +200, e games are won for each one lost."""
+LIMIT = 20_000
+"""Evaluations lie within plus and minus this; proven results lie beyond."""
+
+COUNT_BITS = 5
+"""Bits of a count in :class:`Tables`: 0 to 30 seeds, or more."""
+CELLS = PHASES * TABLES << 2 * COUNT_BITS
+"""Cells per rule set."""
+
+FILE = Path(__file__).with_name("tables.npz")
+"""The cells of each rule set. They are fitted to self-play and do not change: the ladder of players
+rests on them."""
+
+# Added to a count, sets its top bit from 32 on.
+_TO_TOP_FROM_32 = U(0x6060606060606060)
+_COUNT_MASK = U(0x1F1F1F1F1F1F1F1F)
+
+
+class Tables(NamedTuple):
+    """The evaluator with one number per cell."""
+
+    cells: Int16Array
+    """int16[CELLS], in units of :data:`SCALE` per logit."""
+
+
+@jit_inline
+def _limited(row):
+    """Return a row with its counts limited to 31."""
+    above = ((row + _TO_TOP_FROM_32) & TOPS) >> TOP_BIT
+    return (row | ((above << BYTE_BITS) - above)) & _COUNT_MASK
+
+
+@jit_inline
+def _cells_of(packed):
+    """Return the 16 cells of a position in :class:`Tables`; see :func:`pair_cells`."""
+    return pair_cells(
+        packed.meta,
+        _limited(packed.front),
+        _limited(byteswap(packed.other_front)),
+        _limited(packed.back),
+        _limited(packed.other_back),
+        COUNT_BITS,
+    )
+
+
+@jit
+def evaluate_by_tables(tables, packed):
+    """Return the value of a position for its mover, int64, in units of :data:`SCALE` per logit.
+
+    Args:
+        tables: the :class:`Tables`.
+        packed: the position, a :class:`Packed`.
+    """
+    cells, of = tables.cells, _cells_of(packed)
+    # Written term by term: a loop would keep the 16 numbers in memory and take twice as long.
+    front = np.int64(cells[of[0]]) + cells[of[1]] + cells[of[2]] + cells[of[3]]
+    front += np.int64(cells[of[4]]) + cells[of[5]] + cells[of[6]] + cells[of[7]]
+    back = np.int64(cells[of[8]]) + cells[of[9]] + cells[of[10]] + cells[of[11]]
+    back += np.int64(cells[of[12]]) + cells[of[13]] + cells[of[14]] + cells[of[15]]
+    return max(-LIMIT, min(LIMIT, front + back))
+
+
+@cache
+def _fitted() -> dict[str, Int16Array]:
+    """Return the cells in :data:`FILE`, by rule set.
+
+    Raises:
+        ValueError: the file cannot be read, or an array is missing or has another shape or dtype.
+    """
+    try:
+        with np.load(FILE, allow_pickle=False) as archive:
+            found = {name: archive[name] for name in archive.files}
+    except Exception as error:  # a damaged archive raises almost anything
+        raise ValueError(
+            f"{FILE} cannot be read ({error!r:.100}): take it from the repository again"
+        ) from error
+    for name in ("zanzibar", *found):
+        array = found.get(name)
+        if array is None or array.shape != (CELLS,) or array.dtype != np.int16:
+            has = "none" if array is None else f"{array.dtype}{list(array.shape)}"
+            raise ValueError(
+                f"{FILE}: expected int16[{CELLS}] for the rule set {name}, found {has}: "
+                "take it from the repository again"
+            )
+    return {name: found[name] for name in RULESETS if name in found}
+
+
+def load_tables(ruleset: Ruleset) -> Tables:
+    """Return the fitted tables of a rule set.
+
+    A rule set without tables gets those of the most similar one.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    fitted = _fitted()
+    settings = ruleset.to_dict()
+
+    def differences(name: str) -> int:
+        other = RULESETS[name].to_dict()
+        return sum(other[key] != value for key, value in settings.items() if key != "name")
+
+    return Tables(fitted[min(fitted, key=differences)])

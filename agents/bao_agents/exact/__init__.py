@@ -1,0 +1,1 @@
+"""Draw, solve, keep and use positions with proofs of who wins."""

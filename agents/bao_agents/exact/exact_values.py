@@ -1,0 +1,174 @@
+"""Make a file of positions with their exact values and every winning action, to learn from.
+
+    bao solve --sample 100000 --out kujifunza.npz --ruleset kujifunza
+
+Half of the positions are from random games, half from games between two searches. The solver proves
+what each action leads to. The file is one of
+:class:`~bao_agents.exact.solved_positions.SolvedPositions`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from bao_agents.exact.sampling import Sample, check_arguments, games, random_play
+from bao_agents.exact.solved_positions import (
+    CSV_HEAD,
+    SolvedPositions,
+    is_for_tests,
+    without_seats,
+)
+from bao_agents.exact.solving import solve
+from bao_agents.players import registry
+from bao_agents.support.files import hold, write_atomically
+from bao_agents.support.progress import Progress
+from bao_agents.support.provenance import provenance
+from bao_env.engine.ruleset import Ruleset
+
+SUFFIXES = (".npz", ".csv")
+CHUNK = 500
+"""Positions per part. Parts alternate between random games and games between searches."""
+SOURCES = ("random", "search")
+PLAYERS = ("alphabeta:3", "alphabeta:4")
+OPENING_PLIES = (2, 16)
+"""Random plies before the searches play."""
+NAMUA_PLIES = 10
+"""By default, positions begin this many plies before the stores are spent, because earlier ones are
+rarely solved."""
+TABLE_BITS = 16
+"""The table is small because it is cleared every few positions."""
+
+
+class DatasetSettings(NamedTuple):
+    """Everything that decides which positions a file holds, except their number."""
+
+    ruleset: Ruleset
+    seed: int
+    nodes: int
+    """Limit of positions that the solver visits for each one."""
+    plies: tuple[int, int]
+    """The lowest and the highest ply of a position."""
+    players: tuple[str, str]
+    """Players of the games that are not random."""
+
+
+def sample(settings: DatasetSettings, number: int, count: int, threads: int) -> Sample:
+    """Draw the positions of a part."""
+    ruleset, plies = settings.ruleset, settings.plies
+    seed = np.random.SeedSequence((settings.seed, number))
+    if number % len(SOURCES) == 0:
+        return random_play(ruleset, count, plies=plies, seed=seed)
+    first, second = (
+        registry.load(name, ruleset=ruleset, seed=number, threads=threads)
+        for name in settings.players
+    )
+    return games(ruleset, first, second, count, opening_plies=OPENING_PLIES, plies=plies, seed=seed)
+
+
+def generate(
+    settings: DatasetSettings, count: int, path: Path, threads: int = 1
+) -> SolvedPositions:
+    """Write a file of exact values.
+
+    Solved positions are kept in a folder beside it, ``FILE.parts``. A later call with the same
+    settings, and any ``count``, uses them.
+
+    Args:
+        settings: which positions to choose.
+        count: number of positions to sample. Unsolved and repeated ones are dropped.
+        path: file to write, a ``.npz`` (:meth:`SolvedPositions.save`) or a ``.csv``
+            (:meth:`SolvedPositions.to_csv`); one that this function wrote is replaced.
+        threads: number of threads; the file does not depend on it.
+
+    Returns:
+        the content of the file.
+
+    Raises:
+        ValueError: a setting is out of range, or ``path`` is a file of another kind.
+        OSError: a file cannot be written.
+    """
+    # Refuse wrong settings before anything is written.
+    if path.suffix not in SUFFIXES:
+        raise ValueError(f"{path}: expected a name that ends in {' or '.join(SUFFIXES)}")
+    if path.exists():
+        _check_replaceable(path)
+    check_arguments(count, OPENING_PLIES, settings.plies)
+    for name in settings.players:
+        registry.load(name, ruleset=settings.ruleset)
+    folder = path.with_name(path.name + ".parts")
+    parts: list[SolvedPositions] = []
+    counts: dict[str, dict[str, Counter[str]]] = {source: {} for source in SOURCES}
+    with hold(folder), Progress(total=count, unit="position", smoothing=0.05) as bar:
+        for number, low in enumerate(range(0, count, CHUNK)):
+            found = sample(settings, number, min(CHUNK, count - low), threads)
+            source = SOURCES[number % len(SOURCES)]
+            solved = solve(
+                found.positions,
+                found.masks,
+                settings.ruleset,
+                source=source,
+                nodes=settings.nodes,
+                table_bits=TABLE_BITS,
+                threads=threads,
+                cache=folder,
+                progress=bar.update,
+            )
+            parts.append(solved.known)
+            for stage, numbers in solved.counts.items():
+                counts[source].setdefault(stage, Counter()).update(numbers)
+    joined = SolvedPositions.concatenate(parts)
+    new = np.unique(without_seats(joined.positions), axis=0, return_index=True)[1]
+    metadata = {
+        "seed": settings.seed,
+        "nodes": settings.nodes,
+        "plies": settings.plies,
+        "players": settings.players,
+        "opening_plies": OPENING_PLIES,
+        "counts": counts,
+        "repeats": len(joined) - len(new),
+        **provenance(settings.ruleset),
+    }
+    data = replace(joined[np.sort(new)], metadata=metadata)
+    if path.suffix == ".csv":
+        write_atomically(path, data.to_csv())
+    else:
+        data.save(path)
+    return data
+
+
+def _check_replaceable(path: Path) -> None:
+    """Check that a file holds exact values, so that it may be replaced; raise ValueError if not."""
+    try:
+        if path.suffix == ".npz":
+            SolvedPositions.load(path)
+        elif not path.read_text(encoding="utf-8").startswith(CSV_HEAD):
+            raise ValueError("it has other columns")
+    except (ValueError, OSError) as error:
+        raise ValueError(
+            f"{path} exists and is not a file of exact values: choose another name"
+        ) from error
+
+
+def describe(path: Path, data: SolvedPositions) -> str:
+    """Return a summary of a file."""
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    tests = is_for_tests(data.positions).sum()
+    lines = [
+        f"{path}: {len(data):,} positions, {tests:,} of them for tests; "
+        f"{(data.values > 0).mean():.1%} are won for the player to move",
+        f"{path.stat().st_size / 1e6:.1f} MB, sha256 {digest}",
+    ]
+    for source, stages in data.metadata["counts"].items():
+        for stage, count in stages.items():
+            sampled, unsolved = sum(count.values()), count["not solved"]
+            lines.append(
+                f"{source}, {stage}: {sampled:,} sampled, {unsolved:,} "
+                f"({unsolved / sampled:.2%}) not solved"
+            )
+    return "\n".join(lines)

@@ -1,0 +1,172 @@
+"""Draw different positions from games, to solve or to learn from.
+
+The same seed, players and arguments give the same positions, on any number of threads.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bao_agents.arena.games import MAX_PLIES, play_games
+from bao_agents.arena.openings import replay
+from bao_agents.exact.solved_positions import without_seats
+from bao_agents.support.array_types import Int64Array, Uint8Array
+from bao_env.bots import Agent, RandomAgent
+from bao_env.engine.batch import Engine
+from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.engine.position import PLY, WORDS, Words
+from bao_env.engine.ruleset import Ruleset
+from bao_env.envs.openings import Openings, check_opening_plies
+
+_ROUND = 8192
+"""The most games played at once."""
+_YIELD = 0.01
+"""New positions per game, below which nearly all have been found."""
+
+
+class Sample(NamedTuple):
+    """N positions of different games."""
+
+    positions: Words
+    """uint64[N, 6]."""
+    masks: Words
+    """uint64[N], their legal actions, none of them 0."""
+
+
+def random_play(
+    ruleset: str | Ruleset,
+    count: int,
+    *,
+    plies: tuple[int, int] = (0, MAX_PLIES - 1),
+    seed: int | np.random.SeedSequence = 0,
+) -> Sample:
+    """Draw positions of random games; see :func:`games`."""
+    players = _sequence(seed).spawn(2)
+    return games(
+        ruleset,
+        RandomAgent(players[0]),
+        RandomAgent(players[1]),
+        count,
+        opening_plies=(0, 0),
+        plies=plies,
+        seed=seed,
+    )
+
+
+def games(
+    ruleset: str | Ruleset,
+    player: Agent,
+    opponent: Agent,
+    count: int,
+    *,
+    opening_plies: tuple[int, int] = (0, 8),
+    plies: tuple[int, int] = (0, MAX_PLIES - 1),
+    seed: int | np.random.SeedSequence = 0,
+) -> Sample:
+    """Draw positions of games between two players, at most one from each game.
+
+    Each player begins about half of the games. Two positions count as the same if
+    :func:`without_seats` returns the same for both.
+
+    Args:
+        ruleset: the rules.
+        player, opponent: the players, who may be the same.
+        count: number of positions.
+        opening_plies: the lowest and the highest number of random plies that open a game.
+        plies: the lowest and the highest ply of a position.
+        seed: seed of openings, seats and draws. Players have their own.
+
+    Returns:
+        the first ``count`` positions found.
+
+    Raises:
+        ValueError: an argument is out of range, there are too few different positions, or a player
+            chose an illegal action; the message says which.
+    """
+    check_arguments(count, opening_plies, plies)
+    engine = Engine(ruleset)
+    openings = Openings(engine.ruleset, opening_plies)
+    sequence = _sequence(seed)
+    found = np.empty((0, WORDS), np.uint64)
+    masks = np.empty(0, np.uint64)
+    while len(found) < count:
+        rng = np.random.default_rng(sequence.spawn(1)[0])
+        size = min(_ROUND, 64 + 2 * (count - len(found)))
+        starts, _ = openings.draw(size, rng)
+        seats = rng.integers(SOUTH, NORTH + 1, size=size, dtype=np.int8)
+        played = play_games((player, opponent), starts, seats, engine, max_plies=plies[1] + 1)
+        owners, new, new_masks = _positions_of(starts, played.actions, engine, plies[0])
+        kept = _one_of_each(owners, rng)
+        before = len(found)
+        found = np.concatenate([found, new[kept]])
+        masks = np.concatenate([masks, new_masks[kept]])
+        first = np.sort(np.unique(without_seats(found), axis=0, return_index=True)[1])
+        found, masks = found[first], masks[first]
+        if len(found) < count and len(found) - before < _YIELD * size:
+            raise ValueError(
+                f"rule set {engine.ruleset.name!r}: fewer than {count} different positions at "
+                f"plies {plies[0]} to {plies[1]} ({len(found)} found): ask for fewer or for more "
+                "plies"
+            )
+    found, masks = found[:count], masks[:count]
+    return Sample(found, masks)
+
+
+def check_arguments(count: int, opening_plies: tuple[int, int], plies: tuple[int, int]) -> None:
+    """Validate arguments of :func:`games`.
+
+    Raises:
+        ValueError: one is out of range; the message says which.
+    """
+    if count < 1:
+        raise ValueError(f"count={count}: expected at least 1")
+    if not 0 <= plies[0] <= plies[1] < MAX_PLIES:
+        raise ValueError(f"plies={plies}: expected two in order, from 0 to {MAX_PLIES - 1}")
+    if check_opening_plies(opening_plies, MAX_PLIES)[1] > plies[1]:
+        raise ValueError(
+            f"opening_plies={opening_plies}: expected no more than the highest of plies={plies}"
+        )
+
+
+def _sequence(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
+    """Return a copy, so that spawning from it does not change the caller's sequence."""
+    if isinstance(seed, np.random.SeedSequence):
+        return np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key)
+    return np.random.SeedSequence(seed)
+
+
+def _positions_of(
+    starts: Words, actions: Uint8Array, engine: Engine, lowest: int
+) -> tuple[Int64Array, Words, Words]:
+    """Return the positions of played games from a given ply.
+
+    Args:
+        starts: uint64[G, 6].
+        actions: uint8[G, longest], 255 after the end.
+        engine: the rules.
+        lowest: first ply.
+
+    Returns:
+        the index of each position's game, int64[P], ascending; positions uint64[P, 6]; and masks
+        uint64[P].
+    """
+    owners, found, found_masks = [], [], []
+    for (positions, masks), _ in zip(replay(starts, actions, engine), actions.T, strict=False):
+        going = np.flatnonzero((masks != 0) & (positions[:, PLY] >= lowest))
+        owners.append(going)
+        found.append(positions[going])
+        found_masks.append(masks[going])
+    order = np.argsort(np.concatenate(owners), kind="stable")
+    return (
+        np.concatenate(owners)[order],
+        np.concatenate(found)[order],
+        np.concatenate(found_masks)[order],
+    )
+
+
+def _one_of_each(owners: Int64Array, rng: np.random.Generator) -> Int64Array:
+    """Choose a random position of each game; return their indices in ascending order."""
+    shuffled = rng.permutation(len(owners))
+    return np.sort(shuffled[np.unique(owners[shuffled], return_index=True)[1]])

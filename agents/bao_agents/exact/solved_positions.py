@@ -1,0 +1,302 @@
+"""Read and write positions with their exact values and every winning action: a data set."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from bao_agents.arena.games import choose
+from bao_agents.search.solver.proof_number import LOSS, WIN
+from bao_agents.support.array_types import Int8Array, Int16Array
+from bao_agents.support.files import write_atomically
+from bao_env.bots import Agent
+from bao_env.engine.action import actions_of
+from bao_env.engine.batch import Engine
+from bao_env.engine.bits import BYTE
+from bao_env.engine.masks import is_legal
+from bao_env.engine.position import META, MOVER_IS_NORTH, PLY, WORDS, Flags, Words, unpack
+from bao_env.engine.ruleset import RULES_VERSION, RULESETS, Ruleset
+from bao_env.game import Stage
+from bao_env.notation.positions import action_to_move, format_position
+
+FORMAT = 2
+"""Version of the file format, increased whenever an array changes its meaning."""
+CSV_HEAD = "position,value,plies,winning,losing,source\n"
+"""The first line of :meth:`SolvedPositions.to_csv`."""
+SHIPPED = Path(__file__).with_name("won")
+"""Folder of the shipped files. They are loaded by name, without the suffix."""
+_TEST_SHARE = 10
+"""One position in ten is for tests."""
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class SolvedPositions:
+    """N positions, with a proof of the winner after each of their legal actions."""
+
+    ruleset: Ruleset
+    positions: Words
+    """uint64[N, 6], packed (:mod:`bao_env.engine.position`)."""
+    masks: Words
+    """uint64[N], the legal actions: bit a = action a."""
+    winning: Words
+    """uint64[N], the actions after which the player to move wins; 0 in a lost position."""
+    plies: Int16Array
+    """int16[N], plies within which the winner can win, by the proof found; the shortest win may be
+    shorter."""
+    source: npt.NDArray[np.str_]
+    """str[N], the name of the games that the position comes from."""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """More facts about a file: seed, commit, limits, counts."""
+
+    def __len__(self) -> int:
+        return len(self.masks)
+
+    def __getitem__(self, index: slice | npt.NDArray[Any]) -> SolvedPositions:
+        return replace(self, **{name: array[index] for name, array in self.arrays().items()})
+
+    @staticmethod
+    def concatenate(parts: Sequence[SolvedPositions]) -> SolvedPositions:
+        """Join parts with the same rules, in order, with the metadata of the first."""
+        names = parts[0].arrays()
+        arrays: dict[str, Any] = {
+            name: np.concatenate([part.arrays()[name] for part in parts]) for name in names
+        }
+        return replace(parts[0], **arrays)
+
+    def arrays(self) -> dict[str, Any]:
+        """Return the arrays by their names."""
+        return {name: getattr(self, name) for name in _ARRAYS}
+
+    @property
+    def values(self) -> Int8Array:
+        """int8[N], 1 if the player to move wins with perfect play, -1 if they lose."""
+        return np.where(self.winning != 0, WIN, LOSS).astype(np.int8)
+
+    @property
+    def losing(self) -> Words:
+        """uint64[N], the legal actions after which the player to move loses."""
+        return self.masks & ~self.winning
+
+    @property
+    def choices(self) -> Flags:
+        """bool[N], whether the position is won and some legal action gives the win away."""
+        return (self.winning != 0) & (self.losing != 0)
+
+    @property
+    def stages(self) -> npt.NDArray[np.str_]:
+        """str[N], the :class:`~bao_env.game.Stage` of each position."""
+        return stages_of(self.positions)
+
+    @property
+    def won(self) -> SolvedPositions:
+        """The positions that are won for the player to move."""
+        return self[self.winning != 0]
+
+    def part(self, *, test: bool) -> SolvedPositions:
+        """Return the positions for tests, or those to learn from; see :func:`is_for_tests`."""
+        return self[is_for_tests(self.positions) == test]
+
+    def mistakes(self, player: Agent) -> Flags:
+        """Return where a player gives a win away, bool[N].
+
+        A :class:`~bao_agents.players.faults.PlayerFault` counts as a mistake where an action could
+        be one.
+
+        Raises:
+            ValueError: the player chooses an illegal action.
+        """
+        if not len(self):
+            return np.zeros(0, np.bool_)
+        actions, _ = choose(player, self.positions.copy(), self.masks.copy(), "the player")
+        kept = is_legal(actions, self.winning)  # in a lost position no action is a mistake
+        return np.where(actions < 0, self.choices, ~kept)
+
+    def save(self, path: str | Path) -> None:
+        """Write a file that :meth:`load` reads. The same content gives the same bytes.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        header = {"format": FORMAT, **rules_of(self.ruleset)}
+        metadata = np.array(json.dumps(self.metadata | header))
+        write_atomically(path, archive(self.arrays() | {"metadata": metadata}))
+
+    def to_csv(self) -> str:
+        """Return a row for each position: its text, who wins and how soon, and the moves.
+
+        ``value`` is 1 if the player to move wins, else -1; ``winning`` and ``losing`` are canonical
+        names of moves.
+        """
+        file = io.StringIO(newline="")
+        writer = csv.writer(file, lineterminator="\n")
+        file.write(CSV_HEAD)
+        rows = zip(self.positions, self.values, self.plies, self.source, strict=True)
+        for (words, value, plies, source), won, lost in zip(
+            rows, self.winning, self.losing, strict=True
+        ):
+            moves = (" ".join(map(action_to_move, actions_of(some))) for some in (won, lost))
+            writer.writerow([format_position(unpack(words)), value, plies, *moves, source])
+        return file.getvalue()
+
+    @classmethod
+    def load(cls, path: str | Path, ruleset: Ruleset | None = None) -> Self:
+        """Read and check what :meth:`save` wrote.
+
+        Args:
+            path: a file, or the name of a shipped one.
+            ruleset: the expected rules; None to accept those of the file.
+
+        Raises:
+            ValueError: the file is missing or damaged, does not hold solved positions, or is for
+                other rules; the message names it.
+        """
+        shipped = SHIPPED / f"{path}.npz"
+        try:
+            file = shipped if shipped.is_file() else Path(path)
+            arrays = dict(read_arrays(file, _ARRAYS, "metadata"))
+            metadata = json.loads(str(arrays.pop("metadata")))
+            found = metadata["format"], metadata["rules_version"]
+            if found != (FORMAT, RULES_VERSION):
+                raise ValueError(
+                    f"format {found[0]!s:.20} and rules version {found[1]!s:.20}, not "
+                    f"{FORMAT} and {RULES_VERSION}: make it again"
+                )
+            rules = Ruleset.from_dict(metadata["ruleset"])
+            _check_content(arrays, rules)
+            if ruleset is not None and ruleset != rules:
+                raise ValueError(f"other rules than {ruleset.name!r}")
+        except Exception as error:  # zip, zlib, numpy and json raise a dozen kinds
+            names = ", ".join(sorted(path.stem for path in SHIPPED.glob("*.npz")))
+            raise ValueError(
+                f"{path} is not a file of solved positions for this use ({error!s:.100}): make one "
+                f"with bao solve --sample, or name one of: {names}"
+            ) from error
+        return cls(rules, **arrays, metadata=metadata)
+
+
+def shipped_won_positions(ruleset: Ruleset) -> SolvedPositions | None:
+    """Return the won positions that come with the project; None if these rules have none."""
+    if ruleset != RULESETS.get(ruleset.name) or not (SHIPPED / f"{ruleset.name}.npz").is_file():
+        return None
+    return SolvedPositions.load(ruleset.name, ruleset)
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+_ARRAYS: dict[str, type[np.generic]] = {
+    "positions": np.uint64,
+    "masks": np.uint64,
+    "winning": np.uint64,
+    "plies": np.int16,
+    "source": np.str_,
+}
+"""Arrays of a file and their types."""
+
+
+def rules_of(ruleset: Ruleset) -> dict[str, Any]:
+    return {"rules_version": RULES_VERSION, "ruleset": ruleset.to_dict()}
+
+
+def archive(arrays: Arrays) -> bytes:
+    """Return the bytes of an ``.npz`` file."""
+    file = io.BytesIO()
+    np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+    return file.getvalue()
+
+
+def read_arrays(file: Path, types: Mapping[str, type[np.generic]], *others: str) -> Arrays:
+    """Read the arrays of ``types``, and ``others``, and check types, dimensions and lengths."""
+    with np.load(file, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in (*types, *others)}
+    for name, kind in types.items():
+        array = arrays[name]
+        shape = (len(arrays["winning"]), *((WORDS,) if name == "positions" else ()))
+        if array.shape != shape or not np.issubdtype(array.dtype, kind):
+            raise ValueError(
+                f"{name} is {array.dtype}{list(array.shape)}, not {kind.__name__}{list(shape)}"
+            )
+    return arrays
+
+
+def _check_content(arrays: Arrays, ruleset: Ruleset) -> None:
+    """Check that there are positions, and that their masks contain the winning actions."""
+    if not len(arrays["masks"]):
+        raise ValueError("it has no positions")
+    if (arrays["plies"] < 0).any():
+        raise ValueError("a number of plies is negative")
+    if not all(name.isprintable() for name in np.unique(arrays["source"]).tolist()):
+        raise ValueError("the name of a source has control characters")
+    masks = np.empty(len(arrays["masks"]), np.uint64)
+    Engine(ruleset).legal_masks(arrays["positions"], masks, np.empty(len(masks), np.int8))
+    if (arrays["masks"] != masks).any() or not masks.all() or (arrays["winning"] & ~masks).any():
+        raise ValueError("its actions are not the legal ones of its positions")
+
+
+# --- positions seen from another side -------------------------------------------------------------
+
+
+def without_seats(positions: Words) -> Words:
+    """Return positions as the player to move sees them, without their seat and ply.
+
+    Legal actions and the winner depend on nothing else.
+
+    Args:
+        positions: uint64[N, 6].
+
+    Returns:
+        uint64[N, 6], a copy with South to move and ply 0.
+    """
+    seen = positions.copy()
+    seen[:, META] &= ~MOVER_IS_NORTH
+    seen[:, PLY] = 0
+    return seen
+
+
+def mirrored(positions: Words) -> Words:
+    """Return positions with left and right swapped.
+
+    Where the rules have no house, the winner is the same.
+
+    Args:
+        positions: uint64[N, 6].
+
+    Returns:
+        uint64[N, 6], a copy.
+    """
+    mirror = positions.copy()
+    mirror[:, :META] = positions[:, :META].byteswap()
+    meta = mirror.view(np.uint8).reshape(len(mirror), WORDS, 8)[:, META]
+    for pit in (meta[:, 3], meta[:, 4]):  # barred, waiting; 255 for none
+        pit[pit < 8] = 7 - pit[pit < 8]
+    return mirror
+
+
+def is_for_tests(positions: Words) -> Flags:
+    """Return which positions are for tests, bool[N]: one in ten, by a hash.
+
+    The answer is the same for a position seen from the other seat, for its mirror image, and in
+    every file.
+
+    Args:
+        positions: uint64[N, 6].
+    """
+    views = [without_seats(view).astype("<u8") for view in (positions, mirrored(positions))]
+    keys = [min(one.tobytes(), other.tobytes()) for one, other in zip(*views, strict=True)]
+    digests = b"".join(hashlib.blake2b(key, digest_size=8).digest() for key in keys)
+    return np.frombuffer(digests, "<u8") % _TEST_SHARE == 0
+
+
+def stages_of(positions: Words) -> npt.NDArray[np.str_]:
+    store = positions[:, META] & BYTE  # the mover's
+    return np.where(store != 0, Stage.NAMUA.value, Stage.MTAJI.value)

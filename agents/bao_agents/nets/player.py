@@ -1,0 +1,119 @@
+"""Play with a network alone, without a search."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from bao_agents.nets.compiled import Weights, compile_if_faster, evaluate
+from bao_agents.nets.encoding import PLAYING_STEP, encode
+from bao_agents.nets.legal_actions import (
+    best_legal_actions,
+    list_legal_actions,
+    probabilities,
+)
+from bao_agents.nets.network import PolicyNetwork, check_finite
+from bao_agents.support.array_types import Float32Array, Int64Array
+from bao_agents.support.remade import Remade
+from bao_env.board import Board
+from bao_env.engine.action import mask_of
+from bao_env.engine.array_checks import as_batch
+from bao_env.engine.position import Actions, Words
+from bao_env.engine.ruleset import Ruleset
+
+_MAX_POSITIONS = 4096
+"""The most positions per pass through the network, which limits the memory for large batches."""
+
+
+class Evaluation(NamedTuple):
+    """A network's evaluation of a position."""
+
+    policy: dict[int, float]
+    """The probability of each legal action; they sum to 1."""
+    value: float
+    """The value for the player to move, -1 (a loss) to 1 (a win)."""
+
+
+class NetworkOutput(NamedTuple):
+    """A network's outputs for a batch of B positions with K legal actions in all."""
+
+    logits: Float32Array
+    """float32[K]."""
+    values: Float32Array
+    """float32[K], the value of each legal action."""
+    legal_actions: Int64Array
+    """int64[K], position * 64 + action."""
+    indptr: Int64Array
+    """int64[B + 1], the start of each position's legal actions."""
+
+
+class NetworkAgent(Remade):
+    """Play the action that a network prefers.
+
+    Args:
+        network: the network, which is put into evaluation mode. The agent plays with the weights
+            that it has at the agent's first move.
+        ruleset: the rules to play by.
+    """
+
+    seeded = False
+    """Its play does not depend on a seed; see :class:`bao_env.Agent`."""
+
+    def __init__(self, network: PolicyNetwork, ruleset: Ruleset) -> None:
+        self.network = network.eval()
+        self.ruleset = ruleset
+        self._rules = ruleset.kernel
+
+    @cached_property
+    def _weights(self) -> Weights | None:
+        return compile_if_faster(self.network)
+
+    def evaluate(self, positions: Words, masks: Words) -> NetworkOutput:
+        """Run the network on positions uint64[B, 6] with legal actions uint64[B].
+
+        Raises:
+            TypeError, ValueError: see :func:`bao_env.engine.array_checks.as_batch`.
+            ValueError: the network's outputs are not finite.
+        """
+        positions, masks = as_batch(positions, masks)
+        step = PLAYING_STEP if self._weights is None else 1
+        parts = []
+        for low in range(0, max(1, len(positions)), _MAX_POSITIONS):
+            part = slice(low, low + _MAX_POSITIONS)
+            encodings, legal_actions, _ = encode(self._rules, positions[part], masks[part], step)
+            logits, values = evaluate(self.network, encodings, self._weights)
+            parts.append((logits[: len(legal_actions)], values[: len(legal_actions)]))
+        logits, values = (np.concatenate(outputs) for outputs in zip(*parts, strict=True))
+        check_finite(logits, values)
+        indptr, legal_actions = list_legal_actions(masks)
+        return NetworkOutput(logits, values, legal_actions, indptr)
+
+    def evaluate_board(self, board: Board) -> Evaluation:
+        """Run the network on the position of a board.
+
+        Raises:
+            ValueError: the game is over, the board has other rules, or the network's outputs are
+                not finite.
+        """
+        if board.ruleset != self.ruleset:
+            raise ValueError(
+                f"the board's rule set {board.ruleset.name!r} is not the network's, "
+                f"{self.ruleset.name!r}"
+            )
+        actions = board.legal_actions
+        if not actions:
+            raise ValueError("the game is over: there is nothing to evaluate")
+        found = self.evaluate(board.words[None], np.array([mask_of(actions)], np.uint64))
+        policy = probabilities(found.logits)
+        value = float(found.values @ policy)  # the mean of its actions under the policy
+        return Evaluation(dict(zip(actions, policy.tolist(), strict=True)), value)
+
+    def act(self, positions: Words, masks: Words) -> Actions:
+        """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
+        positions, masks = as_batch(positions, masks)
+        if not masks.any():
+            return np.zeros(len(masks), np.int64)
+        found = self.evaluate(positions, masks)
+        return best_legal_actions(found.logits, found.indptr, masks)

@@ -1,0 +1,1 @@
+"""Define players, and find them by name."""

@@ -1,0 +1,418 @@
+"""Play with a program that answers lines on its stdin with lines on its stdout.
+
+``pipe:COMMAND`` starts the program, and ``pipe:2s:COMMAND`` allows it two seconds per move.
+``docs/engine-protocol.md`` describes the lines. :mod:`bao_agents.cli.engine` is the other end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections import deque
+from contextlib import suppress
+from multiprocessing.connection import wait
+from typing import IO, NoReturn
+
+import numpy as np
+
+from bao_agents.players.faults import PlayerFault
+from bao_agents.support.remade import Remade
+from bao_env.engine.action import actions_of
+from bao_env.engine.array_checks import as_batch
+from bao_env.engine.position import Actions, Words, unpack
+from bao_env.engine.ruleset import RULESETS, Ruleset
+from bao_env.notation.positions import format_position
+
+PROTOCOL = 1
+_PROCESS_CLOCK = 2
+"""With a process's number, names the clock of its processor time (Linux, posix-timers.h)."""
+MOVE_SECONDS = 60.0
+"""Default time limit per move."""
+START_SECONDS = 300.0
+"""Time within which a program must be ready: ours may have to compile first."""
+QUIET_SECONDS = 5.0
+"""Seconds after which a program that has written nothing is reported."""
+MAX_LINE = 4096
+"""Longest line of a program, in bytes."""
+_PATIENCE = 0.5
+"""Seconds that a program gets to end after ``quit``, and again after SIGTERM."""
+_SLICE = 0.1
+"""Seconds between two checks for Ctrl-C, which does not interrupt a longer wait on Windows."""
+_WAITING = 16
+"""Chunks of output that may wait to be read; after that the program has to wait."""
+_HINT = "does it flush every line that it writes, and read without waiting for more input?"
+
+
+def split_limit(words: str) -> tuple[float, str]:
+    """Split ``2s:COMMAND`` or ``500ms:COMMAND`` into the seconds per move and the command.
+
+    Raises:
+        ValueError: the time is 0.
+    """
+    found = re.fullmatch(r"(?:([0-9]{1,7})(ms|s):)?(.+)", words, re.DOTALL)
+    assert found is not None  # a command has at least one character
+    number, unit, command = found.groups()
+    seconds = int(number) / (1000 if unit == "ms" else 1) if number else MOVE_SECONDS
+    if seconds == 0:
+        raise ValueError(f"player pipe:{words[:80]}: expected a time limit of more than 0")
+    return seconds, command
+
+
+class PipeAgent(Remade):
+    """Play what a program answers. It runs until the agent is closed or no longer referenced.
+
+    After a fault or Ctrl-C the program is stopped, and started again for the next move. It also
+    stops if this process is killed. A copy has its own program.
+
+    Args:
+        command: the program and its arguments, split as a shell does; no shell runs it.
+        ruleset: the rules.
+        seed: the seed of its random choices.
+        threads: the number of threads it may use; None for all cores.
+        seconds: time limit per move.
+
+    Attributes:
+        name: what the program calls itself, or ``pipe:COMMAND``.
+        fingerprint: the version that it gives, or None.
+
+    Raises:
+        ValueError: the program cannot be started, or is not ready in time.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        ruleset: Ruleset,
+        seed: int = 0,
+        threads: int | None = None,
+        seconds: float = MOVE_SECONDS,
+    ) -> None:
+        self._arguments = command, ruleset, seed, threads, seconds
+        self.name = f"pipe:{command}"
+        self.fingerprint: str | None = None
+        self._seconds = seconds
+        self._used = 0.0
+        self._lock = threading.Lock()
+        self._program: _Program | None = None
+        self._program = self._start()
+
+    def act(self, positions: Words, legal: Words) -> Actions:
+        """Choose actions, one position after the other; see :meth:`bao_env.bots.Agent.act`.
+
+        Raises:
+            PlayerFault: the program gave no legal action in time; the message says what it did.
+            ValueError: it cannot be started again, or says that it cannot continue.
+        """
+        positions, legal = as_batch(positions, legal)
+        actions = np.zeros(len(legal), np.int64)
+        with self._lock:
+            try:
+                for i in np.flatnonzero(legal):
+                    program = self._program = self._program or self._start()
+                    before = program.processor_seconds()
+                    actions[i] = self._choose(program, positions[i], actions_of(legal[i]))
+                    self._used += max(0.0, program.processor_seconds() - before)
+            except BaseException as error:  # an answer may be on its way
+                self.close()
+                if isinstance(error, PlayerFault):
+                    error.actions = actions[:i].tolist()
+                raise
+        return actions
+
+    def processor_seconds(self) -> float:
+        """Return the processor time that the program's moves have taken so far.
+
+        On other systems than Linux it is the time that passed.
+        """
+        return self._used
+
+    def close(self) -> None:
+        """End the program."""
+        if self._program is not None:
+            self._program.end()
+        self._program = None
+
+    def _start(self) -> _Program:
+        command, ruleset, seed, threads, _ = self._arguments
+        program = _Program(command)
+        try:
+            self._prepare(program, ruleset, seed, threads)
+        except PlayerFault as fault:  # this one may never play
+            raise ValueError(str(fault)) from None
+        return program
+
+    def _prepare(self, program: _Program, ruleset: Ruleset, seed: int, threads: int | None) -> None:
+        """Tell the program the rules, and wait until it is ready."""
+        named = RULESETS.get(ruleset.name) == ruleset
+        program.send(
+            f"bao {PROTOCOL}",
+            f"ruleset {ruleset.name if named else json.dumps(ruleset.to_dict())}",
+            f"seed {seed}",
+            f"threads {threads or os.cpu_count() or 1}",
+            "isready",
+        )
+        while True:
+            word, rest = program.read(START_SECONDS, waiting_for="ready")
+            if word == "ready":
+                return
+            if word == "name":
+                self.name = _printable(rest)[:40] or self.name
+            elif word == "version":
+                self.fingerprint = rest
+            else:
+                program.fail_unexpected("name, version, info or ready")
+
+    def _choose(self, program: _Program, words: Words, legal: list[int]) -> int:
+        """Return the program's action in a position, uint64[6]."""
+        program.send(
+            f"position {format_position(unpack(words))}",
+            f"legal {' '.join(map(str, legal))}",
+            f"go movetime {round(1000 * self._seconds)}",
+        )
+        word, rest = program.read(self._seconds)
+        if (word, rest) == ("move", "none"):
+            program.fail("found no move")
+        if word != "move" or not re.fullmatch("[0-9]{1,2}", rest):
+            program.fail_unexpected("move N")
+        if int(rest) not in legal:
+            program.fail(f"chose action {rest}, which is illegal: expected one of {legal}")
+        return int(rest)
+
+
+class _Program:
+    """A running program, and the lines that it has written.
+
+    Raises:
+        ValueError: it cannot be started.
+    """
+
+    def __init__(self, command: str) -> None:
+        self._name = f"pipe:{command:.80}"
+        try:
+            # Windows splits the words itself.
+            words = command if os.name == "nt" else shlex.split(command)
+            if not words:
+                raise ValueError("the command is empty")
+            self._process = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                # Ctrl-C in the terminal is for this process, which ends the program.
+                start_new_session=True,
+                creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+            )
+        except (OSError, ValueError) as error:
+            raise ValueError(f"player {self._name} cannot be started: {error}") from error
+        assert self._process.stdout is not None
+        self._output: queue.Queue[list[bytes]] = queue.Queue(_WAITING)
+        self._lines: deque[bytes] = deque()
+        self._last = ""
+        self._silent = True
+        stop, stopping = os.pipe()
+        reader = threading.Thread(
+            target=_pass_on, args=(self._process.stdout, stop, self._output), daemon=True
+        )
+        reader.start()
+        watcher = _watch(self._process.pid)
+        pipes = stop, stopping
+        self.end = weakref.finalize(self, _end, self._process, watcher, self._output, reader, pipes)
+
+    def processor_seconds(self) -> float:
+        """Return the program's processor time, 0 if it has ended; the clock's without Linux."""
+        if sys.platform != "linux":
+            return time.perf_counter()
+        try:
+            return time.clock_gettime((~self._process.pid << 3) | _PROCESS_CLOCK)
+        except OSError:  # it has ended
+            return 0.0
+
+    def send(self, *lines: str) -> None:
+        """Write lines.
+
+        Raises:
+            PlayerFault: the program has ended, or wrote something unasked.
+        """
+        with suppress(queue.Empty):
+            while True:
+                self._take(self._output.get_nowait())
+        while self._lines:
+            if self._next()[0] != "info":
+                self.fail(f"wrote {self._quoted()} without being asked")
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write("".join(f"{line}\n" for line in lines).encode())
+            self._process.stdin.flush()
+        except OSError:
+            self._fail_ended()
+
+    def read(self, seconds: float, *, waiting_for: str = "") -> tuple[str, str]:
+        """Return the first word and the rest of the next line that is not an info line.
+
+        Args:
+            seconds: the time limit.
+            waiting_for: say so on stderr if the program has written nothing for a while.
+
+        Raises:
+            PlayerFault: the program is too late, has ended, or writes too long a line.
+            ValueError: it says that it cannot continue.
+        """
+        begun = time.monotonic()
+        while True:
+            left = begun + seconds - time.monotonic()
+            if left <= 0:
+                self.fail(f"gave no answer within {seconds:g} s: {_HINT}")
+            if waiting_for and self._silent and seconds - left > QUIET_SECONDS:
+                print(f'waiting for "{waiting_for}" from {self._name}: {_HINT}', file=sys.stderr)
+                waiting_for = ""
+            if not self._lines:
+                with suppress(queue.Empty):
+                    self._take(self._output.get(timeout=min(left, _SLICE)))
+                continue
+            word, rest = self._next()
+            if word == "error":
+                self.end()
+                raise ValueError(f"player {self._name} cannot continue: {_printable(rest)[:300]}")
+            if word != "info":
+                return word, rest
+
+    def _take(self, lines: list[bytes]) -> None:
+        if not lines:
+            self._fail_ended()
+        self._lines.extend(lines)
+
+    def _next(self) -> tuple[str, str]:
+        line = self._lines.popleft()
+        self._silent = False
+        self._last = line.decode("utf-8", "backslashreplace").strip()
+        if len(line) > MAX_LINE:
+            self.fail(f"wrote a line of more than {MAX_LINE} bytes: {self._quoted()}")
+        word, _, rest = self._last.partition(" ")
+        return word, rest.strip()
+
+    def _quoted(self) -> str:
+        return ascii(self._last[:60]) + ("..." if len(self._last) > 60 else "")
+
+    def fail_unexpected(self, expected: str) -> NoReturn:
+        """Stop the program because of its last line; see :meth:`fail`."""
+        self.fail(f"wrote {self._quoted()}: expected {expected}")
+
+    def _fail_ended(self) -> NoReturn:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_PATIENCE)
+        status = self._process.returncode
+        how = "crashed" if status else "ended"
+        self.fail("closed its output" if status is None else f"{how}: exit status {status}")
+
+    def fail(self, what: str) -> NoReturn:
+        """Stop the program, and raise PlayerFault with what it did."""
+        self.end()
+        raise PlayerFault(self._name, what)
+
+
+def _printable(text: str) -> str:
+    """Return a text with its control characters as escapes."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def _watch(program: int) -> subprocess.Popen[bytes] | None:
+    """Start a shell that kills a program and its children a second after the end of this process.
+
+    It waits for the end of its input, which comes however this process ends. PR_SET_PDEATHSIG would
+    also come when only the thread ends that has started the program. None on Windows, where a
+    program sees the end of its input and nothing else.
+    """
+    if os.name == "nt":
+        return None
+    return subprocess.Popen(
+        ["/bin/sh", "-c", f"read _; sleep 1; kill -s KILL -- -{program}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def _pass_on(stream: IO[bytes], stop: int, output: queue.Queue[list[bytes]]) -> None:
+    """Pass on the lines of a program in chunks; an empty chunk ends them.
+
+    It stops if ``stop`` can be read: a child of the program may hold the stream open for longer.
+    """
+    rest = b""
+    # Lines written together come in one chunk, so that a second answer is not taken for the next.
+    while len(rest) <= MAX_LINE:
+        if os.name != "nt" and stop in wait([stream.fileno(), stop]):
+            return
+        chunk = os.read(stream.fileno(), 1 << 16)
+        if not chunk:
+            break
+        *lines, rest = (rest + chunk).split(b"\n")
+        if lines:
+            output.put(lines)
+    output.put([rest] if rest else [])
+    if rest:
+        output.put([])
+
+
+def _end(
+    process: subprocess.Popen[bytes],
+    watcher: subprocess.Popen[bytes] | None,
+    output: queue.Queue[list[bytes]],
+    reader: threading.Thread,
+    pipes: tuple[int, int],
+) -> None:
+    """Stop a program: ask it to quit, terminate it, kill it. Then kill its children, and close all.
+
+    Args:
+        process: the program.
+        watcher: its watcher.
+        output: what it has written.
+        reader: the thread that fills ``output``.
+        pipes: the two ends of the pipe that stops the thread.
+    """
+
+    def send(name: str) -> None:
+        with suppress(OSError):
+            if hasattr(os, "killpg"):  # together with its children
+                os.killpg(process.pid, getattr(signal, name))
+            else:
+                process.kill()
+
+    def ended() -> bool:
+        deadline = time.monotonic() + _PATIENCE
+        while process.poll() is None and time.monotonic() < deadline:
+            with suppress(queue.Empty):
+                output.get(timeout=0.02)  # it may wait for somebody to read
+        return process.poll() is not None
+
+    assert process.stdin is not None and process.stdout is not None
+    with suppress(OSError):
+        process.stdin.write(b"quit\n")
+    with suppress(OSError):
+        process.stdin.close()
+    for name in ("SIGTERM", "SIGKILL"):
+        if ended():
+            break
+        send(name)
+    process.wait()
+    send("SIGKILL")  # its children
+    stop, stopping = pipes
+    os.close(stopping)
+    deadline = time.monotonic() + _PATIENCE
+    while reader.is_alive() and time.monotonic() < deadline:
+        with suppress(queue.Empty):
+            output.get(timeout=0.02)
+    if not reader.is_alive():  # on Windows a child of the program may still hold the pipe
+        process.stdout.close()
+        os.close(stop)
+    if watcher is not None:
+        watcher.kill()
+        watcher.communicate()

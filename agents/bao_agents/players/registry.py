@@ -1,0 +1,310 @@
+"""Load a player by name: ``"greedy"``, ``"alphabeta:6"``, ``"runs/quick"``.
+
+:data:`KINDS` is the one table of players. It defines the names that :func:`load` accepts, the lists
+in help and errors, and what the board offers. To add a bot, write it in a new file, and give it a
+loader and a row.
+"""
+
+from __future__ import annotations
+
+import difflib
+import operator
+import os
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bao_agents.nets.checkpoint_files import find_checkpoint, shipped
+from bao_agents.players import plugins
+from bao_agents.players.base import Kind, NamedPlayer, PlayerName, Setting, Unit
+from bao_agents.players.pipe import PipeAgent, split_limit
+from bao_env.bots import Agent, GreedyAgent, RandomAgent
+from bao_env.engine.ruleset import Ruleset, get_ruleset
+
+if TYPE_CHECKING:
+    from bao_agents.nets.network import PolicyNetwork
+
+# --- loaders: each imports only what its player needs ---------------------------------------------
+
+
+def _random(name: PlayerName, setting: Setting) -> Agent:
+    return RandomAgent(setting.seed)
+
+
+def _greedy(name: PlayerName, setting: Setting) -> Agent:
+    return GreedyAgent(setting.ruleset)
+
+
+def _alphabeta(name: PlayerName, setting: Setting, network: PolicyNetwork | None = None) -> Agent:
+    from bao_agents.search.alphabeta.player import AlphaBetaAgent
+
+    plies, seconds, nodes = name.limit
+    return AlphaBetaAgent(
+        setting.ruleset,
+        depth=plies,
+        seconds=seconds,
+        nodes=nodes,
+        network=network,
+        threads=setting.threads,
+    )
+
+
+def _guided(name: PlayerName, setting: Setting) -> Agent:
+    return _alphabeta(name, setting, setting.network(name.path))
+
+
+def _mcts(name: PlayerName, setting: Setting) -> Agent:
+    from bao_agents.search.mcts import MctsAgent
+
+    _, seconds, playouts = name.limit
+    return MctsAgent(
+        setting.ruleset,
+        simulations=playouts,
+        seconds=seconds,
+        seed=setting.seed,
+        threads=setting.threads,
+    )
+
+
+def _solver(name: PlayerName, setting: Setting) -> Agent:
+    from bao_agents.search.solver.player import SolverAgent
+
+    _, seconds, nodes = name.limit
+    return SolverAgent(setting.ruleset, seconds=seconds, nodes=nodes, threads=setting.threads)
+
+
+def _network(name: PlayerName, setting: Setting) -> Agent:
+    from bao_agents.nets.player import NetworkAgent
+
+    return NetworkAgent(setting.network(name.path), setting.ruleset)
+
+
+def _search(name: PlayerName, setting: Setting) -> Agent:
+    from bao_agents.search.gumbel.player import SearchAgent
+
+    network = setting.network(name.path)
+    return SearchAgent(network, setting.ruleset, name.number, threads=setting.threads)
+
+
+def _pipe(name: PlayerName, setting: Setting) -> Agent:
+    seconds, command = split_limit(name.text.removeprefix("pipe:"))
+    return PipeAgent(command, setting.ruleset, setting.seed, setting.threads, seconds)
+
+
+def _function(name: PlayerName, setting: Setting) -> Agent:
+    make = plugins.find(name.text)
+    try:
+        agent: Agent = make(ruleset=setting.ruleset, seed=setting.seed)
+    except Exception as error:  # foreign code may raise anything
+        raise ValueError(
+            f"player {name!s:.200} cannot be loaded: {type(error).__name__}: {error!s:.400}"
+        ) from error
+    if not callable(getattr(agent, "act", None)):
+        raise ValueError(
+            f"player {name!s:.200} returned {agent!r:.200}: expected an object with "
+            "act(positions, legal)"
+        )
+    return agent
+
+
+# --- the table ----------------------------------------------------------------------------------
+
+_NODES = {"n": Unit("nodes")}
+_TIME = {"ms": Unit("ms", 1, 5_000, 500)}
+
+KINDS = (
+    Kind("random", "random", {"random": "uniformly random legal actions"}, _random),
+    Kind("greedy", "greedy", {"greedy": "the action that captures most seeds"}, _greedy),
+    Kind(
+        "alphabeta",
+        "alphabeta:LIMIT",
+        {
+            "alphabeta:6": "alpha-beta search of 6 plies",
+            "alphabeta:100ms": "the same for 100 milliseconds a move",
+            "alphabeta:20000n": "the same for 20,000 nodes a move",
+        },
+        _alphabeta,
+        {"": Unit("plies", 1, 10, 4), **_TIME, **_NODES},
+    ),
+    Kind(
+        "mcts",
+        "mcts:LIMIT",
+        {
+            "mcts:1000": "Monte Carlo tree search, 1,000 random playouts a move",
+            "mcts:100ms": "Monte Carlo tree search for 100 milliseconds a move",
+        },
+        _mcts,
+        {"": Unit("playouts", 2, 100_000, 1000), "ms": Unit("ms")},
+    ),
+    Kind(
+        "network",
+        "CHECKPOINT",
+        {
+            "zanzibar": "a shipped checkpoint by its name: its network alone",
+            "runs/quick": "a run by its folder, or a checkpoint by its path",
+        },
+        _network,
+    ),
+    Kind(
+        "search",
+        "search:CHECKPOINT:LIMIT",
+        {"search:zanzibar:64": "a checkpoint with a search of 64 simulations a move"},
+        _search,
+        {"": Unit("simulations", 2, 2_000, 64)},
+    ),
+    Kind(
+        "guided",
+        "guided:LIMIT",
+        {
+            "guided:100ms": "alpha-beta, guided by a small network, for 100 milliseconds a move",
+            "guided:6": "the same for 6 plies",
+            "guided:20000n": "the same for 20,000 nodes a move",
+        },
+        _guided,
+        {"": Unit("plies"), **_TIME, **_NODES},
+    ),
+    Kind(
+        "guided-by",
+        "guided:CHECKPOINT:LIMIT",
+        {"guided:zanzibar:100ms": "the same, guided by a checkpoint"},
+        _guided,
+        {"": Unit("plies"), **_TIME, **_NODES},
+    ),
+    Kind(
+        "solver",
+        "solver:LIMIT",
+        {
+            "solver:1s": "plays perfectly what it can prove in a second, else alpha-beta's choice",
+            "solver:500ms": "the same for 500 milliseconds a move",
+            "solver:200000n": "the same for 200,000 nodes a move",
+        },
+        _solver,
+        {"s": Unit("s"), **_TIME, **_NODES},
+    ),
+    Kind(
+        "pipe",
+        "pipe:COMMAND",
+        {
+            "pipe:COMMAND": "a program that speaks the protocol of docs/engine-protocol.md",
+            "pipe:2s:COMMAND": "the same with 2 seconds a move, or 500ms; by default it has 60",
+        },
+        _pipe,
+        on_board=False,
+    ),
+    Kind(
+        "function",
+        "MODULE:FUNCTION",
+        {
+            "package.module:function": "your own: called with ruleset= and seed=, returns an agent",
+        },
+        _function,
+        on_board=False,
+    ),
+)
+"""Every kind of player. If several match a name, the first is taken."""
+
+PLAYERS = {example: what for kind in KINDS for example, what in kind.examples.items()}
+"""Examples of every kind of player that :func:`load` accepts, each with its meaning."""
+
+# --- looking players up -------------------------------------------------------------------------
+
+
+def parse(
+    name: str,
+    checkpoints: Mapping[str, Path] | None = None,
+) -> PlayerName:
+    """Parse the name of a player.
+
+    Args:
+        name: the name.
+        checkpoints: on the board, the checkpoints that may play, by name. By default these are the
+            shipped ones and any path, and players of all kinds may play.
+
+    Raises:
+        ValueError: no player has that name, or the checkpoint does not exist.
+    """
+    kinds = [kind for kind in KINDS if kind.on_board or checkpoints is None]
+    names = shipped() if checkpoints is None else list(checkpoints)
+    find = find_checkpoint if checkpoints is None else checkpoints.get
+    head, colon, rest = name.partition(":")
+    akin = [kind for kind in kinds if head and kind.head == head]
+    for kind in akin if akin and colon else [kind for kind in kinds if not kind.head]:
+        found = kind.match(name)
+        if found and not kind.has_checkpoint:
+            return found
+        path = find(found.checkpoint) if found else None
+        if found and path:
+            return found._replace(path=path)
+        if found and kind.head:
+            raise ValueError(
+                f"player {name[:80]!r}: there is no checkpoint {found.checkpoint[:80]!r}"
+                f"{_closest(found.checkpoint, names)}; by name there are: {', '.join(names)}"
+            )
+    if checkpoints is None and (name.endswith(".safetensors") or os.sep in name):
+        folder = " has no checkpoint" if os.path.isdir(name) else ": there is no such file"
+        raise ValueError(f"player {name[:200]!r}{folder}")
+    examples = [list(kind.examples)[: None if akin else 1] for kind in akin or kinds]
+    meant = ""
+    if not akin:
+        heads = {kind.form.partition(":")[0] for kind in kinds}
+        meant = _closest(head, [*filter(str.islower, sorted(heads)), *names], colon + rest)
+    raise ValueError(
+        f"unknown player {name[:80]!r}{meant}: expected something like "
+        f"{', '.join(chain.from_iterable(examples))}"
+    )
+
+
+def _closest(word: str, names: Sequence[str], rest: str = "") -> str:
+    """Return a hint, "did you mean ...?", or an empty string."""
+    found = difflib.get_close_matches(word, names, 1)
+    return f" (did you mean {found[0] + rest!r}?)" if found else ""
+
+
+def read_network(path: Path, ruleset: Ruleset) -> PolicyNetwork:
+    """Return the network of a checkpoint.
+
+    Raises:
+        CheckpointError: the checkpoint cannot be used under these rules.
+        ImportError: torch is not installed.
+    """
+    from bao_agents.nets import checkpoint
+
+    return checkpoint.load(path, ruleset).network
+
+
+def load(
+    player: str | os.PathLike[str] | PlayerName,
+    *,
+    ruleset: str | Ruleset = "zanzibar",
+    seed: int = 0,
+    threads: int | None = None,
+    read: Callable[[Path, Ruleset], PolicyNetwork] = read_network,
+) -> NamedPlayer:
+    """Load a player by its name; :data:`PLAYERS` has examples of every kind.
+
+    Args:
+        player: a bot with its limit; a checkpoint's path or name, or the folder of its run; or
+            ``module:function``.
+        ruleset: the rules to play; a checkpoint trained under others is refused.
+        seed: the seed of the player's random choices.
+        threads: the number of threads of a search; all cores by default.
+        read: returns the network of a checkpoint.
+
+    Raises:
+        ValueError: no player has that name, or the checkpoint cannot be used (a
+            :class:`~bao_agents.nets.checkpoint.CheckpointError`).
+        ImportError: the player needs torch, which is not installed.
+    """
+    name = player if isinstance(player, PlayerName) else parse(os.fspath(player))
+    rules = get_ruleset(ruleset)
+    if not 0 <= operator.index(seed) < 1 << 64:
+        raise ValueError(f"seed={seed}: expected 0 to 2**64 - 1")
+    try:
+        agent = name.kind.load(name, Setting(rules, seed, threads, read))
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "safetensors"):
+            raise
+        words = f"a network needs {error.name}: pip install 'bao_env[train]'"
+        raise ModuleNotFoundError(words, name=error.name) from error
+    return NamedPlayer(agent.name if isinstance(agent, PipeAgent) else name.title, agent)

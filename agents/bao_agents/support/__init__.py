@@ -1,0 +1,1 @@
+"""Help several rooms: files, progress, provenance, figures, arrays, vectors."""

@@ -1,0 +1,75 @@
+"""Draw all plots in one style, and save them for papers as PNG, PDF or SVG.
+
+The colours are those of Okabe and Ito (https://jfly.uni-koeln.de/color/), which people with any
+kind of colour vision can tell apart. Each has its own marker.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bao_agents.cli.options import new_file
+from bao_agents.support.files import write_atomically
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+MARKERS = "osD^vPX"
+SUFFIXES = (".png", ".pdf", ".svg")
+
+
+def look(i: int) -> dict[str, Any]:
+    """Return the colour and marker of item i in a plot."""
+    return {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
+
+
+def picture_file(text: str) -> Path:
+    """Return the file of a picture, as an argument type.
+
+    Raises:
+        ArgumentTypeError: its name does not end in a known suffix, or its folder is missing.
+    """
+    file = Path(new_file(text))
+    if file.suffix.lower() not in SUFFIXES:
+        raise argparse.ArgumentTypeError(
+            f"{text!r:.200}: expected a name that ends in {', '.join(SUFFIXES)}"
+        )
+    return file
+
+
+def save_figure(figure: Figure, file: Path, dpi: int = 150) -> None:
+    """Write a figure in the format of the file's suffix.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    picture = io.BytesIO()
+    figure.savefig(picture, format=file.suffix.lower()[1:], dpi=dpi)
+    write_atomically(file, picture.getvalue())
+
+
+def errorbars(
+    axes: Any, x: Sequence[float], scores: Sequence[Sequence[float]], **style: Any
+) -> None:
+    """Draw scores with their intervals.
+
+    Args:
+        axes: the matplotlib axes.
+        x: places on the other axis.
+        scores: a score and the ends of its interval for each place.
+        style: options of ``axes.errorbar``; with ``horizontal=True`` scores run along the x axis.
+    """
+    score, low, high = np.array(scores, float).reshape(-1, 3).T
+    errors = np.maximum(0, [score - low, high - score])
+    style = {"capsize": 3} | style
+    if style.pop("horizontal", False):
+        axes.errorbar(score, x, xerr=errors, **style)
+    else:
+        axes.errorbar(x, score, yerr=errors, **style)

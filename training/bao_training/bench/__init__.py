@@ -1,1 +1,0 @@
-"""Measure the speed of training, of compiling, and of other libraries."""

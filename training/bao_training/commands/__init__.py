@@ -1,0 +1,1 @@
+"""The commands of training, a file for each."""

@@ -1,0 +1,95 @@
+"""Measure training: environment steps per second, end to end, and the share of each part.
+
+    bao bench train
+
+The reference is ``configs/quick.toml``, on one worker (one core), then on all. ``--set`` changes
+any setting. Give another configuration to measure it, for example zanzibar. In runs with a search,
+a step is a searched action.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+from pathlib import Path
+from typing import Any
+
+import torch
+from tabulate import tabulate
+
+from bao_agents.cli.bench_engine import machine
+from bao_agents.cli.options import Run, add_options, at_least, write_json
+from bao_agents.support.progress import Progress
+from bao_training.train import load_config, make_trainer
+
+WARM_UP_UPDATES = 3
+
+
+def measure(path: str | Path | None, overrides: list[str], updates: int) -> dict[str, Any]:
+    """Measure the median steps per second of updates after the warm-up, and the share of each part.
+
+    Raises:
+        ConfigError: the settings cannot be used.
+    """
+    trainer = make_trainer(*load_config(path, overrides))
+    config = trainer.config
+    for _ in Progress(range(WARM_UP_UPDATES), desc="warming up", unit="update", leave=False):
+        trainer.train_update()
+    trainer.part_seconds.clear()
+    bar = Progress(range(updates), desc=f"workers={config.workers}", unit="update", leave=False)
+    seconds = [config.steps_per_update / trainer.train_update()["steps_per_second"] for _ in bar]
+    total = sum(seconds)
+    shares = {part: trainer.part_seconds[part] / total for part in ("play", "learn")}
+    rate = config.steps_per_update / statistics.median(seconds)
+    return {
+        "workers": config.workers,
+        "hidden": list(config.hidden),
+        "steps_per_second": rate,
+        "steps_per_second_and_core": rate / config.workers,
+        "shares": shares | {"rest": 1.0 - sum(shares.values())},
+    }
+
+
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao bench train``: environment steps per second of training, end to end."""
+    parser.add_argument(
+        "config", nargs="?", default="quick", metavar="FILE", help="a configuration, or its name"
+    )
+    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[])
+    parser.add_argument(
+        "--updates", type=at_least(1), default=20, help="updates to time (default: 20)"
+    )
+    parser.add_argument(
+        "--threads",
+        type=at_least(1),
+        nargs="+",
+        default=[1, os.cpu_count() or 1],
+        metavar="N",
+        help="cores to use, one worker each",
+    )
+    add_options(parser, "json")
+    return _run
+
+
+def _run(args: argparse.Namespace) -> None:
+    results = [
+        measure(args.config, [*args.set, f"workers={workers}"], args.updates)
+        for workers in sorted(set(args.threads))
+    ]
+    where = machine() | {"torch": torch.__version__}
+    write_json(args.json, {"machine": where, "results": results})
+    if args.json == "-":
+        return
+    print(f"{where['cpu']}, {where['cores']} cores, torch {where['torch']}")
+    table = []
+    for row in results:
+        cells = {
+            "network": "x".join(map(str, row["hidden"])),
+            "workers": row["workers"],
+            "steps/s": f"{row['steps_per_second']:,.0f}",
+            "per core": f"{row['steps_per_second_and_core']:,.0f}",
+        }
+        cells |= {part: f"{share:.0%}" for part, share in row["shares"].items()}
+        table.append(cells)
+    print(tabulate(table, headers="keys", disable_numparse=True, stralign="right"))

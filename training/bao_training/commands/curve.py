@@ -1,0 +1,51 @@
+"""Run ``bao curve``: plot how runs learn, of this project or of another library.
+
+    bao curve runs/first runs/second --out both.pdf
+    bao curve 'small=runs/small*' 'large=runs/large*'
+    bao curve runs/td 'PPO=ppo-seed*.csv' --metrics elo
+
+The second form compares settings over seeds: a line is the mean, and its band reaches from the
+lowest to the highest run. All print a table of the last values.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from bao_agents.cli.options import Run
+from bao_agents.support.figures import picture_file
+from bao_training.plot import X_AXES, draw_curves, read_groups
+
+
+def command(parser: argparse.ArgumentParser) -> Run:
+    """``bao curve``: plot how runs learn."""
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="folder of a run, or any CSV file with a column steps; NAME=PATTERN is the mean of "
+        "the runs that match, in a band from the lowest to the highest",
+    )
+    parser.add_argument(
+        "--out",
+        type=picture_file,
+        metavar="FILE",
+        help="the picture: .png, .pdf or .svg (default: curves.png beside the first run's CSV)",
+    )
+    parser.add_argument(
+        "--metrics", nargs="+", default=[], metavar="COLUMN", help="columns of the CSV to draw"
+    )
+    parser.add_argument("--x", choices=X_AXES, default="steps", help="the x axis (default: steps)")
+    parser.epilog = (
+        "bao tournament runs/x/step-*.safetensors tells the strength of a run's generations."
+    )
+    return _run
+
+
+def _run(args: argparse.Namespace) -> None:
+    groups = read_groups(args.runs)
+    first = groups[0].runs[0]
+    file = args.out or (first if first.is_dir() else Path(first).parent) / "curves.png"
+    print(draw_curves(groups, file, args.metrics, args.x))
+    print(f"\n{file}")
