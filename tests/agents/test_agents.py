@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import bao_agents
-from bao_agents.arena.tournament import parse_players
+from bao_agents.cli.tournament import parse_players
 from bao_agents.nets.checkpoint_files import CHECKPOINTS
 from bao_agents.players.base import Limit
 from bao_agents.players.registry import KINDS, PLAYERS, parse

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from bao_agents.arena.elo import wilson_interval
+from bao_agents.cli import blunders as command
 from bao_agents.cli.main import main as bao
-from bao_agents.exact import blunders
-from bao_agents.exact.blunders import Blunders
+from bao_agents.exact.blunders import Blunders, classify
 from bao_agents.exact.sampling import Sample, random_play
 from bao_agents.exact.solved_positions import (
     SHIPPED,
@@ -81,7 +81,7 @@ def test_counts_by_hand() -> None:
     assert counted == Blunders(moves=4, choices=3, mistakes=2)
     assert counted.of_moves == (0.5, *wilson_interval(0.5, 4))
     assert counted.of_choices == (2 / 3, *wilson_interval(2 / 3, 3))
-    classes = blunders.classify(won, Lowest())
+    classes = classify(won, Lowest())
     assert classes["all"]["all"] == counted
     assert classes["source"] == {"random": Blunders(3, 2, 1), "strong": Blunders(1, 1, 1)}
     assert classes["stage"] == {"namua": Blunders(0, 0, 0), "mtaji": counted}
@@ -164,14 +164,14 @@ def test_the_command(tmp_path: Path, says: Says) -> None:
 def test_ctrl_c_shows_what_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
-    measure = blunders.measure
+    measure = command.measure
 
     def interrupted(spec: str, *rest: Any) -> Any:
         if spec == "greedy":
             raise KeyboardInterrupt
         return measure(spec, *rest)
 
-    monkeypatch.setattr(blunders, "measure", interrupted)
+    monkeypatch.setattr(command, "measure", interrupted)
     line = f"blunders random greedy {WORDS}1 --cache {tmp_path} --sources random"
     assert bao(line.split()) == 130
     captured = capsys.readouterr()

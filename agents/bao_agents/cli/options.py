@@ -1,7 +1,7 @@
 """Share options, argument types and JSON results among the commands of ``bao``.
 
-A command is a function in the module that does the work. It adds its arguments to a parser, and
-returns the function that runs it::
+A command is a function in a file of its own. It adds its arguments to a parser, and returns the
+function that runs it::
 
     def command(parser):
         add_options(parser, "ruleset", "seed")
@@ -19,6 +19,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
+
+from bao_agents.support.figures import SUFFIXES
 
 Run: TypeAlias = Callable[[argparse.Namespace], int | None]
 _LONGEST_NAME = 200
@@ -62,6 +64,20 @@ def new_file(text: str) -> str:
             f"{text[:200]!r}: expected the name of a file, of at most {_LONGEST_NAME} bytes"
         )
     return text
+
+
+def picture_file(text: str) -> Path:
+    """Return the file of a picture, as an argument type.
+
+    Raises:
+        ArgumentTypeError: its name does not end in a known suffix, or its folder is missing.
+    """
+    file = Path(new_file(text))
+    if file.suffix.lower() not in SUFFIXES:
+        raise argparse.ArgumentTypeError(
+            f"{text!r:.200}: expected a name that ends in {', '.join(SUFFIXES)}"
+        )
+    return file
 
 
 def _ruleset(text: str) -> Any:

@@ -6,7 +6,6 @@ kind of colour vision can tell apart. Each has its own marker.
 
 from __future__ import annotations
 
-import argparse
 import io
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bao_agents.cli.options import new_file
 from bao_agents.support.files import write_atomically
 
 if TYPE_CHECKING:
@@ -28,20 +26,6 @@ SUFFIXES = (".png", ".pdf", ".svg")
 def look(i: int) -> dict[str, Any]:
     """Return the colour and marker of item i in a plot."""
     return {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
-
-
-def picture_file(text: str) -> Path:
-    """Return the file of a picture, as an argument type.
-
-    Raises:
-        ArgumentTypeError: its name does not end in a known suffix, or its folder is missing.
-    """
-    file = Path(new_file(text))
-    if file.suffix.lower() not in SUFFIXES:
-        raise argparse.ArgumentTypeError(
-            f"{text!r:.200}: expected a name that ends in {', '.join(SUFFIXES)}"
-        )
-    return file
 
 
 def save_figure(figure: Figure, file: Path, dpi: int = 150) -> None:

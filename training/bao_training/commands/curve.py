@@ -13,8 +13,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bao_agents.cli.options import Run
-from bao_agents.support.figures import picture_file
+from bao_agents.cli.options import Run, picture_file
 from bao_training.plot import X_AXES, draw_curves, read_groups
 
 
