@@ -55,7 +55,7 @@ def test_output_is_not_limited_to_ascii(line: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "heavy"), [("--help", {"numba", "torch", "bao_agents"}), ("train --help", {"torch"})]
+    ("line", "heavy"), [("--help", {"numba", "torch", "bao_env"}), ("train --help", {"torch"})]
 )
 def test_help_is_quick(line: str, heavy: set[str]) -> None:
     """The help imports no large package."""

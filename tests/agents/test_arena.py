@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bao_agents.arena import match
 from bao_agents.arena.elo import Sprt, score_pairs, wilson_interval
 from bao_agents.arena.games import GAME_OVER
 from bao_agents.arena.match import SPRT_PAIRS, play_match, warm_up
 from bao_agents.arena.openings import BALANCED, MatchOpenings, draw_openings, read_openings
+from bao_agents.cli import match
 from bao_agents.cli.main import main as bao
 from bao_agents.evaluators.tables import SCALE
 from bao_agents.players import registry

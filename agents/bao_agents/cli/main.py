@@ -36,10 +36,10 @@ GROUPS = {
         "curve": ("bao_training.commands.curve:command", "draw how runs learn"),
     },
     "measure": {
-        "match": ("bao_agents.arena.match:command", "play two players against each other"),
-        "tournament": ("bao_agents.arena.tournament:command", "play a round robin"),
+        "match": ("bao_agents.cli.match:command", "play two players against each other"),
+        "tournament": ("bao_agents.cli.tournament:command", "play a round robin"),
         "rate": ("bao_agents.cli.rate:command", "rate a player on a ladder of bots, in Elo"),
-        "blunders": ("bao_agents.exact.blunders:command", "count won games given away"),
+        "blunders": ("bao_agents.cli.blunders:command", "count won games given away"),
     },
     "for developers": {
         "bench engine": (
