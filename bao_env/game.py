@@ -61,7 +61,7 @@ def legal_bits(words: Words, ruleset: Ruleset) -> int:
 
     After a win by an empty front row there may be some, because only :func:`play` sees that win.
     """
-    return int(kernel.legal_mask(ruleset.kernel, words))
+    return int(kernel.legal_of(ruleset.kernel, words))
 
 
 def legal_actions(words: Words, ruleset: Ruleset) -> list[int]:

@@ -222,7 +222,7 @@ def pack_texts(texts: list[str], ruleset: Ruleset) -> tuple[Words, Words]:
     for text, words in zip(texts, positions, strict=True):
         pack(parse_position(text, ruleset), words)
     legal = np.zeros(len(texts), np.uint64)
-    Engine(ruleset).legal_masks(positions, legal, np.zeros(len(texts), np.int8))
+    Engine(ruleset).find_legal(positions, legal, np.zeros(len(texts), np.int8))
     return positions, legal
 
 

@@ -11,7 +11,7 @@ from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
 from bao_agents.search.solver.solver import Solver
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
-from bao_env.engine.kernel import legal_mask, play
+from bao_env.engine.kernel import legal_of, play
 from bao_env.engine.position import Packed, movers, turn_of, unpack
 from bao_env.engine.ruleset import KernelRules, get_ruleset
 from bao_env.engine.starts import startable
@@ -38,7 +38,7 @@ def minimax(
         ply: plies from the root.
     """
     best, actions = ply - WIN_VALUE, list[int]()
-    legal = actions_of(legal_mask(rules, words))
+    legal = actions_of(legal_of(rules, words))
     starts = {action >> 1 for action in legal}  # pit and direction
     if extends and ply > 0 and not (depth == 1 and len(starts) > 1):
         saved += {1: 2, 2: 1}.get(len(legal), 0)
@@ -71,14 +71,14 @@ def wins_by(name: str, judge: AlphaBetaAgent, words: np.ndarray, action: int) ->
     return bool(result == 1 or sign * judge.search(after).value > PROVEN)
 
 
-def solved_values(solver: Solver, positions: np.ndarray, masks: np.ndarray) -> np.ndarray:
+def solved_values(solver: Solver, positions: np.ndarray, legal: np.ndarray) -> np.ndarray:
     """Return who wins each position, one at a time.
 
     Returns:
-        int8[N], WIN for the player to move, LOSS, or UNKNOWN, also where the mask is 0.
+        int8[N], WIN for the player to move, LOSS, or UNKNOWN, also where no action is legal.
     """
-    values = np.full(len(masks), UNKNOWN, np.int8)
-    for i in np.flatnonzero(masks):
+    values = np.full(len(legal), UNKNOWN, np.int8)
+    for i in np.flatnonzero(legal):
         winner = solver.solve(positions[i]).winner
         if winner is not None:
             values[i] = WIN if winner == turn_of(positions[i]) else LOSS

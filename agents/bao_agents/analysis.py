@@ -28,7 +28,7 @@ from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN
 from bao_agents.search.solver.solver import Solution, Solver
 from bao_env.board import Board
-from bao_env.engine.action import mask_of
+from bao_env.engine.action import bits_of
 from bao_env.engine.ruleset import Ruleset
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def _by_network(
     assert spec.path is not None
     network = read(spec.path, board.ruleset)
     agent = NetworkAgent(network, board.ruleset)
-    found = agent.evaluate(board.words[None], np.array([mask_of(after)], np.uint64))
+    found = agent.evaluate(board.words[None], np.array([bits_of(after)], np.uint64))
     shares: dict[int, float | None] = dict(
         zip(after, probabilities(found.logits).tolist(), strict=True)
     )

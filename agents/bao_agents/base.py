@@ -20,7 +20,7 @@ from bao_agents.nets.checkpoint_files import find_guide, title
 from bao_agents.plugins import is_own
 from bao_env.board import Board
 from bao_env.bots import Agent
-from bao_env.engine.action import mask_of
+from bao_env.engine.action import bits_of
 from bao_env.engine.position import Actions, Words
 from bao_env.engine.ruleset import Ruleset
 
@@ -80,7 +80,7 @@ class NamedPlayer:
         actions = board.legal_actions
         if not actions:
             raise ValueError("the game is over: there is no move to choose")
-        legal = np.array([mask_of(actions)], np.uint64)
+        legal = np.array([bits_of(actions)], np.uint64)
         return int(self.act(board.words[None], legal)[0])
 
     def evaluate(self, board: Board) -> Evaluation:

@@ -24,14 +24,14 @@ from bao_env.engine.array_checks import as_actions, check_output, length_of
 from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
 from bao_env.engine.compile import jit, jit_inner
 from bao_env.engine.exclusive import Exclusive
-from bao_env.engine.kernel import advance, legal_mask
+from bao_env.engine.kernel import advance, legal_of
 from bao_env.engine.lanes import (
     BLOCK,
     FIND_LEGAL,
     PLAY,
     Scratch,
+    legal_job,
     make_scratch,
-    mask_job,
     play_job,
     run,
 )
@@ -90,7 +90,7 @@ def _find_legal(rules, positions, legal, winners, scratch):
         while starts != ZERO:
             start = trailing_zeros(starts)
             action = action_of(packed.meta, capture_turn, start)
-            jobs[count] = mask_job(game, capture_turn, action, start)
+            jobs[count] = legal_job(game, capture_turn, action, start)
             count += 1
             starts &= starts - ONE
     run(rules, positions, legal, winners, count, scratch, FIND_LEGAL)
@@ -111,10 +111,10 @@ def step_batch(rules, positions, actions, legal, winners, scratch):
     jobs = scratch[0]
     for low in range(0, positions.shape[0], BLOCK):
         block = slice(low, low + BLOCK)
-        games, masks, won = positions[block], legal[block], winners[block]
+        games, block_legal, won = positions[block], legal[block], winners[block]
         count = np.int64(0)  # numba would compile run() separately for a literal 0
         for game in range(games.shape[0]):
-            if masks[game] == ZERO:
+            if block_legal[game] == ZERO:
                 continue
             action = U(actions[low + game])
             packed = read_at(games, game)
@@ -122,8 +122,8 @@ def step_batch(rules, positions, actions, legal, winners, scratch):
             start = start_of(packed.meta, capture_turn, action)
             jobs[count] = play_job(game, capture_turn, action, start)
             count += 1
-        run(rules, games, masks, won, count, scratch, PLAY)
-        _find_legal(rules, games, masks, won, scratch)
+        run(rules, games, block_legal, won, count, scratch, PLAY)
+        _find_legal(rules, games, block_legal, won, scratch)
 
 
 @jit_inner
@@ -220,15 +220,15 @@ class Engine:
             ValueError: ``first_player`` is not ``"south"`` or ``"north"``.
         """
         words = packed_opening(self.ruleset, seat_number(first_player, "first_player"))
-        return words, np.uint64(legal_mask(self.rules, words))
+        return words, np.uint64(legal_of(self.rules, words))
 
     def new_games(self, count: int) -> tuple[Words, Words, Seats]:
         """Return positions uint64[count, 6], legal actions and winners of games at the opening."""
-        opening, mask = self.opening()
+        opening, legal = self.opening()
         winners = np.full(count, NO_WINNER, np.int8)
-        return np.tile(opening, (count, 1)), np.full(count, mask), winners
+        return np.tile(opening, (count, 1)), np.full(count, legal), winners
 
-    def legal_masks(self, positions: Words, legal: Words, winners: Seats) -> None:
+    def find_legal(self, positions: Words, legal: Words, winners: Seats) -> None:
         """Fill ``legal`` with the exact legal actions of ``positions``.
 
         A mover without a legal move has lost: their entry is 0, and ``winners`` gets the other

@@ -8,7 +8,7 @@ A move is a chain of sowings, simulated as a :class:`Hand`. It begins at one of 
                   run many hands in lock step
     play_out()    relay() until the hand is empty
     finish()      the position after the move
-    simulate(), legal_mask(), play(), advance()   combinations of these
+    simulate(), legal_of(), play(), advance()   combinations of these
 
 All values are uint64. A truth value in arithmetic is a mask, all ones or all zeros. ``down`` is 0
 for step +1 along the ring and 1 for step -1.
@@ -416,7 +416,7 @@ def simulate(rules, packed, capture_turn, start, stops, bars=True):
 
 
 @jit_inline
-def legal_bits(tally):
+def house_bits(tally):
     """Return the legal actions of a simulated start, as two bits: house 0, house 1.
 
     With a house choice, stopping at the house is always finite, even if playing it is not (2.5b).
@@ -428,7 +428,7 @@ def legal_bits(tally):
 
 
 @jit
-def legal_mask(rules, words):
+def legal_of(rules, words):
     """Return the legal actions of a packed position, uint64[6], as a uint64: bit a = action a.
 
     Zero means that the mover has no legal move and has lost (1.2, 1.5a).
@@ -440,7 +440,7 @@ def legal_mask(rules, words):
         start = trailing_zeros(starts)
         starts &= starts - ONE
         hand = play_out(rules, begin(rules, packed, capture_turn, start, ZERO))
-        legal |= legal_bits(hand.tally) << action_of(packed.meta, capture_turn, start)
+        legal |= house_bits(hand.tally) << action_of(packed.meta, capture_turn, start)
     return legal
 
 
@@ -457,10 +457,10 @@ def begin_action(rules, packed, action):
 def play(rules, words, action):
     """Play a legal action on a packed position, uint64[6], in place.
 
-    The action is not validated: play only actions of legal_mask().
+    The action is not validated: play only actions of legal_of().
 
     Returns ONE if the mover has won by emptying the opponent's front row, FULL if they have emptied
-    their own, else ZERO. If the next player has no legal move, only legal_mask() shows it.
+    their own, else ZERO. If the next player has no legal move, only legal_of() shows it.
     """
     packed = read(words)
     capture_turn, hand = begin_action(rules, packed, action)
@@ -475,14 +475,14 @@ def advance(rules, words, action):
     """Play a legal action on a packed position, uint64[6], in place, and look ahead.
 
     Returns:
-        the next legal actions as :func:`legal_mask` has them, 0 at the end of the game; the seat
+        the next legal actions as :func:`legal_of` has them, 0 at the end of the game; the seat
         that has won, int64, or -1; and whether it won because the other has no legal move.
     """
     actor = np.int64(mover_of(words[META]))
     result = play(rules, words, action)
     if result != ZERO:
         return ZERO, actor if result == ONE else 1 - actor, False
-    legal = legal_mask(rules, words)
+    legal = legal_of(rules, words)
     if legal != ZERO:
         return legal, np.int64(NO_WINNER), False
     return legal, 1 - np.int64(mover_of(words[META])), True  # Donkers 1.2, 1.5a

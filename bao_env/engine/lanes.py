@@ -29,7 +29,7 @@ from bao_env.engine.kernel import (
     begin,
     captured_by,
     finish,
-    legal_bits,
+    house_bits,
     play_out,
     relay,
 )
@@ -98,8 +98,8 @@ def make_scratch(games: int) -> Scratch:
 
 
 @jit_inline
-def mask_job(game, capture_turn, action, start):
-    """Return the job of simulating a start, to find its bits of the legal mask."""
+def legal_job(game, capture_turn, action, start):
+    """Return the job of simulating a start, to find its legal actions."""
     flags = _JOB_CAPTURE if capture_turn else ZERO
     return (U(game) << _JOB_GAME_SHIFT) | flags | (action << _JOB_ACTION_SHIFT) | start
 
@@ -215,7 +215,7 @@ def _retire(rules, positions, legal, winners, job, hand, task):
             seat = np.int8(mover_of(packed.meta))
             winners[game] = seat if result == ONE else np.int8(1) - seat
     else:
-        legal[game] |= legal_bits(hand.tally) << ((job >> _JOB_ACTION_SHIFT) & _ACTION_MASK)
+        legal[game] |= house_bits(hand.tally) << ((job >> _JOB_ACTION_SHIFT) & _ACTION_MASK)
 
 
 @jit_inner

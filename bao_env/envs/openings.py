@@ -14,7 +14,7 @@ import numpy as np
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import ONE, ZERO, popcount, select_bit, xorshift
 from bao_env.engine.compile import jit
-from bao_env.engine.kernel import advance, legal_mask
+from bao_env.engine.kernel import advance, legal_of
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import WORDS, Seats, Words, to_words
 from bao_env.engine.ruleset import Ruleset
@@ -135,7 +135,7 @@ class Openings:
         starts = {}
         for text in dict.fromkeys(texts):
             words = to_words(parse_position(text, self._ruleset))
-            starts[text] = words, legal_mask(self._rules, words)
+            starts[text] = words, legal_of(self._rules, words)
             if not starts[text][1]:
                 raise ValueError(
                     f"position: the game is over there, because the mover has no legal move: {text}"

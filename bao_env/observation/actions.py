@@ -28,14 +28,14 @@ import numpy.typing as npt
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import ONE, ZERO, U, byte, sum_of_bytes, trailing_zeros
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.kernel import legal_mask
+from bao_env.engine.kernel import legal_of
 from bao_env.engine.lanes import (
     FIND_BEST,
     PLAY,
     Scratch,
     best_capture,
+    legal_job,
     make_scratch,
-    mask_job,
     play_job,
     run,
 )
@@ -150,7 +150,7 @@ def _reply(rules, count, all_replies, work):
         while starts != ZERO:
             start = trailing_zeros(starts)
             starts &= starts - ONE
-            work.scratch[0][jobs] = mask_job(row, capture_turn, ZERO, start)
+            work.scratch[0][jobs] = legal_job(row, capture_turn, ZERO, start)
             jobs += 1
             if not every:
                 break
@@ -160,7 +160,7 @@ def _reply(rules, count, all_replies, work):
         if work.seats[row] >= 0 or same_mover(packed.meta):
             continue
         captured, wins, legal = best_capture(work.best[row])
-        if not legal and legal_mask(rules, work.after[row]) == ZERO:
+        if not legal and legal_of(rules, work.after[row]) == ZERO:
             work.seats[row] = np.int8(ONE - mover_of(packed.meta))  # 1.2, 1.5a: no legal move
 
 
@@ -181,13 +181,13 @@ def _write_rows(positions, count, replies, scale, work, out, column):
 
 
 @jit
-def write_actions(rules, positions, masks, replies, scale, work, out, column):
+def write_actions(rules, positions, legal, replies, scale, work, out, column):
     """Write the result of each legal action.
 
     Args:
         rules: the :class:`KernelRules`.
         positions: uint64[B, 6].
-        masks: uint64[B], the legal actions; all columns are 0 where they are.
+        legal: uint64[B], the legal actions; all columns are 0 where they are.
         replies: whether to write all four groups of columns or the first two.
         scale: multiplies the seeds: uint64 1 for uint8 ``out``, else a float32.
         work: a :class:`Workspace` as a plain tuple, which numba recognises faster.
@@ -200,7 +200,7 @@ def write_actions(rules, positions, masks, replies, scale, work, out, column):
     columns = REPLY_COLUMNS if replies else CAPTURE_COLUMNS
     for g in range(size):
         out[g, column : column + columns] = 0
-        rest = masks[g]
+        rest = legal[g]
         while rest != ZERO:
             work.games[count] = g
             work.actions[count] = trailing_zeros(rest)

@@ -34,7 +34,7 @@ from gymnasium import spaces
 from gymnasium.vector.utils import create_empty_array
 
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.kernel import legal_mask
+from bao_env.engine.kernel import legal_of
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import Seats, Words, packed_opening
 from bao_env.engine.ruleset import Ruleset, get_ruleset
@@ -105,7 +105,7 @@ class OwnObserver:
         """
         position = packed_opening(ruleset, SOUTH)
         positions, viewers = np.array([position, position]), np.array([SOUTH, NORTH], np.int8)
-        legal = np.array([legal_mask(ruleset.kernel, position), 0], np.uint64)
+        legal = np.array([legal_of(ruleset.kernel, position), 0], np.uint64)
         unwritten: Any = True
         for byte in (0x55, 0x2A):  # numbers left alone keep the one, then the other
             arrays = empty_arrays(self, 2)

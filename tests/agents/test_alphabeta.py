@@ -30,7 +30,7 @@ from bao_agents.successors import (
 from bao_env import Board
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
-from bao_env.engine.kernel import legal_mask, play
+from bao_env.engine.kernel import legal_of, play
 from bao_env.engine.position import (
     META,
     Packed,
@@ -52,7 +52,7 @@ def test_successors_are_the_legal_moves(name: str) -> None:
     out = np.empty((3 + MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
     for words in mixed_batch(ruleset, 400, seed=1):
         rows = out[3 : 3 + successors(rules, Packed.of(words), out, 3)]
-        assert sorted(map(int, rows[:, ACTION])) == actions_of(legal_mask(rules, words))
+        assert sorted(map(int, rows[:, ACTION])) == actions_of(legal_of(rules, words))
         before = unpack(words)
         seat, waits = before.mover, before.pending is not None
         for row in rows:
@@ -94,7 +94,7 @@ def test_line_leads_to_the_value() -> None:
         found = agent.search(words)
         after = words.copy()
         for action in found.line:
-            assert action in actions_of(legal_mask(rules, after))
+            assert action in actions_of(legal_of(rules, after))
             result = int(play(rules, after, U(action)))
         if found.value > PROVEN:
             wins += 1
@@ -102,7 +102,7 @@ def test_line_leads_to_the_value() -> None:
             plies = WIN_VALUE - found.value
             assert len(found.line) <= plies
             if len(found.line) == plies:
-                assert result == 1 or not legal_mask(rules, after)
+                assert result == 1 or not legal_of(rules, after)
     assert wins > 10
 
 
@@ -169,7 +169,7 @@ def test_chooses_among_the_actions_of_the_mask() -> None:
     compared = 0
     for words in mixed_batch(ruleset, 40, seed=12):
         best = agent.search(words).action
-        rest = np.array([int(legal_mask(rules, words)) & ~(1 << best)], np.uint64)
+        rest = np.array([int(legal_of(rules, words)) & ~(1 << best)], np.uint64)
         if rest[0] == 0:
             continue
         values = {}

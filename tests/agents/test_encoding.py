@@ -18,7 +18,7 @@ from bao_agents.nets.features import (
 from bao_env import RULESETS
 from bao_env.engine.action import actions_of
 from bao_env.engine.compile import jit
-from bao_env.engine.kernel import legal_mask, play
+from bao_env.engine.kernel import legal_of, play
 from bao_env.engine.position import META, movers, turn_of, unpack
 from bao_env.engine.start_encoding import start_of
 from bao_env.observation import OBSERVATION_SIZE, observe
@@ -82,8 +82,8 @@ def test_encoding_of_an_action(ruleset: str) -> None:
     It has the seeds that each start captures, and whether the reply wins or there is no move.
     """
     rules = RULESETS[ruleset].kernel
-    positions, masks = draw(ruleset)
-    encodings, legal_actions, _ = encode(rules, positions, masks)
+    positions, legal = draw(ruleset)
+    encodings, legal_actions, _ = encode(rules, positions, legal)
     assert not encodings[len(legal_actions) :].any()
     viewers = movers(positions).astype(np.int8)
     seen = np.empty((1, OBSERVATION_SIZE), np.uint8)
@@ -102,7 +102,7 @@ def test_encoding_of_an_action(ruleset: str) -> None:
         side = 1 - turn_of(words)
         best = win = 0
         by_start = np.zeros(32, int)
-        replies = actions_of(legal_mask(rules, words))
+        replies = actions_of(legal_of(rules, words))
         for action in replies:
             reply = words.copy()
             win |= int(play(rules, reply, np.uint64(action))) == 1

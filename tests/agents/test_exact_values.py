@@ -44,14 +44,14 @@ def test_every_action_keeps_or_loses_what_the_file_says(made: tuple[Path, Solved
     assert len(data.values) > 150
     assert set(data.source.tolist()) == {"random", "search"}
     assert set(data.values.tolist()) == {-1, 1}
-    masks = np.empty(len(data.values), np.uint64)
-    Engine("kujifunza").legal_masks(data.positions, masks, np.zeros(len(masks), np.int8))
-    np.testing.assert_array_equal(data.masks, masks)
+    legal = np.empty(len(data.values), np.uint64)
+    Engine("kujifunza").find_legal(data.positions, legal, np.zeros(len(legal), np.int8))
+    np.testing.assert_array_equal(data.legal, legal)
     some = data[::8]
-    judged = Solver("kujifunza").judge(some.positions, some.masks)
+    judged = Solver("kujifunza").judge(some.positions, some.legal)
     np.testing.assert_array_equal(some.values, judged.values)
     np.testing.assert_array_equal(some.winning, judged.winning)
-    np.testing.assert_array_equal(some.masks & ~some.winning, judged.losing)
+    np.testing.assert_array_equal(some.legal & ~some.winning, judged.losing)
 
 
 def test_parts_share_no_position_however_it_is_seen(made: tuple[Path, SolvedPositions]) -> None:

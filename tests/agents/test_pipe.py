@@ -23,7 +23,7 @@ from bao_agents.arena.tournament import TournamentSettings, run
 from bao_agents.pipe import PipeAgent
 from bao_agents.registry import load
 from bao_env.board import Board
-from bao_env.engine.action import mask_of
+from bao_env.engine.action import bits_of
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.envs.single import BaoEnv
 from tests.conftest import Says
@@ -76,7 +76,7 @@ def first_moves(agent: PipeAgent, count: int = 1) -> list[int]:
     """Return the agent's actions in copies of the first position."""
     board = Board()
     positions = np.repeat(board.words[None], count, axis=0)
-    return agent.act(positions, np.full(count, mask_of(board.legal_actions), np.uint64)).tolist()
+    return agent.act(positions, np.full(count, bits_of(board.legal_actions), np.uint64)).tolist()
 
 
 def children() -> set[str]:

@@ -50,9 +50,9 @@ def test_proofs_are_true(name: str) -> None:
     """A win or loss within n plies is one in a full search of n plies."""
     guided = AlphaBetaAgent(name, nodes=20_000, network=network(), threads=1)
     proven = 0
-    for words, mask in zip(*draw(name, 60, 45, seed=7), strict=True):
+    for words, bits in zip(*draw(name, 60, 45, seed=7), strict=True):
         found = guided.search(words)
-        assert int(mask) >> found.action & 1
+        assert int(bits) >> found.action & 1
         assert found.line[0] == found.action
         plies = WIN_VALUE - abs(found.value)
         if abs(found.value) > PROVEN and plies <= 9:
@@ -67,8 +67,8 @@ def test_actions_are_in_the_order_of_the_policy() -> None:
 
     An action costs as much as some nodes.
     """
-    batch, masks = draw("zanzibar", 40, 16, seed=7)
-    policy = NetworkAgent(network(), RULESETS["zanzibar"]).evaluate(batch, masks)
+    batch, legal = draw("zanzibar", 40, 16, seed=7)
+    policy = NetworkAgent(network(), RULESETS["zanzibar"]).evaluate(batch, legal)
     guide, memory = make_guides(network(), 1)[0], make_workspace(1).memory
     stack, frame, ply = memory["stack"][0], memory["frames"][0, 3:4], 3
     scores, gaps = memory["scores"][0], memory["gaps"][0, ply]
@@ -84,7 +84,7 @@ def test_actions_are_in_the_order_of_the_policy() -> None:
             continue
         assert memory["nodes"] == ENCODING_NODES * count
         logits = policy.logits[policy.indptr[i] : policy.indptr[i + 1]]
-        actions = actions_of(masks[i])
+        actions = actions_of(legal[i])
         np.testing.assert_allclose(gaps[actions] / GAP_UNIT, logits.max() - logits, atol=0.1)
         *others, last = found[:, ACTION].astype(int)
         assert scores[1 : count + 1].tolist() == [*-gaps[others], 1]

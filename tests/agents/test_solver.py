@@ -71,13 +71,13 @@ def test_agrees_with_what_alphabeta_proves(ruleset: str, thorough: bool) -> None
     """The shortest wins are as long, and their lines lead to the end."""
     rules = RULESETS[ruleset]
     count = 600 if thorough else 100
-    positions, masks = draw(ruleset, count, (10, 40))
-    values = AlphaBetaAgent(rules, depth=6 if thorough else 5, threads=1).values(positions, masks)
+    positions, legal = draw(ruleset, count, (10, 40))
+    values = AlphaBetaAgent(rules, depth=6 if thorough else 5, threads=1).values(positions, legal)
     solver = Solver(rules, nodes=300_000)
     proved = np.abs(values) > PROVEN
-    positions, masks, values = positions[proved], masks[proved], values[proved]
+    positions, legal, values = positions[proved], legal[proved], values[proved]
     assert len(values) > count // 40
-    np.testing.assert_array_equal(solved_values(solver, positions, masks), np.sign(values))
+    np.testing.assert_array_equal(solved_values(solver, positions, legal), np.sign(values))
     for words, value in list(zip(positions, values, strict=True))[: 40 if thorough else 8]:
         solution = solver.solve(words, shortest=True)
         assert solution.is_shortest
@@ -108,11 +108,11 @@ def test_judge_agrees_with_solve(ruleset: str) -> None:
     """It has the winner of each action, and a sufficient number of plies."""
     rules = RULESETS[ruleset]
     plies = (6, 12) if ruleset == "kujifunza" else (38, 42)
-    positions, masks = draw(ruleset, 20, plies)
-    masks[3] = 0
-    judged = Solver(rules, nodes=30_000, threads=2).judge(positions, masks)
+    positions, legal = draw(ruleset, 20, plies)
+    legal[3] = 0
+    judged = Solver(rules, nodes=30_000, threads=2).judge(positions, legal)
     assert (judged.winning & judged.losing == 0).all()
-    assert ((judged.winning | judged.losing) & ~masks == 0).all()
+    assert ((judged.winning | judged.losing) & ~legal == 0).all()
     assert judged.values[3] == UNKNOWN
     assert judged.nodes.max() <= 30_000 + 100
     solver = Solver(rules)

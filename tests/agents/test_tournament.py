@@ -327,7 +327,7 @@ def test_killed_and_continued(tmp_path: Path, says: Says, fails: Fails) -> None:
 
 @pytest.mark.slow
 def test_a_worker_that_is_killed_is_one_line(tmp_path: Path, fails: Fails) -> None:
-    own = "import os\n\nclass Killed:\n    def act(self, positions, masks):\n        os._exit(9)\n"
+    own = "import os\n\nclass Killed:\n    def act(self, positions, legal):\n        os._exit(9)\n"
     (tmp_path / "killing.py").write_text(own + "\ndef make(ruleset, seed):\n    return Killed()\n")
     line = f"tournament greedy killing:make --path {tmp_path} --pairs 2 --out {tmp_path}/out"
     error = fails(line, status=1)

@@ -106,16 +106,16 @@ def test_batch_equals_scalar(rules: Ruleset, seed: int) -> None:
     """A game does not depend on its block, lane or thread."""
     engine = Engine(rules, threads=2)
     size = 1100  # three blocks, the last one short
-    positions, masks, winners = engine.new_games(size)
+    positions, legal, winners = engine.new_games(size)
     rng = random_states(size, seed)
     actions = np.empty(size, np.int64)
     for _ in range(40):
-        random_actions(masks, rng, actions)
-        expected = positions.copy(), np.zeros_like(masks), winners.copy()
-        for i in np.flatnonzero(masks):
+        random_actions(legal, rng, actions)
+        expected = positions.copy(), np.zeros_like(legal), winners.copy()
+        for i in np.flatnonzero(legal):
             expected[1][i], outcome = play(expected[0][i], rules, actions[i])
             if outcome:
                 expected[2][i] = outcome.winner
-        engine.step(positions, actions, masks, winners)
-        np.testing.assert_equal((positions, masks, winners), expected)
-    assert (winners >= 0).any() and (masks != 0).any()
+        engine.step(positions, actions, legal, winners)
+        np.testing.assert_equal((positions, legal, winners), expected)
+    assert (winners >= 0).any() and (legal != 0).any()

@@ -338,9 +338,9 @@ class AlphaZeroWorker(Worker[AlphaZeroConfig]):
         assert rows is not None
         positions = buffer.positions[index]
         before, actions = np.divmod(legal_actions, 64)
-        after, masks = positions[before], buffer.legal[index][before]
+        after, legal = positions[before], buffer.legal[index][before]
         winners = np.full(len(actions), -1, np.int8)
-        engine.step(after, actions, masks, winners)
+        engine.step(after, actions, legal, winners)
         running = winners < 0
         same_mover = movers(after) == movers(positions)[before]
         results = np.where(same_mover, values, -values)[running]

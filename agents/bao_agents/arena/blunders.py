@@ -140,10 +140,10 @@ def solved(source: str, player: NamedPlayer, args: argparse.Namespace) -> Solved
     else:
         sample = games(args.ruleset, player, player, args.positions, plies=args.plies, seed=seed)
     name = SOURCES[source] if source != "own" else f"own games of {player.name}"
-    with Progress(total=len(sample.masks), unit="position", desc=name, leave=False) as bar:
+    with Progress(total=len(sample.legal), unit="position", desc=name, leave=False) as bar:
         return solve(
             sample.positions,
-            sample.masks,
+            sample.legal,
             args.ruleset,
             source=source,
             nodes=args.nodes,

@@ -88,15 +88,15 @@ def draw_openings(
     found: list[tuple[Words, Uint8Array, int]] = []
     for _ in range(_ROUNDS):
         positions = np.array([start[0] for start in starts])[seats]
-        masks = np.array([start[1] for start in starts])[seats]
+        legal = np.array([start[1] for start in starts])[seats]
         winners = np.full(size, -1, np.int8)
         rng = random_states(size, sequence.spawn(1)[0])
         played = np.empty((size, plies), np.uint8)
         actions = np.empty(size, np.int64)
         for ply in range(plies):
-            random_actions(masks, rng, actions)
+            random_actions(legal, rng, actions)
             played[:, ply] = actions
-            engine.step(positions, actions, masks, winners)
+            engine.step(positions, actions, legal, winners)
         new = []
         for i in np.flatnonzero(winners < 0):
             key = positions[i].tobytes()
@@ -105,7 +105,7 @@ def draw_openings(
                 new.append(i)
         if balance is not None:
             search = AlphaBetaAgent(engine.ruleset, depth=_SEARCH_DEPTH)
-            values = search.values(positions[new], masks[new])
+            values = search.values(positions[new], legal[new])
             new = np.array(new)[np.abs(values) <= balance * SCALE].tolist()
         found += [(positions[i], played[i], first_players[seats[i]]) for i in new]
         if len(found) >= count:
@@ -129,18 +129,18 @@ def replay(positions: Words, actions: Uint8Array, engine: Engine) -> Iterator[tu
         engine: the rules.
 
     Yields:
-        positions uint64[G, 6] and masks uint64[G], 0 where a game has ended; both arrays change
+        positions uint64[G, 6] and legal actions uint64[G], 0 where a game has ended; both change
         at the next ply.
     """
     positions = positions.copy()
-    masks = np.empty(len(positions), np.uint64)
+    legal = np.empty(len(positions), np.uint64)
     winners = np.empty(len(positions), np.int8)
-    engine.legal_masks(positions, masks, winners)
+    engine.find_legal(positions, legal, winners)
     for chosen in actions.T:
-        masks[chosen == GAME_OVER] = 0
-        yield positions, masks
-        engine.step(positions, chosen, masks, winners)
-    yield positions, masks
+        legal[chosen == GAME_OVER] = 0
+        yield positions, legal
+        engine.step(positions, chosen, legal, winners)
+    yield positions, legal
 
 
 def write_openings(openings: MatchOpenings) -> tuple[str, ...]:
@@ -166,8 +166,8 @@ def parse_openings(texts: Sequence[str], ruleset: Ruleset) -> MatchOpenings:
     first_players = np.array([seats.index(line[0]) for line in words], np.int8)
     actions = np.array([[int(word) for word in line[1:]] for line in words], np.uint8)
     starts = np.array([engine.opening(int(seat))[0] for seat in first_players])
-    *_, (positions, masks) = replay(starts, actions, engine)
-    if (masks == 0).any():
+    *_, (positions, legal) = replay(starts, actions, engine)
+    if (legal == 0).any():
         raise ValueError("an opening ends the game")
     return MatchOpenings(positions, actions, first_players)
 

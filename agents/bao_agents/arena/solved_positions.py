@@ -47,7 +47,7 @@ class SolvedPositions:
     ruleset: Ruleset
     positions: Words
     """uint64[N, 6], packed (:mod:`bao_env.engine.position`)."""
-    masks: Words
+    legal: Words
     """uint64[N], the legal actions: bit a = action a."""
     winning: Words
     """uint64[N], the actions after which the player to move wins; 0 in a lost position."""
@@ -60,7 +60,7 @@ class SolvedPositions:
     """More facts about a file: seed, commit, limits, counts."""
 
     def __len__(self) -> int:
-        return len(self.masks)
+        return len(self.legal)
 
     def __getitem__(self, index: slice | npt.NDArray[Any]) -> SolvedPositions:
         return replace(self, **{name: array[index] for name, array in self.arrays().items()})
@@ -86,7 +86,7 @@ class SolvedPositions:
     @property
     def losing(self) -> Words:
         """uint64[N], the legal actions after which the player to move loses."""
-        return self.masks & ~self.winning
+        return self.legal & ~self.winning
 
     @property
     def choices(self) -> Flags:
@@ -117,7 +117,7 @@ class SolvedPositions:
         """
         if not len(self):
             return np.zeros(0, np.bool_)
-        actions, _ = choose(player, self.positions.copy(), self.masks.copy(), "the player")
+        actions, _ = choose(player, self.positions.copy(), self.legal.copy(), "the player")
         kept = is_legal(actions, self.winning)  # in a lost position no action is a mistake
         return np.where(actions < 0, self.choices, ~kept)
 
@@ -195,7 +195,7 @@ def shipped_won_positions(ruleset: Ruleset) -> SolvedPositions | None:
 
 _ARRAYS: dict[str, type[np.generic]] = {
     "positions": np.uint64,
-    "masks": np.uint64,
+    "legal": np.uint64,
     "winning": np.uint64,
     "plies": np.int16,
     "source": np.str_,
@@ -229,16 +229,16 @@ def read_arrays(file: Path, types: Mapping[str, type[np.generic]], *others: str)
 
 
 def _check_content(arrays: Arrays, ruleset: Ruleset) -> None:
-    """Check that there are positions, and that their masks contain the winning actions."""
-    if not len(arrays["masks"]):
+    """Check that there are positions, and that their legal actions contain the winning ones."""
+    if not len(arrays["legal"]):
         raise ValueError("it has no positions")
     if (arrays["plies"] < 0).any():
         raise ValueError("a number of plies is negative")
     if not all(name.isprintable() for name in np.unique(arrays["source"]).tolist()):
         raise ValueError("the name of a source has control characters")
-    masks = np.empty(len(arrays["masks"]), np.uint64)
-    Engine(ruleset).legal_masks(arrays["positions"], masks, np.empty(len(masks), np.int8))
-    if (arrays["masks"] != masks).any() or not masks.all() or (arrays["winning"] & ~masks).any():
+    legal = np.empty(len(arrays["legal"]), np.uint64)
+    Engine(ruleset).find_legal(arrays["positions"], legal, np.empty(len(legal), np.int8))
+    if (arrays["legal"] != legal).any() or not legal.all() or (arrays["winning"] & ~legal).any():
         raise ValueError("its actions are not the legal ones of its positions")
 
 

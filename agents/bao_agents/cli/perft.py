@@ -16,7 +16,7 @@ from bao_agents.cli.options import Run, add_options, at_least
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import ONE, ZERO, popcount, trailing_zeros
 from bao_env.engine.compile import jit
-from bao_env.engine.kernel import advance, legal_mask, play
+from bao_env.engine.kernel import advance, legal_of, play
 from bao_env.engine.position import WORDS, Words, pack, packed_opening
 from bao_env.engine.ruleset import KernelRules
 from bao_env.notation.positions import action_to_move, parse_position
@@ -33,7 +33,7 @@ def _perft(rules, stack, legal, depth):
     """
     leaves = ZERO  # uint64, like popcount()
     level = 0
-    legal[0] = legal_mask(rules, stack[0])
+    legal[0] = legal_of(rules, stack[0])
     while level >= 0:
         if level == depth - 1:
             leaves += popcount(legal[level])
@@ -73,7 +73,7 @@ def perft(rules: KernelRules, words: Words, depth: int) -> int:
 def divide(rules: KernelRules, words: Words, depth: int) -> dict[int, int]:
     """Return :func:`perft` by first action."""
     split = {}
-    for action in actions_of(legal_mask(rules, words)):
+    for action in actions_of(legal_of(rules, words)):
         after = words.copy()
         over = play(rules, after, np.uint64(action)) != 0
         split[action] = int(depth == 1) if over else perft(rules, after, depth - 1)

@@ -104,21 +104,21 @@ def _encode_afterstates(rules, positions, legal_actions, encodings):
 
 
 def encode(
-    rules: KernelRules, positions: Words, masks: Words, step: int = ENCODING_STEP
+    rules: KernelRules, positions: Words, legal: Words, step: int = ENCODING_STEP
 ) -> tuple[Uint8Array, Int64Array, Int64Array]:
     """Encode the board after each legal action of a batch of positions.
 
     Args:
         rules: the rules by which legal actions are played out.
         positions: uint64[B, 6].
-        masks: uint64[B], their legal actions.
+        legal: uint64[B], their legal actions.
         step: the number of rows of the encodings is a multiple of this.
 
     Returns:
         encodings uint8[R, ENCODING_SIZE], those of the K legal actions and then zeros; legal
         actions int64[K] (position * 64 + action) and indptr int64[B + 1].
     """
-    indptr, legal_actions = list_legal_actions(masks)
+    indptr, legal_actions = list_legal_actions(legal)
     rows = -(-len(legal_actions) // step) * step
     encodings = np.zeros((rows, ENCODING_SIZE), np.uint8)
     _encode_afterstates(rules, positions, legal_actions, encodings)

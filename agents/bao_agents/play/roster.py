@@ -28,7 +28,7 @@ from bao_agents.play.refused import Refused
 from bao_agents.registry import read_network
 from bao_env.board import Board
 from bao_env.bots import check_actions
-from bao_env.engine.action import mask_of
+from bao_env.engine.action import bits_of
 from bao_env.engine.ruleset import RULESETS, Ruleset
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ class Roster:
         Raises:
             Refused: the player cannot be loaded, fails, or chooses an illegal action.
         """
-        legal = np.array([mask_of(board.legal_actions)], np.uint64)
+        legal = np.array([bits_of(board.legal_actions)], np.uint64)
         parsed = self.parse(spec)
         try:
             key = str(parsed), parsed.path and _version(parsed.path), board.ruleset

@@ -47,7 +47,7 @@ def mcts_case(ruleset: Ruleset, positions: Words) -> Case:
     """Make the case of Monte Carlo tree search; it counts playouts."""
     agent = MctsAgent(ruleset, simulations=SIMULATIONS, threads=1)
     legal = np.empty(len(positions), np.uint64)
-    Engine(ruleset).legal_masks(positions, legal, np.empty(len(positions), np.int8))
+    Engine(ruleset).find_legal(positions, legal, np.empty(len(positions), np.int8))
     has_choice = (legal & (legal - np.uint64(1))) != 0  # only these are searched
 
     def play(calls: int) -> int:

@@ -73,7 +73,7 @@ _GOLDEN_RATIO = U(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: odd, bits t
 def _random_move(rules, packed, rng):
     """Play a random start, with a random choice at a house; draw again if the move is infinite.
 
-    This needs no mask: only the drawn starts are simulated.
+    This does not find the legal actions: only the drawn starts are simulated.
 
     Args:
         rules: the :class:`KernelRules`.
@@ -314,22 +314,22 @@ class MctsAgent(Remade):
         if seconds is not None or self._expected_seconds > SHORT:
             self._search(packed_opening(get_ruleset(ruleset)), 0)
 
-    def act(self, positions: Words, masks: Words) -> Actions:
+    def act(self, positions: Words, legal: Words) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
-        positions, masks = as_batch(positions, masks)
-        actions = np.zeros(len(masks), np.int64)
+        positions, legal = as_batch(positions, legal)
+        actions = np.zeros(len(legal), np.int64)
 
         def search(part: slice, thread: int) -> None:
             i = part.start
-            legal = actions_of(int(masks[i]))
-            if len(legal) > 1:
+            choices = actions_of(int(legal[i]))
+            if len(choices) > 1:
                 self._deadlines[thread][0] = deadline(self._seconds)
                 actions[i] = self._search(positions[i], thread)
-            elif legal:
-                actions[i] = legal[0]  # no choice
+            elif choices:
+                actions[i] = choices[0]  # no choice
 
         with self._exclusive:
-            share(len(masks), 1, search, self._deadlines, self._expected_seconds)
+            share(len(legal), 1, search, self._deadlines, self._expected_seconds)
         return actions
 
     def _search(self, position: Words, thread: int) -> int:

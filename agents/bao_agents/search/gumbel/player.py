@@ -70,11 +70,11 @@ class SearchAgent(Remade):
             self._searches[0].deadline[0] = 0
             self._searches[0].search(packed_opening(ruleset)[None])
 
-    def act(self, positions: Words, masks: Words) -> Actions:
+    def act(self, positions: Words, legal: Words) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
-        positions, masks = as_batch(positions, masks)
-        actions = np.zeros(len(masks), np.int64)
-        indptr, legal_actions = list_legal_actions(masks)
+        positions, legal = as_batch(positions, legal)
+        actions = np.zeros(len(legal), np.int64)
+        indptr, legal_actions = list_legal_actions(legal)
         counts = np.diff(indptr)
         single = counts == 1  # no choice, no search
         actions[single] = legal_actions[indptr[:-1][single]] & 63

@@ -41,7 +41,7 @@ from bao_agents.successors import (
 )
 from bao_env.engine.bits import ONE, ZERO, U, popcount
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.kernel import legal_mask
+from bao_env.engine.kernel import legal_of
 from bao_env.engine.position import META, Words, mover_of, read, read_at, same_mover, write_at
 from bao_env.engine.starts import candidates
 
@@ -249,7 +249,7 @@ def _enter_row(rules, table, work, r, left, mover):
         won = False
     elif work.bound != UNBOUNDED and left == 0:  # a win in time needs the game to be over
         won = mover != work.attacker or (
-            not again and legal_mask(rules, work.stack[r]) == ZERO  # 1.5a
+            not again and legal_of(rules, work.stack[r]) == ZERO  # 1.5a
         )
     else:
         attacks = work.bound != UNBOUNDED and (mover == work.attacker) == again
