@@ -87,7 +87,7 @@ def _ply(board: Board, env: raw_env, action: int) -> list[str]:
     seen, *_ = env.last()
     forbidden: dict[str, list[int]] = {}
     for other in sorted({*range(NUM_ACTIONS)} - {*board.legal_actions}):
-        rule = why_illegal(board.words, board.ruleset, other).rule
+        rule = why_illegal(board.packed, board.ruleset, other).rule
         forbidden.setdefault(rule, []).append(other)
     assert np.flatnonzero(seen["action_mask"]).tolist() == board.legal_actions
     legal = [f"{legal} {board.move_text(legal)}" for legal in board.legal_actions]
@@ -105,8 +105,8 @@ def _ply(board: Board, env: raw_env, action: int) -> list[str]:
 
 def perft_numbers(ruleset: Ruleset, depth: int) -> list[int]:
     """Return the engine's perft numbers of the opening for the depths 1 to `depth`."""
-    rules, words = ruleset.kernel, packed_opening(ruleset)
-    return [perft(rules, words, length) for length in range(1, depth + 1)]
+    rules, position = ruleset.kernel, packed_opening(ruleset)
+    return [perft(rules, position, length) for length in range(1, depth + 1)]
 
 
 def pin(ruleset: Ruleset) -> dict[str, Any]:

@@ -43,14 +43,15 @@ from bao_env.engine.position import (
     PLY,
     WORDS,
     Actions,
+    Legal,
+    PackedPositions,
     Seats,
-    Words,
     mover_of,
     packed_opening,
     read_at,
 )
 from bao_env.engine.ruleset import Ruleset, get_ruleset, rules_of
-from bao_env.engine.sampling import draw_actions
+from bao_env.engine.sampling import RandomStates, draw_actions
 from bao_env.engine.start_encoding import action_of, start_of
 from bao_env.engine.starts import candidates, is_capture
 from bao_env.engine.threads import Threads
@@ -177,9 +178,9 @@ def play_one(switches, positions, legal, action):
     Returns:
         the winner or -1, the seat to move, and the plies played.
     """
-    words = positions[0]
-    legal[0], winner, _ = advance(rules_of(switches), words, U(action))
-    return winner, np.int64(mover_of(words[META])), np.int64(words[PLY])
+    position = positions[0]
+    legal[0], winner, _ = advance(rules_of(switches), position, U(action))
+    return winner, np.int64(mover_of(position[META])), np.int64(position[PLY])
 
 
 class Engine:
@@ -213,22 +214,22 @@ class Engine:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.ruleset, self.threads)
 
-    def opening(self, first_player: Seat = SOUTH) -> tuple[Words, np.uint64]:
+    def opening(self, first_player: Seat = SOUTH) -> tuple[PackedPositions, np.uint64]:
         """Return the start of a game, uint64[6], and its legal actions.
 
         Raises:
             ValueError: ``first_player`` is not ``"south"`` or ``"north"``.
         """
-        words = packed_opening(self.ruleset, seat_number(first_player, "first_player"))
-        return words, np.uint64(legal_of(self.rules, words))
+        position = packed_opening(self.ruleset, seat_number(first_player, "first_player"))
+        return position, np.uint64(legal_of(self.rules, position))
 
-    def new_games(self, count: int) -> tuple[Words, Words, Seats]:
+    def new_games(self, count: int) -> tuple[PackedPositions, Legal, Seats]:
         """Return positions uint64[count, 6], legal actions and winners of games at the opening."""
         opening, legal = self.opening()
         winners = np.full(count, NO_WINNER, np.int8)
         return np.tile(opening, (count, 1)), np.full(count, legal), winners
 
-    def find_legal(self, positions: Words, legal: Words, winners: Seats) -> None:
+    def find_legal(self, positions: PackedPositions, legal: Legal, winners: Seats) -> None:
         """Fill ``legal`` with the exact legal actions of ``positions``.
 
         A mover without a legal move has lost: their entry is 0, and ``winners`` gets the other
@@ -247,9 +248,9 @@ class Engine:
 
     def step(
         self,
-        positions: Words,
+        positions: PackedPositions,
         actions: npt.ArrayLike,
-        legal: Words,
+        legal: Legal,
         winners: Seats,
         on_part_done: Callable[[slice], None] = lambda part: None,
     ) -> None:
@@ -271,9 +272,9 @@ class Engine:
 
     def play_legal(
         self,
-        positions: Words,
+        positions: PackedPositions,
         actions: Actions,
-        legal: Words,
+        legal: Legal,
         winners: Seats,
         on_part_done: Callable[[slice], None] = lambda part: None,
     ) -> None:
@@ -291,10 +292,10 @@ class Engine:
 
     def play_random(
         self,
-        positions: Words,
-        legal: Words,
+        positions: PackedPositions,
+        legal: Legal,
         winners: Seats,
-        rng: Words,
+        rng: RandomStates,
         plies: int,
     ) -> int:
         """Play ``plies`` uniformly random legal actions in every game, restarting ended games.

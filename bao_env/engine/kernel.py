@@ -428,12 +428,12 @@ def house_bits(tally):
 
 
 @jit
-def legal_of(rules, words):
+def legal_of(rules, position):
     """Return the legal actions of a packed position, uint64[6], as a uint64: bit a = action a.
 
     Zero means that the mover has no legal move and has lost (1.2, 1.5a).
     """
-    packed = read(words)
+    packed = read(position)
     capture_turn, starts = candidates(rules, packed)
     legal = ZERO
     while starts != ZERO:
@@ -454,7 +454,7 @@ def begin_action(rules, packed, action):
 
 
 @jit
-def play(rules, words, action):
+def play(rules, position, action):
     """Play a legal action on a packed position, uint64[6], in place.
 
     The action is not validated: play only actions of legal_of().
@@ -462,27 +462,27 @@ def play(rules, words, action):
     Returns ONE if the mover has won by emptying the opponent's front row, FULL if they have emptied
     their own, else ZERO. If the next player has no legal move, only legal_of() shows it.
     """
-    packed = read(words)
+    packed = read(position)
     capture_turn, hand = begin_action(rules, packed, action)
     after, result = finish(rules, packed, capture_turn, play_out(rules, hand))
-    write(words, after)
-    words[PLY] += ONE
+    write(position, after)
+    position[PLY] += ONE
     return result
 
 
 @jit
-def advance(rules, words, action):
+def advance(rules, position, action):
     """Play a legal action on a packed position, uint64[6], in place, and look ahead.
 
     Returns:
         the next legal actions as :func:`legal_of` has them, 0 at the end of the game; the seat
         that has won, int64, or -1; and whether it won because the other has no legal move.
     """
-    actor = np.int64(mover_of(words[META]))
-    result = play(rules, words, action)
+    actor = np.int64(mover_of(position[META]))
+    result = play(rules, position, action)
     if result != ZERO:
         return ZERO, actor if result == ONE else 1 - actor, False
-    legal = legal_of(rules, words)
+    legal = legal_of(rules, position)
     if legal != ZERO:
         return legal, np.int64(NO_WINNER), False
-    return legal, 1 - np.int64(mover_of(words[META])), True  # Donkers 1.2, 1.5a
+    return legal, 1 - np.int64(mover_of(position[META])), True  # Donkers 1.2, 1.5a

@@ -16,6 +16,7 @@ A *job* is a start to play out, one uint64::
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from bao_env.engine.bits import BYTE, FULL, ONE, ZERO, U, byteswap, trailing_zeros
 from bao_env.engine.compile import jit_inline, jit_inner
@@ -33,7 +34,7 @@ from bao_env.engine.kernel import (
     play_out,
     relay,
 )
-from bao_env.engine.position import PLY, Words, mover_of, other_store_of, read_at, write_at
+from bao_env.engine.position import PLY, mover_of, other_store_of, read_at, write_at
 from bao_env.engine.starts import cannot_play
 
 LANES = 32
@@ -80,7 +81,8 @@ _JOB_GAME_SHIFT = U(13)
 _ACTION_MASK = U(63)
 
 
-Scratch = tuple[Words, Words, Words]
+_Array = npt.NDArray[np.uint64]
+Scratch = tuple[_Array, _Array, _Array]
 
 
 def make_scratch(games: int) -> Scratch:

@@ -32,8 +32,9 @@ from bao_env.engine.position import (
     WORDS,
     Actions,
     Flags,
+    Legal,
+    PackedPositions,
     Seats,
-    Words,
     mover_of,
     movers,
 )
@@ -55,9 +56,9 @@ NO_LEARNER = -1
 class GameStates(NamedTuple):
     """The state of games, one row each; changes in place as they are played."""
 
-    positions: Words
+    positions: PackedPositions
     """Packed positions, uint64[n, 6]."""
-    legal: Words
+    legal: Legal
     """The mover's legal actions, uint64[n], bit a = action a; 0 once the game is over."""
     winners: Seats
     """The seats that have won, int8[n]; -1 while nobody has."""
@@ -85,7 +86,7 @@ class ObservationBuffer(NamedTuple):
 
     viewers: Seats
     """Their seats, int8[n]."""
-    legal: Words
+    legal: Legal
     """Their legal actions as bits, uint64[n]; 0 where they are not to move."""
     action_masks: npt.NDArray[np.int8]
     """The same, int8[n, 64], 1 = legal."""
@@ -106,7 +107,7 @@ class ObservationBuffer(NamedTuple):
         """Return some rows, the same memory."""
         return ObservationBuffer._make(take_rows(array, part) for array in self)
 
-    def fill(self, positions: Words, observer: Observer) -> None:
+    def fill(self, positions: PackedPositions, observer: Observer) -> None:
         """Write the observations of ``positions``, uint64[n, 6], for the viewers."""
         observer.fill(positions, self.legal, self.viewers, self.arrays)
         unpack_masks(self.legal, self.action_masks)
@@ -220,8 +221,8 @@ class GameBatch:
     def begin(
         self,
         games: GameIndices,
-        positions: Words,
-        legal: Words,
+        positions: PackedPositions,
+        legal: Legal,
     ) -> Flags:
         """Begin n games, and play the agent's first plies.
 

@@ -43,8 +43,9 @@ from bao_env.engine.position import (
     NO_WINNER,
     WORDS,
     Actions,
+    Legal,
+    PackedPositions,
     Seats,
-    Words,
     mover_of,
     other_store_of,
     pending_of,
@@ -80,11 +81,11 @@ _scratch = threading.local()
 class Workspace(NamedTuple):
     """A thread's scratch memory, with a row for each action being played out."""
 
-    after: Words
+    after: PackedPositions
     """uint64[_ROWS, 6], the positions after them."""
     seats: Seats
     """int8[_ROWS], who has won there, or -1."""
-    best: Words
+    best: npt.NDArray[np.uint64]
     """uint64[_ROWS], what the opponent can do there; see :func:`best_capture`."""
     games: npt.NDArray[np.int64]
     """int64[_ROWS], the game of each action."""
@@ -239,8 +240,8 @@ class BoardAndActions:
 
     def fill(
         self,
-        positions: Words,
-        legal: Words,
+        positions: PackedPositions,
+        legal: Legal,
         viewers: Seats,
         arrays: npt.NDArray[Any],
     ) -> None:

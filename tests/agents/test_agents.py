@@ -36,13 +36,13 @@ def test_greedy_captures_most(ruleset: str) -> None:
     positions, legal = draw(ruleset)
     chosen = GreedyAgent(ruleset).act(positions, legal)
     captures = wins = 0
-    for words, bits, action in zip(positions, legal, chosen, strict=True):
-        mover = turn_of(words)
+    for position, bits, action in zip(positions, legal, chosen, strict=True):
+        mover = turn_of(position)
         gains, winning, plain = {}, [], True
         for option in actions_of(bits):
-            after = words.copy()
+            after = position.copy()
             result = play(rules, after, np.uint64(option))
-            gains[option] = seeds_of(after, mover) - seeds_of(words, mover)
+            gains[option] = seeds_of(after, mover) - seeds_of(position, mover)
             if result == 1:
                 winning.append(option)
             # A loss or a waiting capture: not told apart by counting seeds.

@@ -63,8 +63,8 @@ def test_parts_share_no_position_however_it_is_seen(made: tuple[Path, SolvedPosi
     chosen = is_for_tests(sample)
     assert 0.08 < chosen.mean() < 0.12
     np.testing.assert_array_equal(is_for_tests(mirrored(sample)), chosen)
-    words, _ = pack_texts([TAKASIA], RULESETS["zanzibar"])  # bars A2
-    assert unpack(mirrored(words)[0]).barred == 6
+    positions, _ = pack_texts([TAKASIA], RULESETS["zanzibar"])  # bars A2
+    assert unpack(mirrored(positions)[0]).barred == 6
     other = sample.copy()
     other[:, 4] ^= np.uint64(1 << 18)  # the other seat to move
     other[:, 5] += np.uint64(1)
@@ -117,9 +117,9 @@ def test_in_a_terminal(tmp_path: Path, says: Says) -> None:
         says(f"solve {how} --out {table}")
     rows = list(csv.DictReader(table.open()))
     assert len(rows) == len(data)
-    for row, words, value, winning in zip(
+    for row, position, value, winning in zip(
         rows, data.positions, data.values, data.winning, strict=True
     ):
         board = Board.from_text(row["position"])
-        assert board.text() == format_position(unpack(words)) and row["value"] == str(value)
+        assert board.text() == format_position(unpack(position)) and row["value"] == str(value)
         assert list(map(move_to_action, row["winning"].split())) == actions_of(winning)

@@ -109,7 +109,7 @@ def test_roots_have_the_logits_and_values_of_the_network(name: str) -> None:
     for g in range(200):
         search.search(positions[g : g + 1])
         below = edges_of_root(tree)
-        edges = tree.words[below]
+        edges = tree.positions[below]
         going = edges[:, RESULT] == 0
         rows = [index[64 * g + int(action)] for action in edges[going, ACTION]]
         np.testing.assert_allclose(tree.logits[below][going], policy.logits[rows], atol=1e-4)
@@ -142,16 +142,16 @@ def test_values_and_policies_worked_out_literally(name: str, settings: GumbelSet
         for node in range(ROOT + 1, tree.next_node[0]):
             edge, first = tree.parent_edge[node], tree.first_edge[node]
             below = slice(first, first + tree.num_edges[node])
-            if tree.words[edge, RESULT] or not tree.num_edges[node]:
+            if tree.positions[edge, RESULT] or not tree.num_edges[node]:
                 continue  # a known result is backed up in place of a value
             assert tree.edge_visits[edge] == 1 + tree.edge_visits[below].sum()
             seen_there = tree.node_values[node] + tree.value_sums[below].sum()
-            sign = 1 if unpack(tree.words[edge]).pending is not None else -1
+            sign = 1 if unpack(tree.positions[edge]).pending is not None else -1
             assert tree.value_sums[edge] == pytest.approx(sign * discount * seen_there, abs=1e-4)
             edges_compared += tree.edge_visits[edge] > 1
         edges = edges_of_root(tree)
         logits, visits = tree.logits[edges], tree.edge_visits[edges]
-        if tree.words[edges, RESULT].any():
+        if tree.positions[edges, RESULT].any():
             continue
         values = np.where(visits, tree.value_sums[edges] / np.maximum(visits, 1), 0)
         values[visits == 0] = tree.qvalues[edges][visits == 0]
@@ -161,7 +161,7 @@ def test_values_and_policies_worked_out_literally(name: str, settings: GumbelSet
         # Values are from -1 to 1, the paper's from 0.
         score = logits + scale * values / 2
         score = np.exp(score - score.max())
-        actions = tree.words[edges, ACTION].astype(int)
+        actions = tree.positions[edges, ACTION].astype(int)
         policy = score / score.sum()
         np.testing.assert_allclose(found.policies[0, actions], policy, atol=1e-4)
         assert found.values[0] == pytest.approx(policy @ values, abs=1e-4)
@@ -219,7 +219,7 @@ def test_known_results_are_true(name: str) -> None:
     checked = deep = escaped = 0
     for g in range(150):
         chosen = search.search(positions[g : g + 1], rng[g : g + 1]).actions[0]
-        edges = search.tree.words[edges_of_root(search.tree)]
+        edges = search.tree.positions[edges_of_root(search.tree)]
         known = {int(row[ACTION]): row[RESULT] for row in edges if row[RESULT]}
         for action, result in known.items():
             right, wrong = judged.winning[g], judged.losing[g]
@@ -239,10 +239,10 @@ def test_no_move_in_a_waiting_capture_loses() -> None:
     """The player whose waiting capture is endless on both sides has lost (Donkers 1.5a)."""
     ruleset = RULESETS["dutch"].replace(sow_limit=64)
     text = "1,1,1,1,7,10,1,1/1,1,1,1,1,1,1,1/2,1,1,20,2,1,2,2/0,0,0,0,0,0,0,0 1,1 SN S -"
-    (words, _), rules = pack_texts([text], ruleset), ruleset.kernel
-    value = AlphaBetaAgent(ruleset, depth=4, threads=1).search(words[0]).value
-    found = GumbelSearch(rules, make_network(), 1, 60).search(words)
-    after = words[0].copy()
+    (positions, _), rules = pack_texts([text], ruleset), ruleset.kernel
+    value = AlphaBetaAgent(ruleset, depth=4, threads=1).search(positions[0]).value
+    found = GumbelSearch(rules, make_network(), 1, 60).search(positions)
+    after = positions[0].copy()
     assert play(rules, after, np.uint64(found.actions[0])) == 0
     assert legal_of(rules, after) or value < -PROVEN
 

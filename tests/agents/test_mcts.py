@@ -23,16 +23,16 @@ def test_random_moves_are_the_legal_moves(name: str) -> None:
     rules = get_ruleset(name).kernel
     for plies in (4, 20):
         positions, legal = draw(name, 40 if plies > 4 else 3, plies)
-        for words, bits in zip(positions, legal, strict=True):
+        for position, bits in zip(positions, legal, strict=True):
             expected = set()
             for action in actions_of(bits):
-                after = words.copy()
+                after = position.copy()
                 result = play(rules, after, U(action))
                 expected.add((*map(int, after[:5]), int(result)))
             drawn = set()
             rng = U(88172645463325252)
             for _ in range(400):
-                rng, hand, result = _random_move(rules, Packed.of(words), rng)
+                rng, hand, result = _random_move(rules, Packed.of(position), rng)
                 rng = U(rng)
                 drawn.add((*map(int, hand), int(result)))
             assert drawn == expected

@@ -77,8 +77,8 @@ def test_players_with_a_network_evaluate_a_board(tmp_path: Path) -> None:
     board = Board()
     for _ in range(3):
         board.push(board.legal_actions[0])
-    words, legal = board.words[None], np.array([bits_of(board.legal_actions)], np.uint64)
-    logits, values, _, _ = NetworkAgent(network, RULESETS["zanzibar"]).evaluate(words, legal)
+    positions, legal = board.packed[None], np.array([bits_of(board.legal_actions)], np.uint64)
+    logits, values, _, _ = NetworkAgent(network, RULESETS["zanzibar"]).evaluate(positions, legal)
     shares = np.exp(logits) / np.exp(logits).sum()
     for name in (str(file), f"search:{file}:8", f"guided:{file}:2"):
         policy, value = bao_agents.load(name).evaluate(board)

@@ -27,18 +27,18 @@ def test_wins_soonest_and_loses_latest(ruleset: str, thorough: bool) -> None:
     solver = Solver(ruleset, nodes=30_000)
     chosen = SolverAgent(ruleset, nodes=200_000, threads=1).act(positions, legal)
     won = lost = 0
-    for words, action in zip(positions, chosen, strict=True):
-        before = solver.solve(words, shortest=True)
+    for position, action in zip(positions, chosen, strict=True):
+        before = solver.solve(position, shortest=True)
         if not before.is_shortest:
             continue
         assert before.plies is not None
-        board = board_of(words, ruleset)
+        board = board_of(position, ruleset)
         won, lost = won + (before.winner == board.turn), lost + (before.winner != board.turn)
         board.push(int(action))
         if outcome := board.outcome():
             assert (outcome.winner, before.plies) == (before.winner, 1)
             continue
-        after = solver.solve(board.words, shortest=True, nodes=200_000)
+        after = solver.solve(board.packed, shortest=True, nodes=200_000)
         assert after.winner == before.winner
         assert not after.is_shortest or after.plies == before.plies - 1
     assert won > 1 and lost > 1
@@ -51,10 +51,10 @@ def test_avoids_what_is_proven_to_lose() -> None:
     search = ProofSearch(RULESETS["zanzibar"], 14)
     chosen = SolverAgent(nodes=nodes, threads=1).act(positions, legal)
     avoided = 0
-    for words, action in zip(positions, chosen, strict=True):
+    for position, action in zip(positions, chosen, strict=True):
         search.table.clear()
         search.begin(nodes // PROOF_PART, None)
-        value = search.prove(words)
+        value = search.prove(position)
         known = {one.action: one.value for one in search.known()}
         if value == UNKNOWN and LOSS in known.values():
             assert known[action] == UNKNOWN
@@ -95,8 +95,8 @@ def test_proof_is_kept_for_the_next_move() -> None:
     """A win that has been proved is not lost when time runs out."""
     positions, legal = draw("kujifunza", 6, (6, 10), seed=6)
     solver, agent = Solver("kujifunza"), SolverAgent("kujifunza", seconds=1.0, threads=1)
-    for words in positions[solved_values(solver, positions, legal) == WIN]:
-        board = board_of(words, "kujifunza")
+    for position in positions[solved_values(solver, positions, legal) == WIN]:
+        board = board_of(position, "kujifunza")
         seat = board.turn
         agent._seconds = 1.0
         while (outcome := board.outcome()) is None:
@@ -104,6 +104,6 @@ def test_proof_is_kept_for_the_next_move() -> None:
                 board.push(NamedPlayer("quick", agent).choose(board))
                 agent._seconds = 0.001
             else:
-                assert solver.solve(board.words).winner == seat
+                assert solver.solve(board.packed).winner == seat
                 board.push(board.legal_actions[-1])
         assert outcome.winner == seat

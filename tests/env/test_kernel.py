@@ -11,7 +11,7 @@ import pytest
 import bao_env
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NUM_SEEDS, SOUTH
-from bao_env.engine.position import to_words, unpack
+from bao_env.engine.position import to_packed, unpack
 from bao_env.engine.ruleset import CHOICES, KERNEL_SWITCHES, RULESETS, Ruleset
 from bao_env.engine.sampling import random_actions, random_states
 from bao_env.game import legal_actions, play
@@ -54,10 +54,10 @@ def test_every_switch_is_tried() -> None:
 
 def kernel_moves(rules: Ruleset, text: str) -> dict[int, str]:
     """Return what `reference.legal_moves` returns, computed by the scalar kernel."""
-    words = to_words(parse_position(text, rules))
+    packed = to_packed(parse_position(text, rules))
     moves = {}
-    for action in legal_actions(words, rules):
-        after = words.copy()
+    for action in legal_actions(packed, rules):
+        after = packed.copy()
         outcome = play(after, rules, action)[1]
         position = unpack(after)
         seeds = position.pits(0) + position.pits(1) + position.store

@@ -12,7 +12,7 @@ from bao_agents.array_types import Int64Array, Uint8Array
 from bao_agents.faults import PlayerFault
 from bao_env.bots import Agent, check_actions
 from bao_env.engine.batch import Engine
-from bao_env.engine.position import PLY, Actions, Seats, Words, movers
+from bao_env.engine.position import PLY, Actions, Legal, PackedPositions, Seats, movers
 
 MAX_PLIES = 1000
 GAME_OVER = 255
@@ -42,7 +42,9 @@ def faults_text(causes: Sequence[str]) -> str:
     return f"lost by a fault: {len(causes)} ({causes[0]})"
 
 
-def choose(player: Agent, positions: Words, legal: Words, name: str) -> tuple[Actions, list[str]]:
+def choose(
+    player: Agent, positions: PackedPositions, legal: Legal, name: str
+) -> tuple[Actions, list[str]]:
     """Ask a player for actions, again after each :class:`~bao_agents.faults.PlayerFault`.
 
     Args:
@@ -75,7 +77,7 @@ def choose(player: Agent, positions: Words, legal: Words, name: str) -> tuple[Ac
 
 def play_games(
     players: tuple[Agent, Agent],
-    positions: Words,
+    positions: PackedPositions,
     first_seats: Seats,
     engine: Engine,
     *,

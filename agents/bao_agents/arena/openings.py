@@ -23,7 +23,7 @@ from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env.board import Board
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import Seats, Words
+from bao_env.engine.position import Legal, PackedPositions, Seats
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.sampling import random_actions, random_states
 from bao_env.game import SEAT_NAMES
@@ -42,7 +42,7 @@ _ROUNDS = 64
 class MatchOpenings:
     """Openings and the positions after them."""
 
-    positions: Words
+    positions: PackedPositions
     """uint64[N, 6], the positions that they lead to."""
     actions: Uint8Array
     """uint8[N, plies], the actions that lead there; 255 after the end."""
@@ -85,7 +85,7 @@ def draw_openings(
     size = 4096
     seats = np.arange(size) % len(starts)
     seen: set[bytes] = set()
-    found: list[tuple[Words, Uint8Array, int]] = []
+    found: list[tuple[PackedPositions, Uint8Array, int]] = []
     for _ in range(_ROUNDS):
         positions = np.array([start[0] for start in starts])[seats]
         legal = np.array([start[1] for start in starts])[seats]
@@ -120,7 +120,9 @@ def draw_openings(
     )
 
 
-def replay(positions: Words, actions: Uint8Array, engine: Engine) -> Iterator[tuple[Words, Words]]:
+def replay(
+    positions: PackedPositions, actions: Uint8Array, engine: Engine
+) -> Iterator[tuple[PackedPositions, Legal]]:
     """Yield the positions before each ply of some games, and after the last one.
 
     Args:
@@ -205,7 +207,7 @@ def read_openings(file: str | Path, ruleset: str | Ruleset, count: int, seed: in
     boards = [_follow(line, where, ruleset) for line, where in (lines[i] for i in order)]
     plies = zip_longest(*(board.move_stack for board in boards), fillvalue=GAME_OVER)
     return MatchOpenings(
-        np.array([board.words for board in boards]),
+        np.array([board.packed for board in boards]),
         np.array([*plies], np.uint8).T.copy(),
         np.full(count, SOUTH, np.int8),
     )

@@ -16,7 +16,7 @@ from bao_agents.array_types import Int64Array, Uint8Array
 from bao_env.bots import Agent, RandomAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import PLY, WORDS, Words
+from bao_env.engine.position import PLY, WORDS, Legal, PackedPositions
 from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.openings import Openings, check_opening_plies
 
@@ -29,9 +29,9 @@ _YIELD = 0.01
 class Sample(NamedTuple):
     """N positions of different games."""
 
-    positions: Words
+    positions: PackedPositions
     """uint64[N, 6]."""
-    legal: Words
+    legal: Legal
     """uint64[N], their legal actions, none of them 0."""
 
 
@@ -138,8 +138,8 @@ def _sequence(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
 
 
 def _positions_of(
-    starts: Words, actions: Uint8Array, engine: Engine, lowest: int
-) -> tuple[Int64Array, Words, Words]:
+    starts: PackedPositions, actions: Uint8Array, engine: Engine, lowest: int
+) -> tuple[Int64Array, PackedPositions, Legal]:
     """Return the positions of played games from a given ply.
 
     Args:

@@ -23,7 +23,16 @@ from bao_env.engine.action import actions_of
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import BYTE
 from bao_env.engine.masks import is_legal
-from bao_env.engine.position import META, MOVER_IS_NORTH, PLY, WORDS, Flags, Words, unpack
+from bao_env.engine.position import (
+    META,
+    MOVER_IS_NORTH,
+    PLY,
+    WORDS,
+    Flags,
+    Legal,
+    PackedPositions,
+    unpack,
+)
 from bao_env.engine.ruleset import RULES_VERSION, RULESETS, Ruleset
 from bao_env.game import Stage
 from bao_env.notation.positions import action_to_move, format_position
@@ -45,11 +54,11 @@ class SolvedPositions:
     """N positions, with a proof of the winner after each of their legal actions."""
 
     ruleset: Ruleset
-    positions: Words
+    positions: PackedPositions
     """uint64[N, 6], packed (:mod:`bao_env.engine.position`)."""
-    legal: Words
+    legal: Legal
     """uint64[N], the legal actions: bit a = action a."""
-    winning: Words
+    winning: Legal
     """uint64[N], the actions after which the player to move wins; 0 in a lost position."""
     plies: Int16Array
     """int16[N], plies within which the winner can win, by the proof found; the shortest win may be
@@ -84,7 +93,7 @@ class SolvedPositions:
         return np.where(self.winning != 0, WIN, LOSS).astype(np.int8)
 
     @property
-    def losing(self) -> Words:
+    def losing(self) -> Legal:
         """uint64[N], the legal actions after which the player to move loses."""
         return self.legal & ~self.winning
 
@@ -141,11 +150,11 @@ class SolvedPositions:
         writer = csv.writer(file, lineterminator="\n")
         file.write(CSV_HEAD)
         rows = zip(self.positions, self.values, self.plies, self.source, strict=True)
-        for (words, value, plies, source), won, lost in zip(
+        for (position, value, plies, source), won, lost in zip(
             rows, self.winning, self.losing, strict=True
         ):
             moves = (" ".join(map(action_to_move, actions_of(some))) for some in (won, lost))
-            writer.writerow([format_position(unpack(words)), value, plies, *moves, source])
+            writer.writerow([format_position(unpack(position)), value, plies, *moves, source])
         return file.getvalue()
 
     @classmethod
@@ -245,7 +254,7 @@ def _check_content(arrays: Arrays, ruleset: Ruleset) -> None:
 # --- positions seen from another side -------------------------------------------------------------
 
 
-def without_seats(positions: Words) -> Words:
+def without_seats(positions: PackedPositions) -> PackedPositions:
     """Return positions as the player to move sees them, without their seat and ply.
 
     Legal actions and the winner depend on nothing else.
@@ -262,7 +271,7 @@ def without_seats(positions: Words) -> Words:
     return seen
 
 
-def mirrored(positions: Words) -> Words:
+def mirrored(positions: PackedPositions) -> PackedPositions:
     """Return positions with left and right swapped.
 
     Where the rules have no house, the winner is the same.
@@ -281,7 +290,7 @@ def mirrored(positions: Words) -> Words:
     return mirror
 
 
-def is_for_tests(positions: Words) -> Flags:
+def is_for_tests(positions: PackedPositions) -> Flags:
     """Return which positions are for tests, bool[N]: one in ten, by a hash.
 
     The answer is the same for a position seen from the other seat, for its mirror image, and in
@@ -296,6 +305,6 @@ def is_for_tests(positions: Words) -> Flags:
     return np.frombuffer(digests, "<u8") % _TEST_SHARE == 0
 
 
-def stages_of(positions: Words) -> npt.NDArray[np.str_]:
+def stages_of(positions: PackedPositions) -> npt.NDArray[np.str_]:
     store = positions[:, META] & BYTE  # the mover's
     return np.where(store != 0, Stage.NAMUA.value, Stage.MTAJI.value)

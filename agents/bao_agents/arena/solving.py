@@ -23,7 +23,7 @@ from bao_agents.resumable import keep_part, part_file, read_part
 from bao_agents.search.alphabeta import evaluation
 from bao_agents.search.solver import solver
 from bao_env.engine.masks import unpack_masks
-from bao_env.engine.position import Words
+from bao_env.engine.position import Legal, PackedPositions
 from bao_env.engine.ruleset import Ruleset
 from bao_env.game import Stage
 
@@ -48,8 +48,8 @@ class Solved(NamedTuple):
 
 
 def solve(
-    positions: Words,
-    legal: Words,
+    positions: PackedPositions,
+    legal: Legal,
     ruleset: Ruleset,
     *,
     source: str,
@@ -106,7 +106,7 @@ def solve(
     return Solved(solved, counts)
 
 
-def _solve_part(exact: solver.Solver, positions: Words, legal: Words) -> Arrays:
+def _solve_part(exact: solver.Solver, positions: PackedPositions, legal: Legal) -> Arrays:
     """Return the arrays of :data:`_SOLVED` for some positions."""
     judged = exact.judge(positions, legal)
     wins = np.empty(judged.plies.shape, np.bool_)
@@ -119,7 +119,7 @@ def _solve_part(exact: solver.Solver, positions: Words, legal: Words) -> Arrays:
     }
 
 
-def _read(legal: Words, file: Path) -> Arrays:
+def _read(legal: Legal, file: Path) -> Arrays:
     """Read a part; raise ValueError if it is damaged or has other positions."""
     try:
         arrays = read_arrays(file, _SOLVED)

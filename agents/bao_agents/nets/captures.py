@@ -35,18 +35,18 @@ def _play_out(rules, packed, capture_turn, start, stops):
 
 
 @jit
-def capture_features(rules, words, out):
+def capture_features(rules, position, out):
     """Write the captures that the player to move can make; see the module.
 
     Args:
         rules: the :class:`KernelRules`.
-        words: uint64[5 or more], the position.
+        position: uint64[5 or more], the position.
         out: uint8[CAPTURE_FEATURES], filled.
 
     Returns:
         whether they have no move and so have lost.
     """
-    packed = read(words)
+    packed = read(position)
     capture_turn, starts = candidates(rules, packed)
     out[:] = 0
     best = ZERO

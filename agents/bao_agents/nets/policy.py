@@ -20,7 +20,7 @@ from bao_agents.remade import Remade
 from bao_env.board import Board
 from bao_env.engine.action import bits_of
 from bao_env.engine.array_checks import as_batch
-from bao_env.engine.position import Actions, Words
+from bao_env.engine.position import Actions, Legal, PackedPositions
 from bao_env.engine.ruleset import Ruleset
 
 _MAX_POSITIONS = 4096
@@ -70,7 +70,7 @@ class NetworkAgent(Remade):
     def _weights(self) -> Weights | None:
         return compile_if_faster(self.network)
 
-    def evaluate(self, positions: Words, legal: Words) -> NetworkOutput:
+    def evaluate(self, positions: PackedPositions, legal: Legal) -> NetworkOutput:
         """Run the network on positions uint64[B, 6] with legal actions uint64[B].
 
         Raises:
@@ -105,12 +105,12 @@ class NetworkAgent(Remade):
         actions = board.legal_actions
         if not actions:
             raise ValueError("the game is over: there is nothing to evaluate")
-        found = self.evaluate(board.words[None], np.array([bits_of(actions)], np.uint64))
+        found = self.evaluate(board.packed[None], np.array([bits_of(actions)], np.uint64))
         policy = probabilities(found.logits)
         value = float(found.values @ policy)  # the mean of its actions under the policy
         return Evaluation(dict(zip(actions, policy.tolist(), strict=True)), value)
 
-    def act(self, positions: Words, legal: Words) -> Actions:
+    def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
         positions, legal = as_batch(positions, legal)
         if not legal.any():

@@ -222,7 +222,7 @@ class Roster:
         except Exception as error:  # a damaged file or one for other rules must not stop the server
             raise self.unusable(f"{spec} cannot play", error) from error
         try:
-            action = int(check_actions(player.act(board.words[None], legal), legal, spec)[0])
+            action = int(check_actions(player.act(board.packed[None], legal), legal, spec)[0])
         except Exception as error:  # nor must an error or the answer of a player
             words = f"{type(error).__name__}: {error}"[:_MAX_WORDS]
             raise Refused(f"{spec} failed: {words}", 502) from error

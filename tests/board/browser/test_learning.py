@@ -125,7 +125,7 @@ def test_a_puzzle(open_page: Open, shoot: Shoot) -> None:
     position = page.input_value("#position")
     board = Board.from_text(position)
     legal = np.array([bits_of(board.legal_actions)], np.uint64)
-    judged = Solver(nodes=1_000_000).judge(board.words[None], legal)
+    judged = Solver(nodes=1_000_000).judge(board.packed[None], legal)
     wins = [action for action in board.legal_actions if int(judged.winning[0]) >> action & 1]
     losses = [action for action in board.legal_actions if int(judged.losing[0]) >> action & 1]
     play(page, position, action_to_move(losses[0]))

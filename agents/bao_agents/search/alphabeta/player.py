@@ -47,7 +47,15 @@ from bao_env.engine.array_checks import as_batch, check_array
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
 from bao_env.engine.compile import jit
 from bao_env.engine.exclusive import Exclusive
-from bao_env.engine.position import WORDS, Actions, Words, packed_opening, read, write_at
+from bao_env.engine.position import (
+    WORDS,
+    Actions,
+    Legal,
+    PackedPositions,
+    packed_opening,
+    read,
+    write_at,
+)
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 if TYPE_CHECKING:  # torch is slow to import, and only a guided search needs it
@@ -230,7 +238,9 @@ class AlphaBetaAgent(Remade):
                 *self._threads[0], position, legal, 1, np.zeros(1, np.int64), np.zeros(1, np.int64)
             )
 
-    def act(self, positions: Words, legal: Words, *, seconds: float | None = None) -> Actions:
+    def act(
+        self, positions: PackedPositions, legal: Legal, *, seconds: float | None = None
+    ) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`. ``legal`` may leave out some.
 
         Args:
@@ -240,7 +250,9 @@ class AlphaBetaAgent(Remade):
         with self._exclusive:
             return self._search(positions, legal, False, seconds or self._seconds)[0]
 
-    def actions_and_values(self, positions: Words, legal: Words) -> tuple[Int64Array, Int64Array]:
+    def actions_and_values(
+        self, positions: PackedPositions, legal: Legal
+    ) -> tuple[Int64Array, Int64Array]:
         """Return actions and values int64[B] of positions uint64[B, 6], none of them over.
 
         They are those of :meth:`act` and :meth:`values`, from a single search.
@@ -248,11 +260,11 @@ class AlphaBetaAgent(Remade):
         with self._exclusive:
             return self._search(positions, legal, True, self._seconds)
 
-    def values(self, positions: Words, legal: Words) -> Int64Array:
+    def values(self, positions: PackedPositions, legal: Legal) -> Int64Array:
         """Return values int64[B] of positions uint64[B, 6], none of them over, for their movers."""
         return self.actions_and_values(positions, legal)[1]
 
-    def search(self, position: Words) -> SearchResult:
+    def search(self, position: PackedPositions) -> SearchResult:
         """Search one position, uint64[6], and return the whole result.
 
         Raises:
@@ -272,7 +284,7 @@ class AlphaBetaAgent(Remade):
         )
 
     def _search(
-        self, positions: Words, legal: Words, with_values: bool, seconds: float | None
+        self, positions: PackedPositions, legal: Legal, with_values: bool, seconds: float | None
     ) -> tuple[Actions, Int64Array]:
         """Run :func:`_search_many` on all threads, each position with its own time."""
         positions, legal = as_batch(positions, legal)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bao_agents.array_types import Float32Array, Uint8Array
+from bao_agents.array_types import Float32Array, Uint8Array, Uint64Array
 from bao_agents.nets.compiled import (
     NetworkWorkspace,
     Weights,
@@ -29,7 +29,6 @@ from bao_agents.successors import ACTION, MAX_SUCCESSORS, RESULT
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import ONE, ZERO, U
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.position import Words
 
 if TYPE_CHECKING:  # torch is slow to import, and the compiled part does not need it
     from bao_agents.nets.network import PolicyNetwork
@@ -65,7 +64,7 @@ class PolicyGuide(NamedTuple):
     """float32[64, 2], its outputs."""
     logits: Float32Array
     """float32[64], the logits of a node's successors in their order."""
-    remembered: Words
+    remembered: Uint64Array
     """uint64[:data:`_REMEMBERED`], the nodes of the gaps: their hash and the number of the
     search."""
     gaps: npt.NDArray[np.uint16]

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bao_agents.array_types import Float32Array
+from bao_agents.array_types import Float32Array, Uint64Array
 from bao_agents.nets.head import OUTPUTS
 from bao_agents.search.position_hash import position_hash
 from bao_env.engine.bits import ONE, U
 from bao_env.engine.compile import jit_inline
-from bao_env.engine.position import Words, read
+from bao_env.engine.position import read
 
 _MAX_SLOTS = 1 << 16
 """The most slots: 9 MB, which stays in the processor's cache."""
@@ -28,7 +28,7 @@ _ENCODINGS = 16
 class NetworkCache(NamedTuple):
     """S slots, a power of two."""
 
-    keys: Words
+    keys: Uint64Array
     """uint64[S], hashes of the positions; 0 in an empty slot."""
     outputs: Float32Array
     """float32[S, E, 2], outputs of the head for up to E encodings of a leaf."""

@@ -12,7 +12,7 @@ from bao_agents.search.gumbel.search import GumbelSearch
 from bao_agents.search.limits import NEVER, SHORT, check_threads, share
 from bao_env.engine.array_checks import as_batch
 from bao_env.engine.exclusive import Exclusive
-from bao_env.engine.position import Actions, Words, packed_opening
+from bao_env.engine.position import Actions, Legal, PackedPositions, packed_opening
 from bao_env.engine.ruleset import Ruleset
 
 _MAX_SEARCHES = 256
@@ -70,7 +70,7 @@ class SearchAgent(Remade):
             self._searches[0].deadline[0] = 0
             self._searches[0].search(packed_opening(ruleset)[None])
 
-    def act(self, positions: Words, legal: Words) -> Actions:
+    def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
         positions, legal = as_batch(positions, legal)
         actions = np.zeros(len(legal), np.int64)

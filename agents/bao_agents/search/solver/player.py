@@ -20,7 +20,7 @@ from bao_agents.search.solver.solver import TABLE_BITS
 from bao_env.engine.action import bits_of
 from bao_env.engine.array_checks import as_batch
 from bao_env.engine.exclusive import Exclusive
-from bao_env.engine.position import Actions, Flags, Words
+from bao_env.engine.position import Actions, Flags, Legal, PackedPositions
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 PROOF_PART = 8
@@ -75,7 +75,7 @@ class SolverAgent(Remade):
             threads=count,
         )
 
-    def act(self, positions: Words, legal: Words) -> Actions:
+    def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
         positions, legal = as_batch(positions, legal)
         good, spent = legal.copy(), np.zeros(len(legal))
@@ -93,7 +93,7 @@ class SolverAgent(Remade):
                 seconds = max(self._seconds - float(spent[left].mean()), _LEAST_SECONDS)
             return self._alphabeta.act(positions, good, seconds=seconds)
 
-    def _good_actions(self, search: ProofSearch, position: Words, legal: int) -> int:
+    def _good_actions(self, search: ProofSearch, position: PackedPositions, legal: int) -> int:
         """Return the bits of the actions that alpha-beta may choose from.
 
         Args:
@@ -124,6 +124,6 @@ class SolverAgent(Remade):
         return 1 << action
 
 
-def _choices(legal: Words) -> Flags:
+def _choices(legal: Legal) -> Flags:
     """Return which positions have two legal actions or more, from their bits uint64[N]."""
     return (legal & (legal - np.uint64(1))) != 0

@@ -23,7 +23,7 @@ from bao_env.board import Board
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.array_checks import as_batch, check_array
 from bao_env.engine.exclusive import Exclusive
-from bao_env.engine.position import WORDS, Words, turn_of
+from bao_env.engine.position import WORDS, Legal, PackedPositions, turn_of
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 TABLE_BITS = 18
@@ -59,9 +59,9 @@ class Judgement(NamedTuple):
     values: Int8Array
     """int8[B]: WIN (1) if the player to move wins, LOSS (-1) if they lose, UNKNOWN (0) if that is
     unknown or the game is over."""
-    winning: Words
+    winning: Legal
     """uint64[B], the actions after which that player wins."""
-    losing: Words
+    losing: Legal
     """uint64[B], the actions after which they lose."""
     nodes: Int64Array
     """int64[B], positions visited."""
@@ -112,7 +112,7 @@ class Solver:
         for search in self._searches:
             search.table.clear()
 
-    def judge(self, positions: Words, legal: Words) -> Judgement:
+    def judge(self, positions: PackedPositions, legal: Legal) -> Judgement:
         """Prove which actions of each position of a batch win and lose. Each has its own limits.
 
         Args:
@@ -143,7 +143,7 @@ class Solver:
         return Judgement(values, winning, losing, nodes, plies)
 
     def solve(
-        self, position: Words, *, shortest: bool = False, nodes: int | None = None
+        self, position: PackedPositions, *, shortest: bool = False, nodes: int | None = None
     ) -> Solution:
         """Prove who wins a position, and how.
 
@@ -188,7 +188,7 @@ class Solver:
             share_proofs(self._searches, 1, 1, answer, nodes, self._seconds)
         return found[0]
 
-    def _answer_each(self, legal: Words, work: Callable[[int, ProofSearch], None]) -> None:
+    def _answer_each(self, legal: Legal, work: Callable[[int, ProofSearch], None]) -> None:
         """Call ``work(i, search)`` for each position ``i`` whose game is not over."""
 
         def work_off(part: slice, thread: int) -> None:
@@ -236,4 +236,4 @@ def solve(
     if outcome is not None:
         return Solution(outcome.winner, 0, True, (), 0)
     solver = Solver(board.ruleset, nodes=nodes, seconds=seconds)
-    return solver.solve(board.words, shortest=shortest)
+    return solver.solve(board.packed, shortest=shortest)
