@@ -23,8 +23,8 @@ from bao_env.game import (
     Outcome,
     Stage,
     Termination,
-    begin,
-    play,
+    legal_and_outcome,
+    make_move,
     stage_of,
 )
 from bao_env.notation.moves import format_move, may_start, read_move, why_illegal
@@ -92,7 +92,7 @@ class Board:
         self._ruleset = ruleset
         self._start = start
         self._packed = to_packed(start)
-        self._legal, self._outcome = begin(self._packed, ruleset)
+        self._legal, self._outcome = legal_and_outcome(self._packed, ruleset)
         self._actions: list[int] = []
         self._past: list[tuple[PackedPositions, int]] = []
         """The packed position and the legal actions, as bits, before each action of the stack;
@@ -283,7 +283,7 @@ class Board:
         """
         action = self.parse_move(move)
         after = self._packed.copy()
-        legal, outcome = play(after, self._ruleset, action)
+        legal, outcome = make_move(after, self._ruleset, action)
         self._past.append((self._packed, self._legal))
         self._packed, self._legal, self._outcome = after, legal, outcome
         self._actions.append(action)

@@ -18,7 +18,7 @@ from bao_env.engine.kernel import Hand
 from bao_env.engine.layout import HOUSE, facing, ring_of_pit
 from bao_env.engine.position import PLY, Packed, PackedPositions, Position, unpack
 from bao_env.engine.ruleset import Ruleset
-from bao_env.game import SEAT_NAMES, Stage, legal_bits, stage_of
+from bao_env.game import SEAT_NAMES, Stage, legal_actions, stage_of
 from bao_env.notation.positions import hole_name
 
 
@@ -261,7 +261,7 @@ def trace_move(packed: PackedPositions, ruleset: Ruleset, action: int) -> list[E
         return record.events
     if after.barred is not None:
         record.add(EventKind.TAKASIA, "Donkers 4.1", (after.barred,), seat=after.mover)
-    if not legal_bits(packed_after, ruleset):
+    if not legal_actions(packed_after, ruleset):
         record.add(EventKind.NO_LEGAL_MOVE, "Donkers 1.2", seat=after.mover)
     return record.events
 

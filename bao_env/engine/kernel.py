@@ -3,7 +3,7 @@
 A move is a chain of sowings, simulated as a :class:`Hand`. It begins at one of the starts that
 :mod:`bao_env.engine.starts` finds. The functions are::
 
-    begin()       the hand after the first lift of a start
+    first_hand()  the hand after the first lift of a start
     relay()       one sowing and the rules at its last pit; branch-free, so that the lanes can
                   run many hands in lock step
     play_out()    relay() until the hand is empty
@@ -253,7 +253,7 @@ def play_out(rules, hand):
 
 
 @jit_inline
-def begin(rules, packed, capture_turn, start, stops):
+def first_hand(rules, packed, capture_turn, start, stops):
     """Return the hand after the first lift of a move.
 
     Args:
@@ -404,13 +404,13 @@ def simulate(rules, packed, capture_turn, start, stops, bars=True):
     """Play a start of :func:`candidates` to the end of its move.
 
     Args:
-        rules, packed, capture_turn, start, stops: those of :func:`begin`.
+        rules, packed, capture_turn, start, stops: those of :func:`first_hand`.
         bars: see :func:`finish`.
 
     Returns:
         a :class:`Played`.
     """
-    hand = play_out(rules, begin(rules, packed, capture_turn, start, stops))
+    hand = play_out(rules, first_hand(rules, packed, capture_turn, start, stops))
     after, result = finish(rules, packed, capture_turn, hand, bars)
     return Played(after, result, hand.tally, captured_by(packed, capture_turn, hand))
 
@@ -439,7 +439,7 @@ def legal_of(rules, position):
     while starts != ZERO:
         start = trailing_zeros(starts)
         starts &= starts - ONE
-        hand = play_out(rules, begin(rules, packed, capture_turn, start, ZERO))
+        hand = play_out(rules, first_hand(rules, packed, capture_turn, start, ZERO))
         legal |= house_bits(hand.tally) << action_of(packed.meta, capture_turn, start)
     return legal
 
@@ -450,7 +450,7 @@ def begin_action(rules, packed, action):
     capture_turn = is_capture(rules, packed, action)
     start = start_of(packed.meta, capture_turn, action)
     stops = ZERO if action & ONE else FULL
-    return capture_turn, begin(rules, packed, capture_turn, start, stops)
+    return capture_turn, first_hand(rules, packed, capture_turn, start, stops)
 
 
 @jit

@@ -27,9 +27,9 @@ from bao_env.engine.kernel import (
     PAUSED,
     WON,
     Hand,
-    begin,
     captured_by,
     finish,
+    first_hand,
     house_bits,
     play_out,
     relay,
@@ -144,7 +144,7 @@ def _save(lanes, i, hand):
 
 
 @jit_inner
-def _advance(rules, lanes):
+def _sow_all(rules, lanes):
     """Sow once in every lane."""
     for i in range(LANES):
         _save(lanes, i, relay(rules, _load(lanes, i)))
@@ -153,7 +153,7 @@ def _advance(rules, lanes):
 @jit_inline
 def _fill(rules, positions, job, lanes, i):
     """Write the first hand of a job into lane i."""
-    hand = begin(
+    hand = first_hand(
         rules,
         read_at(positions, np.int64(job >> _JOB_GAME_SHIFT)),
         (job & _JOB_CAPTURE) != ZERO,
@@ -184,7 +184,7 @@ def _best_of(rules, packed, job, hand):
         if (hand.tally & CHOICE) == ZERO:
             return ZERO  # illegal (1.5a)
         # 2.5b: stop at the house instead. Where both are legal, playing on captures no less.
-        hand = play_out(rules, begin(rules, packed, capture_turn, job & _JOB_START, FULL))
+        hand = play_out(rules, first_hand(rules, packed, capture_turn, job & _JOB_START, FULL))
     best = _BEST_LEGAL | captured_by(packed, capture_turn, hand)
     front = byteswap(hand.facing) if capture_turn else packed.other_front
     stuck = cannot_play(front, packed.other_back, other_store_of(packed.meta))
@@ -245,7 +245,7 @@ def run(rules, positions, legal, winners, count, scratch, task):
     following = filled
     while left > 0:
         if left > _MAX_ALONE:
-            _advance(rules, lanes)
+            _sow_all(rules, lanes)
         else:
             rest = used
             while rest != ZERO:

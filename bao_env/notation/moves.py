@@ -24,7 +24,7 @@ from bao_env.engine.layout import HOUSE, LEFT, RIGHT
 from bao_env.engine.position import PackedPositions, Position, unpack
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.starts import startable
-from bao_env.game import SEAT_NAMES, Stage, legal_actions, legal_bits, stage_of
+from bao_env.game import SEAT_NAMES, Stage, legal_actions, stage_of
 from bao_env.notation.positions import NotationError, action_to_move, hole_name, quoted
 
 _SIGNS = {"donkers": ("LR", ">"), "kibao": ("<>", "+")}
@@ -98,7 +98,7 @@ def why_illegal(packed: PackedPositions, ruleset: Ruleset, action: int) -> Reaso
 
 def _why_endless(packed: PackedPositions, ruleset: Ruleset, action: int) -> Reason:
     """Return why an action is illegal although its hole and direction may start a move."""
-    legal = legal_bits(packed, ruleset)
+    legal = int(kernel.legal_of(ruleset.kernel, packed))
     if legal >> action & 1:
         raise ValueError(f"action {action} is legal")
     if action & 1 and legal >> (action - 1) & 1:

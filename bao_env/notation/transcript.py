@@ -41,7 +41,7 @@ from dataclasses import dataclass, field
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import PackedPositions, Position, opening, to_packed, turn_of, unpack
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
-from bao_env.game import SEAT_NAMES, Outcome, begin, play
+from bao_env.game import SEAT_NAMES, Outcome, legal_and_outcome, make_move
 from bao_env.notation.moves import SPELLINGS, check_spelling, format_move, read_move
 from bao_env.notation.positions import NotationError, hole_name, parse_position, quoted
 
@@ -291,7 +291,7 @@ def replay(
         raise error.located(file, None, None) from None
     packed = to_packed(start)
     actions: list[int] = []
-    _, outcome = begin(packed, rules)
+    _, outcome = legal_and_outcome(packed, rules)
     for turn in transcript.turns:
         for index, text in enumerate(turn.text.split("/")):
             try:
@@ -301,7 +301,7 @@ def replay(
                 action = read_move(text, packed, rules, spelling=spelling, strict=strict)
             except NotationError as error:
                 raise error.located(file, turn.line, turn.number, turn.text) from None
-            _, outcome = play(packed, rules, action)
+            _, outcome = make_move(packed, rules, action)
             actions.append(action)
     if outcome is not None and transcript.stated_winner() not in (None, outcome.winner):
         raise NotationError(f"the header names another winner, but {outcome}", file=file)
@@ -409,7 +409,7 @@ def transcribe(
         seat = turn_of(packed)
         waiting = unpack(packed).pending is not None
         text = format_move(packed, ruleset, action, spelling)
-        play(packed, ruleset, action)
+        make_move(packed, ruleset, action)
         if waiting and turns:
             turns[-1] = Turn(f"{turns[-1].text}/{text}", seat, number)
             continue

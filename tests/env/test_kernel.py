@@ -14,7 +14,7 @@ from bao_env.engine.layout import NUM_SEEDS, SOUTH
 from bao_env.engine.position import to_packed, unpack
 from bao_env.engine.ruleset import CHOICES, KERNEL_SWITCHES, RULESETS, Ruleset
 from bao_env.engine.sampling import random_actions, random_states
-from bao_env.game import legal_actions, play
+from bao_env.game import legal_actions, make_move
 from bao_env.notation import action_to_move, format_position, parse_position
 from tests import reference
 from tests.make_golden import DATA, conformance_cases
@@ -58,7 +58,7 @@ def kernel_moves(rules: Ruleset, text: str) -> dict[int, str]:
     moves = {}
     for action in legal_actions(packed, rules):
         after = packed.copy()
-        outcome = play(after, rules, action)[1]
+        outcome = make_move(after, rules, action)[1]
         position = unpack(after)
         seeds = position.pits(0) + position.pits(1) + position.store
         assert sum(seeds) == NUM_SEEDS and min(seeds) >= 0
@@ -113,7 +113,7 @@ def test_batch_equals_scalar(rules: Ruleset, seed: int) -> None:
         random_actions(legal, rng, actions)
         expected = positions.copy(), np.zeros_like(legal), winners.copy()
         for i in np.flatnonzero(legal):
-            expected[1][i], outcome = play(expected[0][i], rules, actions[i])
+            expected[1][i], outcome = make_move(expected[0][i], rules, actions[i])
             if outcome:
                 expected[2][i] = outcome.winner
         engine.step(positions, actions, legal, winners)

@@ -13,7 +13,7 @@ import numpy as np
 
 from bao_env.engine.bits import FULL, ONE, ZERO, U, trailing_zeros
 from bao_env.engine.compile import jit
-from bao_env.engine.kernel import CHOICE, INFINITE, WON, begin, captured_by, play_out
+from bao_env.engine.kernel import CHOICE, INFINITE, WON, captured_by, first_hand, play_out
 from bao_env.engine.position import read
 from bao_env.engine.starts import candidates
 
@@ -30,7 +30,7 @@ _MAX_CAPTURE = U(64)
 @jit
 def _play_out(rules, packed, capture_turn, start, stops):
     """Return the tally and the captured seeds of a start."""
-    hand = play_out(rules, begin(rules, packed, capture_turn, start, stops))
+    hand = play_out(rules, first_hand(rules, packed, capture_turn, start, stops))
     return hand.tally, captured_by(packed, capture_turn, hand)
 
 
