@@ -27,6 +27,7 @@ from bao_env.game import (
     make_move,
     stage_of,
 )
+from bao_env.notation.events import Event, EventKind, trace_move
 from bao_env.notation.moves import format_move, may_start, read_move, why_illegal
 from bao_env.notation.positions import (
     NotationError,
@@ -47,7 +48,6 @@ from bao_env.notation.transcript import (
 from bao_env.render.marks import Mark, MarkKind
 from bao_env.render.svg import svg_board
 from bao_env.render.text import ascii_board
-from bao_env.trace import Event, EventKind, trace_move
 
 __all__ = [
     "Board",
