@@ -1,6 +1,6 @@
 """Test the rules as a page of words.
 
-``python -m tests.env.test_rules_in_words`` writes the committed pages of tests/data/rules_in_words.
+``python -m tests.env.test_rules_in_words`` writes the recorded pages of tests/data/rules_in_words.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def other_rules(switch: str) -> list[Ruleset]:
 
 
 @EVERY_RULESET
-def test_pages_are_the_committed_ones(ruleset: str) -> None:
+def test_pages_are_as_recorded(ruleset: str) -> None:
     page = (FOLDER / f"{ruleset}.txt").read_text(encoding="ascii")
     assert f"{rules_in_words(RULESETS[ruleset])}\n" == page
 
