@@ -213,8 +213,8 @@ class GameBatch:
             np.full(size, NO_WINNER, np.int8),
             np.full(size, NO_LEARNER, np.int8),
         )
-        self.shown = False
-        """Whether pictures need :attr:`last`."""
+        self.marks_last = False
+        """Whether pictures mark :attr:`last`."""
         self.last = np.full(size, -1)
         """The last action of each game, plus 64 if North played it, int64[B]; -1 at the start."""
 
@@ -266,7 +266,7 @@ class GameBatch:
 
         """
         state, size = self.state, self.size
-        if self.shown:
+        if self.marks_last:
             np.copyto(self.last, actions + NUM_ACTIONS * actors, where=state.legal != 0)
         result = StepResult(np.empty(size), np.empty(size, np.bool_), np.empty(size, np.bool_))
 
@@ -317,7 +317,7 @@ class GameBatch:
             games = indices[:count]
             positions, legal, winners, _ = state.rows(games)
             actions = answer_of(agent, positions, legal)
-            if self.shown:
+            if self.marks_last:
                 self.last[games] = actions + NUM_ACTIONS * movers(positions)
             self.engine.play_legal(positions, actions, legal, winners)
             state.positions[games], state.legal[games] = positions, legal

@@ -151,7 +151,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
 
         self._batch = GameBatch(self.ruleset, num_envs, self.max_plies, threads, self.observer)
-        self._batch.shown = render_mode is not None
+        self._batch.marks_last = render_mode is not None
         self.opponent = opponent
         """The argument."""
         if opponent is not None:
