@@ -10,10 +10,10 @@ from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of, unp
 from bao_env.engine.layout import NORTH, SOUTH, Seat, seat_number
 from bao_env.engine.position import (
     NO_WINNER,
+    PackedPositions,
     Position,
-    Words,
     opening,
-    to_words,
+    to_packed,
     turn_of,
     unpack,
 )
@@ -23,10 +23,11 @@ from bao_env.game import (
     Outcome,
     Stage,
     Termination,
-    begin,
-    play,
+    legal_and_outcome,
+    make_move,
     stage_of,
 )
+from bao_env.notation.events import Event, EventKind, trace_move
 from bao_env.notation.moves import format_move, may_start, read_move, why_illegal
 from bao_env.notation.positions import (
     NotationError,
@@ -47,7 +48,6 @@ from bao_env.notation.transcript import (
 from bao_env.render.marks import Mark, MarkKind
 from bao_env.render.svg import svg_board
 from bao_env.render.text import ascii_board
-from bao_env.trace import Event, EventKind, trace_move
 
 __all__ = [
     "Board",
@@ -91,12 +91,12 @@ class Board:
     def _reset(self, ruleset: Ruleset, start: Position) -> None:
         self._ruleset = ruleset
         self._start = start
-        self._words = to_words(start)
-        self._legal, self._outcome = begin(self._words, ruleset)
+        self._packed = to_packed(start)
+        self._legal, self._outcome = legal_and_outcome(self._packed, ruleset)
         self._actions: list[int] = []
-        self._past: list[tuple[Words, int]] = []
-        """The words and the legal actions, as bits, before each action of the stack. Stored arrays
-        never change."""
+        self._past: list[tuple[PackedPositions, int]] = []
+        """The packed position and the legal actions, as bits, before each action of the stack;
+        stored arrays never change."""
 
     @classmethod
     def from_text(
@@ -124,13 +124,13 @@ class Board:
         return board
 
     @classmethod
-    def from_words(
-        cls, words: Words, ruleset: str | Ruleset = "zanzibar", winner: int = NO_WINNER
+    def from_packed(
+        cls, packed: PackedPositions, ruleset: str | Ruleset = "zanzibar", winner: int = NO_WINNER
     ) -> Board:
         """Return a board that starts from a packed position of a game.
 
         Args:
-            words: uint64[6]; it is not validated.
+            packed: uint64[6]; it is not validated.
             ruleset: name of a rule set, or a :class:`Ruleset`.
             winner: the seat that has won there, or -1.
 
@@ -138,7 +138,7 @@ class Board:
             ValueError: the rule set is unknown.
         """
         board = cls(ruleset)
-        board._reset(board._ruleset, unpack(words))
+        board._reset(board._ruleset, unpack(packed))
         if winner >= 0 and board._outcome is None:
             board._legal, board._outcome = 0, Outcome(winner, Termination.FRONT_ROW_EMPTY)
         return board
@@ -177,19 +177,19 @@ class Board:
         return self._ruleset
 
     @property
-    def words(self) -> Words:
+    def packed(self) -> PackedPositions:
         """The packed position, uint64[6]; a copy."""
-        return self._words.copy()
+        return self._packed.copy()
 
     @property
     def position(self) -> Position:
         """The position in plain Python."""
-        return unpack(self._words)
+        return unpack(self._packed)
 
     @property
     def turn(self) -> int:
         """The seat to move, SOUTH or NORTH; after the end, the seat that would be next."""
-        return turn_of(self._words)
+        return turn_of(self._packed)
 
     @property
     def stage(self) -> Stage:
@@ -255,13 +255,13 @@ class Board:
         action = self._named(move)
         if action is None:
             try:
-                return read_move(str(move), self._words, self._ruleset, strict=False)
+                return read_move(str(move), self._packed, self._ruleset, strict=False)
             except NotationError as error:
                 reason = error.reason
         elif 0 <= action < NUM_ACTIONS:
             if self._legal >> action & 1:
                 return action
-            reason = str(why_illegal(self._words, self._ruleset, action))
+            reason = str(why_illegal(self._packed, self._ruleset, action))
         else:
             reason = f"an action is an integer from 0 to {NUM_ACTIONS - 1}"
         raise IllegalMoveError(f"{_shown(move)}: {reason}; legal: {' '.join(self.legal_moves)}")
@@ -282,10 +282,10 @@ class Board:
             IllegalMoveError: it cannot be made; nothing has changed.
         """
         action = self.parse_move(move)
-        after = self._words.copy()
-        legal, outcome = play(after, self._ruleset, action)
-        self._past.append((self._words, self._legal))
-        self._words, self._legal, self._outcome = after, legal, outcome
+        after = self._packed.copy()
+        legal, outcome = make_move(after, self._ruleset, action)
+        self._past.append((self._packed, self._legal))
+        self._packed, self._legal, self._outcome = after, legal, outcome
         self._actions.append(action)
 
     def pop(self) -> int:
@@ -296,7 +296,7 @@ class Board:
         """
         if not self._actions:
             raise IndexError("no move to take back: the board is at its start")
-        (self._words, self._legal), self._outcome = self._past.pop(), None
+        (self._packed, self._legal), self._outcome = self._past.pop(), None
         return self._actions.pop()
 
     def move_text(self, move: str | int, spelling: str = "donkers") -> str:
@@ -306,7 +306,7 @@ class Board:
             IllegalMoveError: the move cannot be made.
             ValueError: the spelling is neither ``donkers`` nor ``kibao``.
         """
-        return format_move(self._words, self._ruleset, self.parse_move(move), spelling)
+        return format_move(self._packed, self._ruleset, self.parse_move(move), spelling)
 
     def trace(self, move: str | int) -> list[Event]:
         """Return the events of a move, without playing it.
@@ -316,7 +316,7 @@ class Board:
         Raises:
             IllegalMoveError: the move cannot be made for another reason.
         """
-        position = self._words, self._ruleset
+        position = self._packed, self._ruleset
         action = self._named(move)
         known = action is not None and 0 <= action < NUM_ACTIONS and not self._outcome
         if action is not None and known and may_start(*position, action):

@@ -23,7 +23,7 @@ from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import WON, begin_action, captured_by, play_out
 from bao_env.engine.masks import check_legal
-from bao_env.engine.position import Actions, Words, read_at
+from bao_env.engine.position import Actions, Legal, PackedPositions, read_at
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.sampling import random_actions, random_states
 
@@ -37,7 +37,7 @@ class Agent(Protocol):
     load it again at a reset.
     """
 
-    def act(self, positions: Words, legal: Words) -> Actions:
+    def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose one legal action for each position.
 
         Args:
@@ -51,7 +51,7 @@ class Agent(Protocol):
         ...
 
 
-def check_actions(answer: object, legal: Words, who: str) -> Actions:
+def check_actions(answer: object, legal: Legal, who: str) -> Actions:
     """Return a player's answer as int64[B] if every action in it is legal.
 
     Args:
@@ -70,7 +70,7 @@ def check_actions(answer: object, legal: Words, who: str) -> Actions:
     return actions
 
 
-def answer_of(opponent: Agent, positions: Words, legal: Words) -> Actions:
+def answer_of(opponent: Agent, positions: PackedPositions, legal: Legal) -> Actions:
     """Return an opponent's actions, int64[B]; it gets copies of ``positions`` and ``legal``.
 
     Raises:
@@ -83,7 +83,7 @@ def answer_of(opponent: Agent, positions: Words, legal: Words) -> Actions:
         raise RuntimeError(str(error)) from error
 
 
-ActFunction = Callable[[Words, Words], Actions]
+ActFunction = Callable[[PackedPositions, Legal], Actions]
 """A function that does what :meth:`Agent.act` does."""
 Opponent = str | Agent | ActFunction
 """An environment's argument ``opponent``; see :func:`get_agent`."""
@@ -102,7 +102,7 @@ class RandomAgent:
         )
         self._states = np.zeros(0, np.uint64)
 
-    def act(self, positions: Words, legal: Words) -> Actions:
+    def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose actions; see :meth:`Agent.act`."""
         positions, legal = as_batch(positions, legal)
         missing = len(legal) - len(self._states)
@@ -161,7 +161,7 @@ class GreedyAgent:
     def __init__(self, ruleset: str | Ruleset = "zanzibar") -> None:
         self._rules = get_ruleset(ruleset).kernel
 
-    def act(self, positions: Words, legal: Words) -> Actions:
+    def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose actions; see :meth:`Agent.act`."""
         positions, legal = as_batch(positions, legal)
         actions = np.empty(len(legal), np.int64)

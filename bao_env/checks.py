@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium.utils.env_checker import data_equivalence
 
 from bao_env.bots import Opponent, check_actions, get_agent
-from bao_env.engine.position import Words, movers
+from bao_env.engine.position import Legal, PackedPositions, movers
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.openings import MAX_OPENING_PLIES, Openings
 from bao_env.observation.observer import (
@@ -23,7 +23,7 @@ from bao_env.observation.observer import (
 )
 
 
-def _positions(ruleset: Ruleset) -> tuple[Words, Words]:
+def _positions(ruleset: Ruleset) -> tuple[PackedPositions, Legal]:
     """Return positions uint64[60, 6] and legal actions uint64[60]; in every tenth there is none."""
     rng = np.random.default_rng(0)
     positions, legal = Openings(ruleset, (0, MAX_OPENING_PLIES)).draw(60, rng)

@@ -13,7 +13,7 @@ import numpy as np
 
 from bao_env.engine import kernel
 from bao_env.engine.action import actions_of
-from bao_env.engine.position import MOVER_FRONT, OTHER_FRONT, Position, Words, turn_of
+from bao_env.engine.position import MOVER_FRONT, OTHER_FRONT, PackedPositions, Position, turn_of
 from bao_env.engine.ruleset import Ruleset
 
 SEAT_NAMES = ("South", "North")
@@ -56,39 +56,34 @@ def stage_of(position: Position) -> Stage:
     return Stage.NAMUA if position.store[position.mover] else Stage.MTAJI
 
 
-def legal_bits(words: Words, ruleset: Ruleset) -> int:
-    """Return the legal actions in ``words``, uint64[6], as bits: bit a = action a.
+def legal_actions(packed: PackedPositions, ruleset: Ruleset) -> list[int]:
+    """Return the legal actions in ``packed``, uint64[6], in ascending order.
 
-    After a win by an empty front row there may be some, because only :func:`play` sees that win.
+    After a win by an empty front row there may be some: only :func:`make_move` sees that win.
     """
-    return int(kernel.legal_mask(ruleset.kernel, words))
+    return actions_of(kernel.legal_of(ruleset.kernel, packed))
 
 
-def legal_actions(words: Words, ruleset: Ruleset) -> list[int]:
-    """Return the legal actions in ``words``, uint64[6], in ascending order; see above."""
-    return actions_of(legal_bits(words, ruleset))
+def make_move(packed: PackedPositions, ruleset: Ruleset, action: int) -> tuple[int, Outcome | None]:
+    """Play a legal action on ``packed``, uint64[6], in place.
 
-
-def play(words: Words, ruleset: Ruleset, action: int) -> tuple[int, Outcome | None]:
-    """Play a legal action on ``words``, uint64[6], in place.
-
-    The action is not validated: play only actions of :func:`legal_bits`.
+    The action is not validated: play only :func:`legal_actions`.
 
     Returns the next legal actions as bits, and the outcome if the game has ended, else None.
     """
-    legal, winner, stuck = kernel.advance(ruleset.kernel, words, np.uint64(action))
+    legal, winner, stuck = kernel.advance(ruleset.kernel, packed, np.uint64(action))
     if winner < 0:
         return int(legal), None
     return 0, Outcome(int(winner), _ENDS[stuck])
 
 
-def begin(words: Words, ruleset: Ruleset) -> tuple[int, Outcome | None]:
+def legal_and_outcome(packed: PackedPositions, ruleset: Ruleset) -> tuple[int, Outcome | None]:
     """Return the legal actions of a position, uint64[6], as bits, and the outcome if it is over."""
-    for word, loser in ((MOVER_FRONT, turn_of(words)), (OTHER_FRONT, 1 - turn_of(words))):
-        if not words[word]:
+    for word, loser in ((MOVER_FRONT, turn_of(packed)), (OTHER_FRONT, 1 - turn_of(packed))):
+        if not packed[word]:
             return 0, Outcome(1 - loser, Termination.FRONT_ROW_EMPTY)
-    legal = legal_bits(words, ruleset)
-    over = None if legal else Outcome(1 - turn_of(words), Termination.NO_LEGAL_MOVE)
+    legal = int(kernel.legal_of(ruleset.kernel, packed))
+    over = None if legal else Outcome(1 - turn_of(packed), Termination.NO_LEGAL_MOVE)
     return legal, over
 
 

@@ -24,7 +24,7 @@ from bao_env.bots import Agent, Opponent, get_agent
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.array_checks import as_actions, as_batch
 from bao_env.engine.masks import unpack_masks
-from bao_env.engine.position import Actions, Flags, Words, movers
+from bao_env.engine.position import Actions, Flags, Legal, PackedPositions, movers
 from bao_env.engine.ruleset import Ruleset
 from bao_env.observation.observer import Observer, get_observer, make_observations
 
@@ -57,7 +57,7 @@ class PolicyAgent:
         self._choose = choose
         self._observer = get_observer(observation, ruleset, dtype)
 
-    def act(self, positions: Words, legal: Words) -> Actions:
+    def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
         positions, legal = as_batch(positions, legal)
         seen = make_observations(self._observer, positions, legal, movers(positions))
@@ -120,6 +120,6 @@ class OpponentPool:
         """Take over the members and the generator of another pool, to continue training with it."""
         self.__dict__.update(saved.__dict__)
 
-    def act(self, positions: Words, legal: Words) -> Actions:
+    def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
         return self.current.act(positions, legal)

@@ -26,7 +26,7 @@ from bao_env.engine.layout import LEFT, RIGHT
 from bao_env.engine.ruleset import RULESETS
 from bao_env.render.marks import Mark, MarkKind
 from bao_env.render.svg import svg_board
-from bao_env.text_rules import rules_page
+from bao_env.rules_in_words import rules_in_words
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES: dict[str, str] = {}
@@ -80,7 +80,7 @@ def commands() -> str:
 def rules(name: str) -> str:
     """Return the rules of a rule set in words, as Markdown."""
     parts = []
-    for part in rules_page(RULESETS[name]).split("\n\n"):
+    for part in rules_in_words(RULESETS[name]).split("\n\n"):
         part = re.sub(r"^([A-Z][A-Z ]*[A-Z])(\.?) ", _bold, part)
         part = re.sub(r"\n([A-Z]\d( [A-Z]\d)+)\n", r"\n\n`\1`\n\n", part)
         parts.append(re.sub(r"([.:])\n-", r"\1\n\n-", part))

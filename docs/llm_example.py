@@ -11,7 +11,7 @@ import urllib.error
 import urllib.request
 
 from bao_env import Board, Ruleset, action_to_move, get_ruleset
-from bao_env.text_rules import rules_page
+from bao_env.rules_in_words import rules_in_words
 
 URL, MODEL = os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_MODEL")
 KEY = os.environ.get("OPENAI_API_KEY", "none").strip()
@@ -63,7 +63,7 @@ def play():
             moves = {action_to_move(int(action)): int(action) for action in rest.split()}
         elif word == "go":
             question = f"{board}\nYour legal moves: {' '.join(moves)}"
-            text = ask(f"{rules_page(rules)}\n\n{FORM}", question, int(rest.split()[1]) / 1000)
+            text = ask(f"{rules_in_words(rules)}\n\n{FORM}", question, int(rest.split()[1]) / 1000)
             answer(f"move {read_move(text, moves)}")
         elif word == "quit":
             break

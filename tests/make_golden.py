@@ -9,7 +9,7 @@ It writes, under tests,
                              the move; its moves are the reference's
     data/pinned.json         perft numbers of the opening, and the signature of `bao_env.bench`
 
-Draws are seeded. test_golden compares all of it with the reference and the engine.
+Draws are seeded. test_recorded compares all of it with the reference and the engine.
 
 `conformance/NAME.jsonl` is not made here. These positions with all their moves, 600 for each rule
 set, are an outside specification.
@@ -50,14 +50,14 @@ def conformance_cases(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def all_pinned() -> dict[str, dict[str, Any]]:
-    """Return the pinned numbers by rule set."""
+def all_recorded_numbers() -> dict[str, dict[str, Any]]:
+    """Return the recorded numbers by rule set."""
     return json.loads((DATA / "pinned.json").read_text(encoding="ascii"))
 
 
-def pinned(name: str) -> dict[str, Any]:
+def recorded_numbers(name: str) -> dict[str, Any]:
     """Return the signature and the perft numbers of a rule set."""
-    return all_pinned()[name]
+    return all_recorded_numbers()[name]
 
 
 def playthrough(ruleset: Ruleset) -> str:
@@ -87,7 +87,7 @@ def _ply(board: Board, env: raw_env, action: int) -> list[str]:
     seen, *_ = env.last()
     forbidden: dict[str, list[int]] = {}
     for other in sorted({*range(NUM_ACTIONS)} - {*board.legal_actions}):
-        rule = why_illegal(board.words, board.ruleset, other).rule
+        rule = why_illegal(board.packed, board.ruleset, other).rule
         forbidden.setdefault(rule, []).append(other)
     assert np.flatnonzero(seen["action_mask"]).tolist() == board.legal_actions
     legal = [f"{legal} {board.move_text(legal)}" for legal in board.legal_actions]
@@ -105,11 +105,11 @@ def _ply(board: Board, env: raw_env, action: int) -> list[str]:
 
 def perft_numbers(ruleset: Ruleset, depth: int) -> list[int]:
     """Return the engine's perft numbers of the opening for the depths 1 to `depth`."""
-    rules, words = ruleset.kernel, packed_opening(ruleset)
-    return [perft(rules, words, length) for length in range(1, depth + 1)]
+    rules, position = ruleset.kernel, packed_opening(ruleset)
+    return [perft(rules, position, length) for length in range(1, depth + 1)]
 
 
-def pin(ruleset: Ruleset) -> dict[str, Any]:
+def engine_numbers(ruleset: Ruleset) -> dict[str, Any]:
     """Return the engine's signature and perft numbers."""
     depth = 1
     while perft_numbers(ruleset, depth)[-1] <= MAX_PERFT:
@@ -117,7 +117,7 @@ def pin(ruleset: Ruleset) -> dict[str, Any]:
     return {"signature": signature(ruleset), "perft": perft_numbers(ruleset, depth)}
 
 
-def write_pinned(entries: dict[str, dict[str, Any]]) -> None:
+def write_numbers(entries: dict[str, dict[str, Any]]) -> None:
     """Write pinned.json, one line for each rule set, in the order of `RULESETS`."""
     names = [name for name in RULESETS if name in entries]
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(entries[name])}" for name in names)
@@ -125,10 +125,10 @@ def write_pinned(entries: dict[str, dict[str, Any]]) -> None:
 
 
 def main(names: list[str]) -> None:
-    """Write the data of some rule sets; run test_golden and read the files before you commit."""
+    """Write the data of some rule sets; run test_recorded and read the files before you commit."""
     for name in names:
         playthrough_file(name).write_text(playthrough(RULESETS[name]), encoding="ascii")
-        write_pinned(all_pinned() | {name: pin(RULESETS[name])})
+        write_numbers(all_recorded_numbers() | {name: engine_numbers(RULESETS[name])})
 
 
 if __name__ == "__main__":

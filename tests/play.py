@@ -63,9 +63,9 @@ def start(client: httpx2.Client, **how: Any) -> tuple[Table, dict[str, Any]]:
 class Lowest:
     """A player that chooses the legal action with the lowest number."""
 
-    def act(self, positions: Any, masks: Any) -> Any:
+    def act(self, positions: Any, legal: Any) -> Any:
         """Choose the actions."""
-        return np.array([actions_of(mask)[0] for mask in masks])
+        return np.array([actions_of(bits)[0] for bits in legal])
 
 
 def offer(monkeypatch: pytest.MonkeyPatch, agent: Any) -> None:

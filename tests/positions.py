@@ -2,7 +2,7 @@
 
 Two sources make all random ones: `some_positions` makes texts by the reference alone, half of them
 from random games and half of them corner cases; `draw` plays random games with the engine and
-returns packed words. Texts follow RULES.md, "Board and notation".
+returns packed positions. Texts follow RULES.md, "Board and notation".
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from bao_env.board import Board
 from bao_env.engine.batch import Engine
-from bao_env.engine.position import WORDS, Words, pack, unpack
+from bao_env.engine.position import WORDS, Legal, PackedPositions, pack, unpack
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.openings import Openings
 from bao_env.notation.positions import format_position, parse_position
@@ -216,30 +216,30 @@ def played(ruleset: str | Ruleset, seed: int, first_player: int = 0) -> Board:
     return board
 
 
-def pack_texts(texts: list[str], ruleset: Ruleset) -> tuple[Words, Words]:
+def pack_texts(texts: list[str], ruleset: Ruleset) -> tuple[PackedPositions, Legal]:
     """Return packed positions, uint64[B, 6], and their legal actions, uint64[B]."""
     positions = np.zeros((len(texts), WORDS), np.uint64)
-    for text, words in zip(texts, positions, strict=True):
-        pack(parse_position(text, ruleset), words)
+    for text, position in zip(texts, positions, strict=True):
+        pack(parse_position(text, ruleset), position)
     legal = np.zeros(len(texts), np.uint64)
-    Engine(ruleset).legal_masks(positions, legal, np.zeros(len(texts), np.int8))
+    Engine(ruleset).find_legal(positions, legal, np.zeros(len(texts), np.int8))
     return positions, legal
 
 
-def board_of(words: Words, ruleset: str | Ruleset) -> Board:
+def board_of(position: PackedPositions, ruleset: str | Ruleset) -> Board:
     """Return a board with a packed position."""
-    return Board.from_text(format_position(unpack(words)), ruleset)
+    return Board.from_text(format_position(unpack(position)), ruleset)
 
 
-def seeds_of(words: Words, seat: int) -> int:
+def seeds_of(packed: PackedPositions, seat: int) -> int:
     """Return the seeds of a seat, on the board and in the store."""
-    position = unpack(words)
+    position = unpack(packed)
     return sum(position.pits(seat)) + position.store[seat]
 
 
 def draw(
     ruleset: str | Ruleset, count: int = 200, plies: int | tuple[int, int] = 25, seed: int = 0
-) -> tuple[Words, Words]:
+) -> tuple[PackedPositions, Legal]:
     """Draw positions of random games with the engine, and their legal actions.
 
     Args:
@@ -256,7 +256,7 @@ def draw(
     return Openings(get_ruleset(ruleset), bounds).draw(count, np.random.default_rng(seed))
 
 
-def mixed_batch(ruleset: Ruleset, count: int, seed: int) -> Words:
+def mixed_batch(ruleset: Ruleset, count: int, seed: int) -> PackedPositions:
     """Pack those of :func:`some_positions` that have legal actions."""
     positions, legal = pack_texts(some_positions(ruleset, count, seed), ruleset)
     return positions[legal != 0]

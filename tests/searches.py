@@ -11,7 +11,7 @@ from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
 from bao_agents.search.solver.solver import Solver
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
-from bao_env.engine.kernel import legal_mask, play
+from bao_env.engine.kernel import legal_of, play
 from bao_env.engine.position import Packed, movers, turn_of, unpack
 from bao_env.engine.ruleset import KernelRules, get_ruleset
 from bao_env.engine.starts import startable
@@ -20,7 +20,7 @@ from bao_env.engine.starts import startable
 def minimax(
     rules: KernelRules,
     tables: Tables,
-    words: np.ndarray,
+    position: np.ndarray,
     depth: int,
     extends: bool = False,
     saved: int = 0,
@@ -31,19 +31,19 @@ def minimax(
     Args:
         rules: the rules to play by.
         tables: the tables of the evaluation.
-        words: the position.
+        position: the position.
         depth: plies to search.
         extends: use the extensions of agents/bao_agents/search/alphabeta/reductions.py.
         saved: half plies that forced actions have saved.
         ply: plies from the root.
     """
     best, actions = ply - WIN_VALUE, list[int]()
-    legal = actions_of(legal_mask(rules, words))
+    legal = actions_of(legal_of(rules, position))
     starts = {action >> 1 for action in legal}  # pit and direction
     if extends and ply > 0 and not (depth == 1 and len(starts) > 1):
         saved += {1: 2, 2: 1}.get(len(legal), 0)
     for action in legal:
-        after = words.copy()
+        after = position.copy()
         result = int(play(rules, after, U(action)))
         waits = unpack(after).pending is not None
         plies = (depth - 1 if depth > 1 or not waits else 1) + saved // 2
@@ -63,22 +63,22 @@ def minimax(
     return best, actions
 
 
-def wins_by(name: str, judge: AlphaBetaAgent, words: np.ndarray, action: int) -> bool:
+def wins_by(name: str, judge: AlphaBetaAgent, position: np.ndarray, action: int) -> bool:
     """Return whether an action wins at once, or a search proves that it does."""
-    after = words.copy()
+    after = position.copy()
     result = play(get_ruleset(name).kernel, after, U(action))
-    sign = 1 if movers(after[None]) == movers(words[None]) else -1
+    sign = 1 if movers(after[None]) == movers(position[None]) else -1
     return bool(result == 1 or sign * judge.search(after).value > PROVEN)
 
 
-def solved_values(solver: Solver, positions: np.ndarray, masks: np.ndarray) -> np.ndarray:
+def solved_values(solver: Solver, positions: np.ndarray, legal: np.ndarray) -> np.ndarray:
     """Return who wins each position, one at a time.
 
     Returns:
-        int8[N], WIN for the player to move, LOSS, or UNKNOWN, also where the mask is 0.
+        int8[N], WIN for the player to move, LOSS, or UNKNOWN, also where no action is legal.
     """
-    values = np.full(len(masks), UNKNOWN, np.int8)
-    for i in np.flatnonzero(masks):
+    values = np.full(len(legal), UNKNOWN, np.int8)
+    for i in np.flatnonzero(legal):
         winner = solver.solve(positions[i]).winner
         if winner is not None:
             values[i] = WIN if winner == turn_of(positions[i]) else LOSS

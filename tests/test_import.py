@@ -42,7 +42,7 @@ for make in (bao_env.raw_env, bao_env.BaoEnv, lambda: bao_env.BaoVectorEnv(2, op
     env = make()
     env.reset(seed=1)
     env.step(env.sample_legal_actions())
-position = Packed.of(bao_env.Board().words)
+position = Packed.of(bao_env.Board().packed)
 print(position)
 print(begin_action(bao_env.get_ruleset("zanzibar").kernel, position, np.uint64(26))[1])
 """

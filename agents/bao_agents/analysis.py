@@ -28,7 +28,7 @@ from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN
 from bao_agents.search.solver.solver import Solution, Solver
 from bao_env.board import Board
-from bao_env.engine.action import mask_of
+from bao_env.engine.action import bits_of
 from bao_env.engine.ruleset import Ruleset
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def analyse(
     for action, child in after.items():
         child.push(action)
     solver = Solver(board.ruleset, nodes=proof_nodes)
-    root = solver.solve(board.words, shortest=True)
+    root = solver.solve(board.packed, shortest=True)
     proofs = {
         action: _prove(solver, child, proof_nodes // len(after)) for action, child in after.items()
     }
@@ -146,7 +146,7 @@ def _prove(solver: Solver, board: Board, nodes: int) -> Solution:
         return Solution(outcome.winner, 1, True, (), 0)
     if nodes < 1:
         return _UNKNOWN
-    found = solver.solve(board.words, shortest=True, nodes=nodes)
+    found = solver.solve(board.packed, shortest=True, nodes=nodes)
     return found._replace(plies=found.plies and found.plies + 1)
 
 
@@ -187,7 +187,7 @@ def _by_search(
             scores[action] = 1.0 if winner == board.turn else -1.0
             lines[action] = line
         else:
-            found = searcher.search(child.words)
+            found = searcher.search(child.packed)
             scores[action] = points(found.value if child.turn == board.turn else -found.value)
             lines[action] = found.line
     return scores, lines
@@ -204,7 +204,7 @@ def _by_network(
     assert spec.path is not None
     network = read(spec.path, board.ruleset)
     agent = NetworkAgent(network, board.ruleset)
-    found = agent.evaluate(board.words[None], np.array([mask_of(after)], np.uint64))
+    found = agent.evaluate(board.packed[None], np.array([bits_of(after)], np.uint64))
     shares: dict[int, float | None] = dict(
         zip(after, probabilities(found.logits).tolist(), strict=True)
     )
@@ -213,7 +213,7 @@ def _by_network(
         from bao_agents.search.gumbel.search import GumbelSearch
 
         search = GumbelSearch(board.ruleset.kernel, network, 1, spec.number)
-        searched = search.search(board.words[None])
+        searched = search.search(board.packed[None])
         for action in after:
             shares[action] = float(searched.policies[0, action])
             if np.isfinite(searched.qvalues[0, action]):

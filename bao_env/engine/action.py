@@ -39,6 +39,6 @@ def actions_of(legal: int) -> list[int]:
     return [action for action in range(NUM_ACTIONS) if legal >> action & 1]
 
 
-def mask_of(actions: Iterable[int]) -> int:
+def bits_of(actions: Iterable[int]) -> int:
     """Return a set of actions as bits, an integer."""
     return sum(1 << action for action in set(actions))

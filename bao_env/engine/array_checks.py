@@ -11,7 +11,7 @@ from typing import Any, Final, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.engine.position import WORDS, Actions, Words
+from bao_env.engine.position import WORDS, Actions, Legal, PackedPositions
 
 _READABLE: Final = ("C_CONTIGUOUS", "ALIGNED", "WRITEABLE")
 """Numba compiles again for other arrays, or fails."""
@@ -79,7 +79,7 @@ def batch_size(positions: object) -> int:
     return size
 
 
-def as_batch(positions: Words, legal: Words) -> tuple[Words, Words]:
+def as_batch(positions: PackedPositions, legal: Legal) -> tuple[PackedPositions, Legal]:
     """Return the arguments of a player in a form that compiled code can read.
 
     Copy them only if necessary.

@@ -24,14 +24,14 @@ from bao_env.engine.array_checks import as_actions, check_output, length_of
 from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
 from bao_env.engine.compile import jit, jit_inner
 from bao_env.engine.exclusive import Exclusive
-from bao_env.engine.kernel import advance, legal_mask
+from bao_env.engine.kernel import advance, legal_of
 from bao_env.engine.lanes import (
     BLOCK,
     FIND_LEGAL,
     PLAY,
     Scratch,
+    legal_job,
     make_scratch,
-    mask_job,
     play_job,
     run,
 )
@@ -43,14 +43,15 @@ from bao_env.engine.position import (
     PLY,
     WORDS,
     Actions,
+    Legal,
+    PackedPositions,
     Seats,
-    Words,
     mover_of,
     packed_opening,
     read_at,
 )
 from bao_env.engine.ruleset import Ruleset, get_ruleset, rules_of
-from bao_env.engine.sampling import draw_actions
+from bao_env.engine.sampling import RandomStates, draw_actions
 from bao_env.engine.start_encoding import action_of, start_of
 from bao_env.engine.starts import candidates, is_capture
 from bao_env.engine.threads import Threads
@@ -90,7 +91,7 @@ def _find_legal(rules, positions, legal, winners, scratch):
         while starts != ZERO:
             start = trailing_zeros(starts)
             action = action_of(packed.meta, capture_turn, start)
-            jobs[count] = mask_job(game, capture_turn, action, start)
+            jobs[count] = legal_job(game, capture_turn, action, start)
             count += 1
             starts &= starts - ONE
     run(rules, positions, legal, winners, count, scratch, FIND_LEGAL)
@@ -111,10 +112,10 @@ def step_batch(rules, positions, actions, legal, winners, scratch):
     jobs = scratch[0]
     for low in range(0, positions.shape[0], BLOCK):
         block = slice(low, low + BLOCK)
-        games, masks, won = positions[block], legal[block], winners[block]
+        games, block_legal, won = positions[block], legal[block], winners[block]
         count = np.int64(0)  # numba would compile run() separately for a literal 0
         for game in range(games.shape[0]):
-            if masks[game] == ZERO:
+            if block_legal[game] == ZERO:
                 continue
             action = U(actions[low + game])
             packed = read_at(games, game)
@@ -122,8 +123,8 @@ def step_batch(rules, positions, actions, legal, winners, scratch):
             start = start_of(packed.meta, capture_turn, action)
             jobs[count] = play_job(game, capture_turn, action, start)
             count += 1
-        run(rules, games, masks, won, count, scratch, PLAY)
-        _find_legal(rules, games, masks, won, scratch)
+        run(rules, games, block_legal, won, count, scratch, PLAY)
+        _find_legal(rules, games, block_legal, won, scratch)
 
 
 @jit_inner
@@ -177,9 +178,9 @@ def play_one(switches, positions, legal, action):
     Returns:
         the winner or -1, the seat to move, and the plies played.
     """
-    words = positions[0]
-    legal[0], winner, _ = advance(rules_of(switches), words, U(action))
-    return winner, np.int64(mover_of(words[META])), np.int64(words[PLY])
+    position = positions[0]
+    legal[0], winner, _ = advance(rules_of(switches), position, U(action))
+    return winner, np.int64(mover_of(position[META])), np.int64(position[PLY])
 
 
 class Engine:
@@ -213,22 +214,22 @@ class Engine:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.ruleset, self.threads)
 
-    def opening(self, first_player: Seat = SOUTH) -> tuple[Words, np.uint64]:
+    def opening(self, first_player: Seat = SOUTH) -> tuple[PackedPositions, np.uint64]:
         """Return the start of a game, uint64[6], and its legal actions.
 
         Raises:
             ValueError: ``first_player`` is not ``"south"`` or ``"north"``.
         """
-        words = packed_opening(self.ruleset, seat_number(first_player, "first_player"))
-        return words, np.uint64(legal_mask(self.rules, words))
+        position = packed_opening(self.ruleset, seat_number(first_player, "first_player"))
+        return position, np.uint64(legal_of(self.rules, position))
 
-    def new_games(self, count: int) -> tuple[Words, Words, Seats]:
+    def new_games(self, count: int) -> tuple[PackedPositions, Legal, Seats]:
         """Return positions uint64[count, 6], legal actions and winners of games at the opening."""
-        opening, mask = self.opening()
+        opening, legal = self.opening()
         winners = np.full(count, NO_WINNER, np.int8)
-        return np.tile(opening, (count, 1)), np.full(count, mask), winners
+        return np.tile(opening, (count, 1)), np.full(count, legal), winners
 
-    def legal_masks(self, positions: Words, legal: Words, winners: Seats) -> None:
+    def find_legal(self, positions: PackedPositions, legal: Legal, winners: Seats) -> None:
         """Fill ``legal`` with the exact legal actions of ``positions``.
 
         A mover without a legal move has lost: their entry is 0, and ``winners`` gets the other
@@ -247,9 +248,9 @@ class Engine:
 
     def step(
         self,
-        positions: Words,
+        positions: PackedPositions,
         actions: npt.ArrayLike,
-        legal: Words,
+        legal: Legal,
         winners: Seats,
         on_part_done: Callable[[slice], None] = lambda part: None,
     ) -> None:
@@ -271,9 +272,9 @@ class Engine:
 
     def play_legal(
         self,
-        positions: Words,
+        positions: PackedPositions,
         actions: Actions,
-        legal: Words,
+        legal: Legal,
         winners: Seats,
         on_part_done: Callable[[slice], None] = lambda part: None,
     ) -> None:
@@ -291,10 +292,10 @@ class Engine:
 
     def play_random(
         self,
-        positions: Words,
-        legal: Words,
+        positions: PackedPositions,
+        legal: Legal,
         winners: Seats,
-        rng: Words,
+        rng: RandomStates,
         plies: int,
     ) -> int:
         """Play ``plies`` uniformly random legal actions in every game, restarting ended games.

@@ -3,12 +3,12 @@
 A move is a chain of sowings, simulated as a :class:`Hand`. It begins at one of the starts that
 :mod:`bao_env.engine.starts` finds. The functions are::
 
-    begin()       the hand after the first lift of a start
+    first_hand()  the hand after the first lift of a start
     relay()       one sowing and the rules at its last pit; branch-free, so that the lanes can
                   run many hands in lock step
     play_out()    relay() until the hand is empty
     finish()      the position after the move
-    simulate(), legal_mask(), play(), advance()   combinations of these
+    simulate(), legal_of(), play(), advance()   combinations of these
 
 All values are uint64. A truth value in arithmetic is a mask, all ones or all zeros. ``down`` is 0
 for step +1 along the ring and 1 for step -1.
@@ -253,7 +253,7 @@ def play_out(rules, hand):
 
 
 @jit_inline
-def begin(rules, packed, capture_turn, start, stops):
+def first_hand(rules, packed, capture_turn, start, stops):
     """Return the hand after the first lift of a move.
 
     Args:
@@ -404,19 +404,19 @@ def simulate(rules, packed, capture_turn, start, stops, bars=True):
     """Play a start of :func:`candidates` to the end of its move.
 
     Args:
-        rules, packed, capture_turn, start, stops: those of :func:`begin`.
+        rules, packed, capture_turn, start, stops: those of :func:`first_hand`.
         bars: see :func:`finish`.
 
     Returns:
         a :class:`Played`.
     """
-    hand = play_out(rules, begin(rules, packed, capture_turn, start, stops))
+    hand = play_out(rules, first_hand(rules, packed, capture_turn, start, stops))
     after, result = finish(rules, packed, capture_turn, hand, bars)
     return Played(after, result, hand.tally, captured_by(packed, capture_turn, hand))
 
 
 @jit_inline
-def legal_bits(tally):
+def house_bits(tally):
     """Return the legal actions of a simulated start, as two bits: house 0, house 1.
 
     With a house choice, stopping at the house is always finite, even if playing it is not (2.5b).
@@ -428,19 +428,19 @@ def legal_bits(tally):
 
 
 @jit
-def legal_mask(rules, words):
+def legal_of(rules, position):
     """Return the legal actions of a packed position, uint64[6], as a uint64: bit a = action a.
 
     Zero means that the mover has no legal move and has lost (1.2, 1.5a).
     """
-    packed = read(words)
+    packed = read(position)
     capture_turn, starts = candidates(rules, packed)
     legal = ZERO
     while starts != ZERO:
         start = trailing_zeros(starts)
         starts &= starts - ONE
-        hand = play_out(rules, begin(rules, packed, capture_turn, start, ZERO))
-        legal |= legal_bits(hand.tally) << action_of(packed.meta, capture_turn, start)
+        hand = play_out(rules, first_hand(rules, packed, capture_turn, start, ZERO))
+        legal |= house_bits(hand.tally) << action_of(packed.meta, capture_turn, start)
     return legal
 
 
@@ -450,39 +450,39 @@ def begin_action(rules, packed, action):
     capture_turn = is_capture(rules, packed, action)
     start = start_of(packed.meta, capture_turn, action)
     stops = ZERO if action & ONE else FULL
-    return capture_turn, begin(rules, packed, capture_turn, start, stops)
+    return capture_turn, first_hand(rules, packed, capture_turn, start, stops)
 
 
 @jit
-def play(rules, words, action):
+def play(rules, position, action):
     """Play a legal action on a packed position, uint64[6], in place.
 
-    The action is not validated: play only actions of legal_mask().
+    The action is not validated: play only actions of legal_of().
 
     Returns ONE if the mover has won by emptying the opponent's front row, FULL if they have emptied
-    their own, else ZERO. If the next player has no legal move, only legal_mask() shows it.
+    their own, else ZERO. If the next player has no legal move, only legal_of() shows it.
     """
-    packed = read(words)
+    packed = read(position)
     capture_turn, hand = begin_action(rules, packed, action)
     after, result = finish(rules, packed, capture_turn, play_out(rules, hand))
-    write(words, after)
-    words[PLY] += ONE
+    write(position, after)
+    position[PLY] += ONE
     return result
 
 
 @jit
-def advance(rules, words, action):
+def advance(rules, position, action):
     """Play a legal action on a packed position, uint64[6], in place, and look ahead.
 
     Returns:
-        the next legal actions as :func:`legal_mask` has them, 0 at the end of the game; the seat
+        the next legal actions as :func:`legal_of` has them, 0 at the end of the game; the seat
         that has won, int64, or -1; and whether it won because the other has no legal move.
     """
-    actor = np.int64(mover_of(words[META]))
-    result = play(rules, words, action)
+    actor = np.int64(mover_of(position[META]))
+    result = play(rules, position, action)
     if result != ZERO:
         return ZERO, actor if result == ONE else 1 - actor, False
-    legal = legal_mask(rules, words)
+    legal = legal_of(rules, position)
     if legal != ZERO:
         return legal, np.int64(NO_WINNER), False
-    return legal, 1 - np.int64(mover_of(words[META])), True  # Donkers 1.2, 1.5a
+    return legal, 1 - np.int64(mover_of(position[META])), True  # Donkers 1.2, 1.5a

@@ -16,6 +16,7 @@ A *job* is a start to play out, one uint64::
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from bao_env.engine.bits import BYTE, FULL, ONE, ZERO, U, byteswap, trailing_zeros
 from bao_env.engine.compile import jit_inline, jit_inner
@@ -26,14 +27,14 @@ from bao_env.engine.kernel import (
     PAUSED,
     WON,
     Hand,
-    begin,
     captured_by,
     finish,
-    legal_bits,
+    first_hand,
+    house_bits,
     play_out,
     relay,
 )
-from bao_env.engine.position import PLY, Words, mover_of, other_store_of, read_at, write_at
+from bao_env.engine.position import PLY, mover_of, other_store_of, read_at, write_at
 from bao_env.engine.starts import cannot_play
 
 LANES = 32
@@ -80,7 +81,8 @@ _JOB_GAME_SHIFT = U(13)
 _ACTION_MASK = U(63)
 
 
-Scratch = tuple[Words, Words, Words]
+_Array = npt.NDArray[np.uint64]
+Scratch = tuple[_Array, _Array, _Array]
 
 
 def make_scratch(games: int) -> Scratch:
@@ -98,8 +100,8 @@ def make_scratch(games: int) -> Scratch:
 
 
 @jit_inline
-def mask_job(game, capture_turn, action, start):
-    """Return the job of simulating a start, to find its bits of the legal mask."""
+def legal_job(game, capture_turn, action, start):
+    """Return the job of simulating a start, to find its legal actions."""
     flags = _JOB_CAPTURE if capture_turn else ZERO
     return (U(game) << _JOB_GAME_SHIFT) | flags | (action << _JOB_ACTION_SHIFT) | start
 
@@ -142,7 +144,7 @@ def _save(lanes, i, hand):
 
 
 @jit_inner
-def _advance(rules, lanes):
+def _sow_all(rules, lanes):
     """Sow once in every lane."""
     for i in range(LANES):
         _save(lanes, i, relay(rules, _load(lanes, i)))
@@ -151,7 +153,7 @@ def _advance(rules, lanes):
 @jit_inline
 def _fill(rules, positions, job, lanes, i):
     """Write the first hand of a job into lane i."""
-    hand = begin(
+    hand = first_hand(
         rules,
         read_at(positions, np.int64(job >> _JOB_GAME_SHIFT)),
         (job & _JOB_CAPTURE) != ZERO,
@@ -182,7 +184,7 @@ def _best_of(rules, packed, job, hand):
         if (hand.tally & CHOICE) == ZERO:
             return ZERO  # illegal (1.5a)
         # 2.5b: stop at the house instead. Where both are legal, playing on captures no less.
-        hand = play_out(rules, begin(rules, packed, capture_turn, job & _JOB_START, FULL))
+        hand = play_out(rules, first_hand(rules, packed, capture_turn, job & _JOB_START, FULL))
     best = _BEST_LEGAL | captured_by(packed, capture_turn, hand)
     front = byteswap(hand.facing) if capture_turn else packed.other_front
     stuck = cannot_play(front, packed.other_back, other_store_of(packed.meta))
@@ -215,7 +217,7 @@ def _retire(rules, positions, legal, winners, job, hand, task):
             seat = np.int8(mover_of(packed.meta))
             winners[game] = seat if result == ONE else np.int8(1) - seat
     else:
-        legal[game] |= legal_bits(hand.tally) << ((job >> _JOB_ACTION_SHIFT) & _ACTION_MASK)
+        legal[game] |= house_bits(hand.tally) << ((job >> _JOB_ACTION_SHIFT) & _ACTION_MASK)
 
 
 @jit_inner
@@ -243,7 +245,7 @@ def run(rules, positions, legal, winners, count, scratch, task):
     following = filled
     while left > 0:
         if left > _MAX_ALONE:
-            _advance(rules, lanes)
+            _sow_all(rules, lanes)
         else:
             rest = used
             while rest != ZERO:

@@ -14,10 +14,10 @@ from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of
 from bao_env.engine.array_checks import check_array, check_output, length_of
 from bao_env.engine.bits import BYTE, ONE, ZERO, U, spread_bits
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.position import Actions, Words
+from bao_env.engine.position import Actions, Legal
 
 
-def unpack_masks(legal: Words, action_masks: npt.NDArray[Any]) -> None:
+def unpack_masks(legal: Legal, action_masks: npt.NDArray[Any]) -> None:
     """Spread legal actions, uint64[B], over ``action_masks``, bool or int8 [B, 64]: 1 = legal.
 
     Raises:
@@ -31,11 +31,11 @@ def unpack_masks(legal: Words, action_masks: npt.NDArray[Any]) -> None:
 
 
 @jit
-def _unpack_masks(legal, words):
-    """Spread legal actions, uint64[B], over the bytes of ``words``, uint64[B, 8]."""
+def _unpack_masks(legal, masks):
+    """Spread legal actions, uint64[B], over the bytes of ``masks``, uint64[B, 8]."""
     for i in range(legal.shape[0]):
         for k in range(8):
-            words[i, k] = spread_bits((legal[i] >> U(8 * k)) & BYTE)
+            masks[i, k] = spread_bits((legal[i] >> U(8 * k)) & BYTE)
 
 
 @jit_inline
@@ -68,7 +68,7 @@ def _first_illegal(actions, legal):
     return -1
 
 
-def check_legal(actions: Actions, legal: Words, who: str = "") -> None:
+def check_legal(actions: Actions, legal: Legal, who: str = "") -> None:
     """Validate the actions of a batch.
 
     Args:

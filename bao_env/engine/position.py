@@ -18,8 +18,8 @@ The engine's *packed position* is ``uint64[6]``; a batch is ``uint64[B, 6]``, C-
 The words are the mover's view, so the kernel needs no seats. The forms of a position, and the
 functions between them:
 
-* :data:`Words`: the array, one position or a batch;
-* :class:`Position`: plain tuples by seat; :func:`to_words` and :func:`unpack` convert it, and
+* :data:`PackedPositions`: the array, one position or a batch;
+* :class:`Position`: plain tuples by seat; :func:`to_packed` and :func:`unpack` convert it, and
   :func:`pack` writes it into an existing array;
 * :class:`Packed`: words 0 to 4 as a named tuple, for compiled code; :func:`read` and :func:`write`
   convert it, and ``read_at`` and ``write_at`` do so in a row of a batch. The functions at the end
@@ -39,8 +39,10 @@ from bao_env.engine.compile import jit_inline
 from bao_env.engine.layout import NORTH, SOUTH, ring_of_pit
 from bao_env.engine.ruleset import Ruleset
 
-Words = npt.NDArray[np.uint64]
-"""Packed positions; or legal actions, bit a = action a; or states of generators."""
+PackedPositions = npt.NDArray[np.uint64]
+"""Packed positions, uint64[B, 6], or one, uint64[6]."""
+Legal = npt.NDArray[np.uint64]
+"""The legal actions of each game, uint64[B]: bit a = action a."""
 Seats = npt.NDArray[np.int8]
 """A seat for each game; below 0 where there is none."""
 Actions = npt.NDArray[np.int64]
@@ -115,7 +117,7 @@ def opening(ruleset: Ruleset, first_player: int = SOUTH) -> Position:
     )
 
 
-def pack(position: Position, out: Words) -> None:
+def pack(position: Position, out: PackedPositions) -> None:
     """Write a position into ``out``, uint64[6], in place."""
     mover, other = position.mover, 1 - position.mover
     for word, seat in ((MOVER_FRONT, mover), (OTHER_FRONT, other)):
@@ -132,22 +134,22 @@ def pack(position: Position, out: Words) -> None:
     out[PLY] = position.ply
 
 
-def to_words(position: Position) -> Words:
+def to_packed(position: Position) -> PackedPositions:
     """Return a position as a new array, uint64[6]."""
-    words = np.empty(WORDS, np.uint64)
-    pack(position, words)
-    return words
+    packed = np.empty(WORDS, np.uint64)
+    pack(position, packed)
+    return packed
 
 
-def unpack(words: Words) -> Position:
-    """Return the position in ``words``, uint64[6]."""
-    front0, back0, front1, back1, meta = (int(word).to_bytes(8, "little") for word in words[:5])
+def unpack(packed: PackedPositions) -> Position:
+    """Return the position in ``packed``, uint64[6]."""
+    front0, back0, front1, back1, meta = (int(word).to_bytes(8, "little") for word in packed[:5])
     store0, store1, flags, barred, pending = meta[:5]
     sides = [
         (tuple(front0), tuple(back0[::-1]), store0, bool(flags & 1)),
         (tuple(front1), tuple(back1[::-1]), store1, bool(flags & 2)),
     ]
-    mover = turn_of(words)
+    mover = turn_of(packed)
     if mover == NORTH:
         sides.reverse()
     front, back, store, owns_house = zip(*sides, strict=True)
@@ -160,23 +162,23 @@ def unpack(words: Words) -> Position:
         barred=None if barred == NO_PIT else ring_of_pit(barred),
         pending=None if pending == NO_PIT else ring_of_pit(pending),
         pending_sown=int.from_bytes(meta[5:], "little"),
-        ply=int(words[PLY]),
+        ply=int(packed[PLY]),
     )
 
 
-def turn_of(words: Words) -> int:
-    """Return the seat to move in ``words``, uint64[6]: SOUTH or NORTH."""
-    return int(words[META]) >> int(MOVER_SHIFT) & 1
+def turn_of(packed: PackedPositions) -> int:
+    """Return the seat to move in ``packed``, uint64[6]: SOUTH or NORTH."""
+    return int(packed[META]) >> int(MOVER_SHIFT) & 1
 
 
-def movers(positions: Words) -> Seats:
+def movers(positions: PackedPositions) -> Seats:
     """Return the seats to move, int8[B], in positions uint64[B, 6]."""
     return ((positions[:, META] >> MOVER_SHIFT) & ONE).astype(np.int8)
 
 
-def packed_opening(ruleset: Ruleset, first_player: int = SOUTH) -> Words:
+def packed_opening(ruleset: Ruleset, first_player: int = SOUTH) -> PackedPositions:
     """Return the start of a game as a new packed position, uint64[6]."""
-    return to_words(opening(ruleset, first_player))
+    return to_packed(opening(ruleset, first_player))
 
 
 # --- for compiled code ----------------------------------------------------------------------------
@@ -192,13 +194,13 @@ class Packed(NamedTuple):
     meta: np.uint64
 
     @classmethod
-    def of(cls, words: Words) -> Packed:
-        """Return the position in ``words``, uint64[5 or more]; call this one from plain Python.
+    def of(cls, packed: PackedPositions) -> Packed:
+        """Return the position in ``packed``, uint64[5 or more]; call this one from plain Python.
 
         :func:`read` is for compiled code. Called from plain Python it returns plain integers,
         which compiled functions do not accept.
         """
-        return cls(*words[: META + 1])
+        return cls(*packed[: META + 1])
 
     def __repr__(self) -> str:
         """Return the rows and META, for a debugger."""
@@ -213,10 +215,14 @@ def row_of(word: int | np.uint64) -> str:
 
 
 @jit_inline
-def read(words):
-    """Return the position in ``words``, uint64[5 or more]."""
+def read(position):
+    """Return the position in ``position``, uint64[5 or more]."""
     return Packed(
-        words[MOVER_FRONT], words[MOVER_BACK], words[OTHER_FRONT], words[OTHER_BACK], words[META]
+        position[MOVER_FRONT],
+        position[MOVER_BACK],
+        position[OTHER_FRONT],
+        position[OTHER_BACK],
+        position[META],
     )
 
 
@@ -233,13 +239,13 @@ def read_at(positions, i):
 
 
 @jit_inline
-def write(words, packed):
-    """Write a position, all but PLY, into ``words``, uint64[5 or more], in place."""
-    words[MOVER_FRONT] = packed.front
-    words[MOVER_BACK] = packed.back
-    words[OTHER_FRONT] = packed.other_front
-    words[OTHER_BACK] = packed.other_back
-    words[META] = packed.meta
+def write(position, packed):
+    """Write a position, all but PLY, into ``position``, uint64[5 or more], in place."""
+    position[MOVER_FRONT] = packed.front
+    position[MOVER_BACK] = packed.back
+    position[OTHER_FRONT] = packed.other_front
+    position[OTHER_BACK] = packed.other_back
+    position[META] = packed.meta
 
 
 @jit_inline

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from bao_env.engine.array_checks import check_array, check_output, length_of
 from bao_env.engine.bits import ZERO, U, popcount, select_bit, xorshift
 from bao_env.engine.compile import jit
-from bao_env.engine.position import Actions, Words
+from bao_env.engine.position import Actions, Legal
+
+RandomStates = npt.NDArray[np.uint64]
+"""The state of a generator for each game, uint64[B], none of them 0."""
 
 _HIGH_HALF_SHIFT = U(32)
 
 
-def random_states(size: int, seed: int | np.random.SeedSequence) -> Words:
+def random_states(size: int, seed: int | np.random.SeedSequence) -> RandomStates:
     """Return generator states for random play, uint64[size], all of them non-zero."""
     sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     return sequence.generate_state(size, np.uint64) | np.uint64(1)
 
 
-def random_actions(legal: Words, rng: Words, actions: Actions) -> None:
+def random_actions(legal: Legal, rng: RandomStates, actions: Actions) -> None:
     """Fill ``actions``, int64[B], with uniformly random legal actions (0 where a game is over).
 
     Args:

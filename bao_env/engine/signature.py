@@ -10,7 +10,7 @@ from bao_env.engine.sampling import random_states
 
 
 def signature(ruleset: str | Ruleset) -> str:
-    """Return a hash of every position, mask and result of fixed random games.
+    """Return a hash of every position, its legal actions and the result of fixed random games.
 
     It changes if, and only if, the rules or the action encoding behave differently.
     """

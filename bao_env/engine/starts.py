@@ -261,13 +261,13 @@ def takasia_bar(rules, front, back, other_front, other_back, other_owned):
 
 
 @jit
-def possible_bar(rules, words):
-    """Return the ring pit that takasia may bar to the mover in ``words``, uint64[6], or NO_PIT.
+def possible_bar(rules, position):
+    """Return the ring pit that takasia may bar to the mover in ``position``, uint64[6], or NO_PIT.
 
     It does so if the last move was a takasa in mtaji, which the position does not show. The rules
     are those with ``takasia="zanzibar"``.
     """
-    packed = read(words)
+    packed = read(position)
     meta = packed.meta
     if (store_of(meta) | other_store_of(meta)) != ZERO or pending_of(meta) != NO_PIT:
         return NO_PIT
@@ -301,14 +301,16 @@ def is_capture(rules, packed, action):
 
 
 @jit
-def startable(rules, words):
-    """Return how the mover may begin in ``words``, uint64[6], before infinite moves are excluded.
+def startable(rules, position):
+    """Return how the mover may begin, before infinite moves are excluded.
+
+    ``position`` is uint64[6].
 
     Returns:
         whether they must capture (2.3b, 3.4), or a capture waits for its side (Dutch I.a); and the
         actions that may start, as bits, each with house bit 0.
     """
-    packed = read(words)
+    packed = read(position)
     capture_turn, starts = candidates(rules, packed)
     actions = ZERO
     while starts != ZERO:

@@ -1,6 +1,6 @@
 """Play every legal move of a position, as a search does to expand a node.
 
-Calling :func:`legal_mask` and then :func:`play` would simulate each move twice. Here each start is
+Calling :func:`legal_of` and then :func:`play` would simulate each move twice. Here each start is
 played out once, and a second time only if the move comes to a house that may be played.
 """
 

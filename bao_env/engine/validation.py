@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bao_env.engine.layout import HOUSE, NORTH, NUM_SEEDS, SOUTH, pit_name
-from bao_env.engine.position import Position, to_words
+from bao_env.engine.position import Position, to_packed
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.starts import possible_bar, startable
 
@@ -80,10 +80,10 @@ def _check_bar(position: Position, barred: int, ruleset: Ruleset) -> None:
                 f"takasia bars a hole in mtaji only, but the {who}'s store is not empty "
                 "(Donkers 4.1)"
             )
-    words = to_words(position)
-    if startable(ruleset.kernel, words)[0]:
+    packed = to_packed(position)
+    if startable(ruleset.kernel, packed)[0]:
         raise ValueError(f"takasia bars {name}, but the mover can capture (Donkers 4.1)")
-    if possible_bar(ruleset.kernel, words) != barred:
+    if possible_bar(ruleset.kernel, packed) != barred:
         raise ValueError(
             f"takasia cannot bar {name} here: it bars the only hole that the opponent threatens "
             "(Donkers 4.1), but neither an owned house (4.1c) nor the only front hole that is "

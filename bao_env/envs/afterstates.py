@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bao_env.engine.batch import Engine
-from bao_env.engine.position import NO_WINNER, Actions, Words, movers
+from bao_env.engine.position import NO_WINNER, Actions, Legal, PackedPositions, movers
 from bao_env.observation.observer import Observer, make_observations
 
 
@@ -18,7 +18,7 @@ class Afterstates(NamedTuple):
     observations: Any
     """The observations of the player who moves after the action, K rows in the environment's
     format, without action masks."""
-    legal: Words
+    legal: Legal
     """Their legal actions, uint64[K], bit a = action a; 0 where the game is over."""
     actions: Actions
     """The actions, int64[K]."""
@@ -29,15 +29,15 @@ class Afterstates(NamedTuple):
     signs: npt.NDArray[np.int8]
     """int8[K]: -1 where the opponent moves next, so that what is good for them is bad for the
     player who acted; 1 where the same player acts again (rule set ``dutch``)."""
-    positions: Words
+    positions: PackedPositions
     """Packed positions, uint64[K, 6]."""
 
 
 def list_afterstates(
     engine: Engine,
     observer: Observer,
-    positions: Words,
-    legal: Words,
+    positions: PackedPositions,
+    legal: Legal,
 ) -> Afterstates:
     """Play every legal action of every position.
 

@@ -32,8 +32,9 @@ from bao_env.engine.position import (
     WORDS,
     Actions,
     Flags,
+    Legal,
+    PackedPositions,
     Seats,
-    Words,
     mover_of,
     movers,
 )
@@ -55,9 +56,9 @@ NO_LEARNER = -1
 class GameStates(NamedTuple):
     """The state of games, one row each; changes in place as they are played."""
 
-    positions: Words
+    positions: PackedPositions
     """Packed positions, uint64[n, 6]."""
-    legal: Words
+    legal: Legal
     """The mover's legal actions, uint64[n], bit a = action a; 0 once the game is over."""
     winners: Seats
     """The seats that have won, int8[n]; -1 while nobody has."""
@@ -85,7 +86,7 @@ class ObservationBuffer(NamedTuple):
 
     viewers: Seats
     """Their seats, int8[n]."""
-    legal: Words
+    legal: Legal
     """Their legal actions as bits, uint64[n]; 0 where they are not to move."""
     action_masks: npt.NDArray[np.int8]
     """The same, int8[n, 64], 1 = legal."""
@@ -106,7 +107,7 @@ class ObservationBuffer(NamedTuple):
         """Return some rows, the same memory."""
         return ObservationBuffer._make(take_rows(array, part) for array in self)
 
-    def fill(self, positions: Words, observer: Observer) -> None:
+    def fill(self, positions: PackedPositions, observer: Observer) -> None:
         """Write the observations of ``positions``, uint64[n, 6], for the viewers."""
         observer.fill(positions, self.legal, self.viewers, self.arrays)
         unpack_masks(self.legal, self.action_masks)
@@ -212,16 +213,16 @@ class GameBatch:
             np.full(size, NO_WINNER, np.int8),
             np.full(size, NO_LEARNER, np.int8),
         )
-        self.shown = False
-        """Whether pictures need :attr:`last`."""
+        self.marks_last = False
+        """Whether pictures mark :attr:`last`."""
         self.last = np.full(size, -1)
         """The last action of each game, plus 64 if North played it, int64[B]; -1 at the start."""
 
     def begin(
         self,
         games: GameIndices,
-        positions: Words,
-        legal: Words,
+        positions: PackedPositions,
+        legal: Legal,
     ) -> Flags:
         """Begin n games, and play the agent's first plies.
 
@@ -265,7 +266,7 @@ class GameBatch:
 
         """
         state, size = self.state, self.size
-        if self.shown:
+        if self.marks_last:
             np.copyto(self.last, actions + NUM_ACTIONS * actors, where=state.legal != 0)
         result = StepResult(np.empty(size), np.empty(size, np.bool_), np.empty(size, np.bool_))
 
@@ -316,7 +317,7 @@ class GameBatch:
             games = indices[:count]
             positions, legal, winners, _ = state.rows(games)
             actions = answer_of(agent, positions, legal)
-            if self.shown:
+            if self.marks_last:
                 self.last[games] = actions + NUM_ACTIONS * movers(positions)
             self.engine.play_legal(positions, actions, legal, winners)
             state.positions[games], state.legal[games] = positions, legal

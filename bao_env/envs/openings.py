@@ -14,9 +14,9 @@ import numpy as np
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import ONE, ZERO, popcount, select_bit, xorshift
 from bao_env.engine.compile import jit
-from bao_env.engine.kernel import advance, legal_mask
+from bao_env.engine.kernel import advance, legal_of
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import WORDS, Seats, Words, to_words
+from bao_env.engine.position import WORDS, Legal, PackedPositions, Seats, to_packed
 from bao_env.engine.ruleset import Ruleset
 from bao_env.notation.positions import parse_position
 
@@ -98,7 +98,7 @@ class Openings:
         self._rules = ruleset.kernel
         self.plies = plies
         starts = [Engine(ruleset).opening(seat) for seat in (SOUTH, NORTH)]
-        self._positions = np.array([words for words, _ in starts])
+        self._positions = np.array([packed for packed, _ in starts])
         self._legal = np.array([legal for _, legal in starts])
 
     def draw(
@@ -106,7 +106,7 @@ class Openings:
         count: int,
         rng: np.random.Generator,
         first_player: int | Seats | None = None,
-    ) -> tuple[Words, Words]:
+    ) -> tuple[PackedPositions, Legal]:
         """Draw where games begin: positions uint64[count, 6] and their legal actions uint64[count].
 
         Args:
@@ -126,7 +126,7 @@ class Openings:
             _play_randomly(self._rules, positions, legal, plies, states)
         return positions, legal
 
-    def at(self, texts: Sequence[str]) -> tuple[Words, Words]:
+    def at(self, texts: Sequence[str]) -> tuple[PackedPositions, Legal]:
         """Return the positions of position texts, uint64[n, 6], and their legal actions uint64[n].
 
         Raises:
@@ -134,8 +134,8 @@ class Openings:
         """
         starts = {}
         for text in dict.fromkeys(texts):
-            words = to_words(parse_position(text, self._ruleset))
-            starts[text] = words, legal_mask(self._rules, words)
+            packed = to_packed(parse_position(text, self._ruleset))
+            starts[text] = packed, legal_of(self._rules, packed)
             if not starts[text][1]:
                 raise ValueError(
                     f"position: the game is over there, because the mover has no legal move: {text}"

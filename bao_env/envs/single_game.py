@@ -19,8 +19,9 @@ from bao_env.engine.position import (
     PLY,
     WORDS,
     Flags,
+    Legal,
+    PackedPositions,
     Position,
-    Words,
     turn_of,
     unpack,
 )
@@ -39,7 +40,7 @@ from bao_env.render.text import ascii_board
 
 _NONE_LEGAL = np.zeros(1, np.uint64)
 
-Start: TypeAlias = tuple[Words, Words] | int | None
+Start: TypeAlias = tuple[PackedPositions, Legal] | int | None
 """Where a game begins: a position with its legal actions, uint64[1, 6] and uint64[1]; or at the
 opening, the seat that begins, None for the rule set's own rule."""
 
@@ -262,7 +263,7 @@ class SingleGameEnv:
     def board(self) -> Board:
         """The game as it stands as a :class:`bao_env.Board`, without its earlier moves; a copy."""
         game = self._game
-        return Board.from_words(game.positions[0], game.ruleset, game.winner)
+        return Board.from_packed(game.positions[0], game.ruleset, game.winner)
 
     def action_masks(self) -> Flags:
         """Return the legal actions of the player to act, a fresh bool[64]; MaskablePPO calls this.
@@ -283,12 +284,12 @@ class SingleGameEnv:
         self._sampler = np.random.default_rng(int(rng.integers(2**63)))
 
     @property
-    def positions(self) -> Words:
+    def positions(self) -> PackedPositions:
         """The packed position as a batch of one, uint64[1, 6], a copy: what bots act on."""
         return self._game.positions.copy()
 
     @property
-    def legal(self) -> Words:
+    def legal(self) -> Legal:
         """The legal actions of :attr:`positions`, uint64[1], a copy: bit a = action a."""
         return self._game.legal.copy()
 

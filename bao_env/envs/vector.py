@@ -18,7 +18,16 @@ from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError
 from bao_env.engine.array_checks import as_actions
 from bao_env.engine.layout import Seat, seat_number
 from bao_env.engine.masks import check_legal, is_legal, unpack_masks
-from bao_env.engine.position import PLY, Actions, Flags, Position, Seats, Words, unpack
+from bao_env.engine.position import (
+    PLY,
+    Actions,
+    Flags,
+    Legal,
+    PackedPositions,
+    Position,
+    Seats,
+    unpack,
+)
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.sampling import random_actions, random_states
 from bao_env.envs.afterstates import Afterstates, list_afterstates
@@ -142,7 +151,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
 
         self._batch = GameBatch(self.ruleset, num_envs, self.max_plies, threads, self.observer)
-        self._batch.shown = render_mode is not None
+        self._batch.marks_last = render_mode is not None
         self.opponent = opponent
         """The argument."""
         if opponent is not None:
@@ -174,12 +183,12 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     # --- what the games look like ---------------------------------------------------------------
 
     @property
-    def positions(self) -> Words:
+    def positions(self) -> PackedPositions:
         """The packed positions, uint64[B, 6], a copy: what bots act on."""
         return self._batch.state.positions.copy()
 
     @property
-    def legal(self) -> Words:
+    def legal(self) -> Legal:
         """The legal actions as last shown, uint64[B], a copy: bit a = action a."""
         return self._shown.legal.copy()
 
@@ -206,7 +215,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     def board(self, game: int) -> Board:
         """Return a game as it stands as a :class:`bao_env.Board`, without its earlier moves."""
         state = self._batch.state
-        return Board.from_words(state.positions[game], self.ruleset, int(state.winners[game]))
+        return Board.from_packed(state.positions[game], self.ruleset, int(state.winners[game]))
 
     def afterstates(self) -> Afterstates:
         """Return the position after each legal action of each game, seen by who moves next.
@@ -232,7 +241,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             return None
         state = self._batch.state
         rows = state.positions, state.winners, self._awaiting_reset, self._batch.last
-        return tuple(self._render(unpack(words), *game) for words, *game in zip(*rows, strict=True))
+        return tuple(
+            self._render(unpack(packed), *game) for packed, *game in zip(*rows, strict=True)
+        )
 
     def _render(self, position: Position, winner: int, truncated: bool, last: int) -> Any:
         result = result_line(position, int(winner), truncated)
@@ -382,7 +393,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         games: GameIndices,
         seats: Seats | int | None = None,
         first_players: Seats | int | None = None,
-        start: tuple[Words, Words] | None = None,
+        start: tuple[PackedPositions, Legal] | None = None,
     ) -> None:
         """Begin games, and draw what the arguments leave open.
 
@@ -429,7 +440,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 
     def _read_options(
         self, games: GameIndices, options: Options
-    ) -> tuple[Seats | None, Seats | None, tuple[Words, Words] | None]:
+    ) -> tuple[Seats | None, Seats | None, tuple[PackedPositions, Legal] | None]:
         """Return what a reset's options say about ``games``; see :meth:`_begin`."""
         texts = self._per_game(options, "position", str)
         firsts = self._per_game(options, "first_player", lambda s: seat_number(s, "first_player"))

@@ -1,7 +1,8 @@
 """Read and write positions, moves and whole games as text.
 
 :mod:`~bao_env.notation.positions` has position texts and the canonical names of actions,
-:mod:`~bao_env.notation.moves` has moves as players write them, and
+:mod:`~bao_env.notation.moves` has moves as players write them,
+:mod:`~bao_env.notation.events` has the events of a move in words, and
 :mod:`~bao_env.notation.transcript` has whole games.
 """
 

@@ -21,10 +21,10 @@ import numpy as np
 from bao_env.engine import kernel
 from bao_env.engine.action import pack_action, unpack_action
 from bao_env.engine.layout import HOUSE, LEFT, RIGHT
-from bao_env.engine.position import Position, Words, unpack
+from bao_env.engine.position import PackedPositions, Position, unpack
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.starts import startable
-from bao_env.game import SEAT_NAMES, Stage, legal_actions, legal_bits, stage_of
+from bao_env.game import SEAT_NAMES, Stage, legal_actions, stage_of
 from bao_env.notation.positions import NotationError, action_to_move, hole_name, quoted
 
 _SIGNS = {"donkers": ("LR", ">"), "kibao": ("<>", "+")}
@@ -35,29 +35,29 @@ SPELLINGS = tuple(_SIGNS)
 class Reason(NamedTuple):
     """Why a move is illegal; ``str()`` puts both parts together."""
 
-    words: str
+    text: str
     """The reason in words."""
     rule: str
     """The rule, with its source (``bao_env/RULES.md``)."""
 
     def __str__(self) -> str:
-        return f"{self.words} ({self.rule})"
+        return f"{self.text} ({self.rule})"
 
 
-def may_start(words: Words, ruleset: Ruleset, action: int) -> bool:
+def may_start(packed: PackedPositions, ruleset: Ruleset, action: int) -> bool:
     """Return whether a move may start from an action's hole in its direction.
 
-    The move may be infinite, and the house choice is ignored. ``words`` is uint64[6].
+    The move may be infinite, and the house choice is ignored. ``packed`` is uint64[6].
 
     Raises:
         ValueError: ``action`` is not in 0..63.
     """
     unpack_action(action)
-    return bool(int(startable(ruleset.kernel, words)[1]) >> (action & ~1) & 1)
+    return bool(int(startable(ruleset.kernel, packed)[1]) >> (action & ~1) & 1)
 
 
-def why_illegal(words: Words, ruleset: Ruleset, action: int) -> Reason:
-    """Return the rule that an illegal action breaks. ``words`` is uint64[6].
+def why_illegal(packed: PackedPositions, ruleset: Ruleset, action: int) -> Reason:
+    """Return the rule that an illegal action breaks. ``packed`` is uint64[6].
 
     If an action breaks several rules, return the first that a player would name.
 
@@ -65,15 +65,15 @@ def why_illegal(words: Words, ruleset: Ruleset, action: int) -> Reason:
         ValueError: ``action`` is not in 0..63, or it is legal.
     """
     pit, direction, house = unpack_action(action)
-    position = unpack(words)
+    position = unpack(packed)
     mover, name = position.mover, hole_name(position.mover, pit)
     if position.pending not in (None, pit):
         waiting = hole_name(mover, position.pending or 0)
         return Reason(f"the capture at {waiting} waits for its side, left or right", "Dutch I.a")
-    captures, starts = startable(ruleset.kernel, words)
+    captures, starts = startable(ruleset.kernel, packed)
     namua = stage_of(position) is Stage.NAMUA
     if int(starts) >> (action & ~1) & 1:
-        return _why_endless(words, ruleset, action)
+        return _why_endless(packed, ruleset, action)
     if namua and pit >= 8:
         return Reason("in namua a move starts in the front row", "Donkers 2.3, 2.4")
     if position.pits(mover)[pit] == 0:
@@ -96,9 +96,9 @@ def why_illegal(words: Words, ruleset: Ruleset, action: int) -> Reason:
     return (_why_no_namua_takasa if namua else _why_no_mtaji_takasa)(position, ruleset, pit)
 
 
-def _why_endless(words: Words, ruleset: Ruleset, action: int) -> Reason:
+def _why_endless(packed: PackedPositions, ruleset: Ruleset, action: int) -> Reason:
     """Return why an action is illegal although its hole and direction may start a move."""
-    legal = legal_bits(words, ruleset)
+    legal = int(kernel.legal_of(ruleset.kernel, packed))
     if legal >> action & 1:
         raise ValueError(f"action {action} is legal")
     if action & 1 and legal >> (action - 1) & 1:
@@ -141,15 +141,15 @@ def _why_no_mtaji_takasa(position: Position, ruleset: Ruleset, pit: int) -> Reas
     raise AssertionError(f"no rule forbids a takasa from {name}: {position}")
 
 
-def stars(words: Words, ruleset: Ruleset, action: int) -> str:
+def stars(packed: PackedPositions, ruleset: Ruleset, action: int) -> str:
     """Return the stars of a legal action: none for a capture, ``*`` takasa, ``**`` takasia.
 
-    ``words``, uint64[6], does not change.
+    ``packed``, uint64[6], does not change.
     """
     rules = ruleset.kernel
-    if startable(rules, words)[0]:
+    if startable(rules, packed)[0]:
         return ""
-    after = words.copy()
+    after = packed.copy()
     kernel.play(rules, after, np.uint64(action))
     return "*" if unpack(after).barred is None else "**"
 
@@ -159,11 +159,13 @@ def _side_is_forced(position: Position, captures: bool, pit: int) -> bool:
     return captures and stage_of(position) is Stage.NAMUA and pit in (0, 1, 6, 7)
 
 
-def format_move(words: Words, ruleset: Ruleset, action: int, spelling: str = "donkers") -> str:
+def format_move(
+    packed: PackedPositions, ruleset: Ruleset, action: int, spelling: str = "donkers"
+) -> str:
     """Return the move text of a legal action, without what follows from the position.
 
     Args:
-        words: uint64[6], the position before the move; does not change.
+        packed: uint64[6], the position before the move; does not change.
         ruleset: the rules in force.
         action: a legal action.
         spelling: ``"donkers"`` or ``"kibao"``.
@@ -173,8 +175,8 @@ def format_move(words: Words, ruleset: Ruleset, action: int, spelling: str = "do
     """
     check_spelling(spelling)
     pit, direction, house = unpack_action(action)
-    position = unpack(words)
-    marks = stars(words, ruleset, action)
+    position = unpack(packed)
+    marks = stars(packed, ruleset, action)
     front_only = stage_of(position) is Stage.NAMUA or position.pending is not None
     hole = hole_name(position.mover, pit)
     sides, house_sign = _SIGNS[spelling]
@@ -190,7 +192,7 @@ def check_spelling(spelling: str) -> None:
 
 def read_move(
     text: str,
-    words: Words,
+    packed: PackedPositions,
     ruleset: Ruleset,
     *,
     spelling: str | None = None,
@@ -200,7 +202,7 @@ def read_move(
 
     Args:
         text: a move in Donkers' or the kibao spelling.
-        words: uint64[6], the position before the move; does not change.
+        packed: uint64[6], the position before the move; does not change.
         ruleset: the rules in force.
         spelling: ``"donkers"`` or ``"kibao"``; None means the one that gives a legal move. Only
             ``>`` is ambiguous: it plays the house or goes to the right. If both are legal moves,
@@ -223,7 +225,7 @@ def read_move(
         if found is None:
             continue
         try:
-            readings[name] = _resolve(found, sides, words, ruleset, strict)
+            readings[name] = _resolve(found, sides, packed, ruleset, strict)
         except NotationError as error:
             errors[name] = error
     if len(set(readings.values())) == 1:
@@ -234,16 +236,20 @@ def read_move(
     shown = spelling or next(iter(errors), "donkers")
     example = "7L*, A6R or 5R>" if shown == "donkers" else "7<*, A6> or 5>+"
     default = NotationError(f"not a move; expected something like {example}")
-    legal = [format_move(words, ruleset, action, shown) for action in legal_actions(words, ruleset)]
+    legal = [
+        format_move(packed, ruleset, action, shown) for action in legal_actions(packed, ruleset)
+    ]
     raise NotationError(errors.get(shown, default).reason, token=text, legal=legal)
 
 
-def _resolve(found: re.Match[str], sides: str, words: Words, ruleset: Ruleset, strict: bool) -> int:
+def _resolve(
+    found: re.Match[str], sides: str, packed: PackedPositions, ruleset: Ruleset, strict: bool
+) -> int:
     """Return the action of a matched move text; raise NotationError, without moves, if none."""
     row, hole, side, house, marks = found.groups()
-    position = unpack(words)
+    position = unpack(packed)
     mover = position.mover
-    captures = bool(startable(ruleset.kernel, words)[0])
+    captures = bool(startable(ruleset.kernel, packed)[0])
     if row and row not in ("AB", "ab")[mover]:
         owner, other = SEAT_NAMES[mover], SEAT_NAMES[1 - mover]
         raise NotationError(f"row {row} is {other}'s, but {owner} is to move")
@@ -260,9 +266,9 @@ def _resolve(found: re.Match[str], sides: str, words: Words, ruleset: Ruleset, s
             "at a kichwa or kimbi (Donkers part 5)"
         )
     action = pack_action(pit, direction, len(house))
-    if action not in legal_actions(words, ruleset):
-        raise NotationError(str(why_illegal(words, ruleset, action)))
-    if strict and marks != (due := stars(words, ruleset, action)):
+    if action not in legal_actions(packed, ruleset):
+        raise NotationError(str(why_illegal(packed, ruleset, action)))
+    if strict and marks != (due := stars(packed, ruleset, action)):
         kind = {
             "": "captures: no star",
             "*": "is a takasa that bars no hole: one star",

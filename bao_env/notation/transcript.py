@@ -39,9 +39,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import Position, Words, opening, to_words, turn_of, unpack
+from bao_env.engine.position import PackedPositions, Position, opening, to_packed, turn_of, unpack
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
-from bao_env.game import SEAT_NAMES, Outcome, begin, play
+from bao_env.game import SEAT_NAMES, Outcome, legal_and_outcome, make_move
 from bao_env.notation.moves import SPELLINGS, check_spelling, format_move, read_move
 from bao_env.notation.positions import NotationError, hole_name, parse_position, quoted
 
@@ -289,19 +289,19 @@ def replay(
         start = _start(transcript, rules)
     except NotationError as error:
         raise error.located(file, None, None) from None
-    words = to_words(start)
+    packed = to_packed(start)
     actions: list[int] = []
-    _, outcome = begin(words, rules)
+    _, outcome = legal_and_outcome(packed, rules)
     for turn in transcript.turns:
         for index, text in enumerate(turn.text.split("/")):
             try:
                 if outcome is not None:
                     raise NotationError(f"the game is over: {outcome}")
-                _check_turn(turn, index, words, bool(actions))
-                action = read_move(text, words, rules, spelling=spelling, strict=strict)
+                _check_turn(turn, index, packed, bool(actions))
+                action = read_move(text, packed, rules, spelling=spelling, strict=strict)
             except NotationError as error:
                 raise error.located(file, turn.line, turn.number, turn.text) from None
-            _, outcome = play(words, rules, action)
+            _, outcome = make_move(packed, rules, action)
             actions.append(action)
     if outcome is not None and transcript.stated_winner() not in (None, outcome.winner):
         raise NotationError(f"the header names another winner, but {outcome}", file=file)
@@ -368,9 +368,9 @@ def _start(transcript: Transcript, ruleset: Ruleset) -> Position:
     return position
 
 
-def _check_turn(turn: Turn, index: int, words: Words, underway: bool) -> None:
+def _check_turn(turn: Turn, index: int, packed: PackedPositions, underway: bool) -> None:
     """Validate that move text number ``index`` of a turn can be played at this point."""
-    position = unpack(words)
+    position = unpack(packed)
     if position.pending is not None and index == 0 and underway:
         waiting = hole_name(position.mover, position.pending)
         raise NotationError(
@@ -402,14 +402,14 @@ def transcribe(
         ValueError: ``spelling`` is unknown.
     """
     check_spelling(spelling)
-    words = to_words(start)
+    packed = to_packed(start)
     turns: list[Turn] = []
     number = 1
     for action in actions:
-        seat = turn_of(words)
-        waiting = unpack(words).pending is not None
-        text = format_move(words, ruleset, action, spelling)
-        play(words, ruleset, action)
+        seat = turn_of(packed)
+        waiting = unpack(packed).pending is not None
+        text = format_move(packed, ruleset, action, spelling)
+        make_move(packed, ruleset, action)
         if waiting and turns:
             turns[-1] = Turn(f"{turns[-1].text}/{text}", seat, number)
             continue

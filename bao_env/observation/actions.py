@@ -28,14 +28,14 @@ import numpy.typing as npt
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import ONE, ZERO, U, byte, sum_of_bytes, trailing_zeros
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.kernel import legal_mask
+from bao_env.engine.kernel import legal_of
 from bao_env.engine.lanes import (
     FIND_BEST,
     PLAY,
     Scratch,
     best_capture,
+    legal_job,
     make_scratch,
-    mask_job,
     play_job,
     run,
 )
@@ -43,8 +43,9 @@ from bao_env.engine.position import (
     NO_WINNER,
     WORDS,
     Actions,
+    Legal,
+    PackedPositions,
     Seats,
-    Words,
     mover_of,
     other_store_of,
     pending_of,
@@ -80,11 +81,11 @@ _scratch = threading.local()
 class Workspace(NamedTuple):
     """A thread's scratch memory, with a row for each action being played out."""
 
-    after: Words
+    after: PackedPositions
     """uint64[_ROWS, 6], the positions after them."""
     seats: Seats
     """int8[_ROWS], who has won there, or -1."""
-    best: Words
+    best: npt.NDArray[np.uint64]
     """uint64[_ROWS], what the opponent can do there; see :func:`best_capture`."""
     games: npt.NDArray[np.int64]
     """int64[_ROWS], the game of each action."""
@@ -150,7 +151,7 @@ def _reply(rules, count, all_replies, work):
         while starts != ZERO:
             start = trailing_zeros(starts)
             starts &= starts - ONE
-            work.scratch[0][jobs] = mask_job(row, capture_turn, ZERO, start)
+            work.scratch[0][jobs] = legal_job(row, capture_turn, ZERO, start)
             jobs += 1
             if not every:
                 break
@@ -160,7 +161,7 @@ def _reply(rules, count, all_replies, work):
         if work.seats[row] >= 0 or same_mover(packed.meta):
             continue
         captured, wins, legal = best_capture(work.best[row])
-        if not legal and legal_mask(rules, work.after[row]) == ZERO:
+        if not legal and legal_of(rules, work.after[row]) == ZERO:
             work.seats[row] = np.int8(ONE - mover_of(packed.meta))  # 1.2, 1.5a: no legal move
 
 
@@ -181,13 +182,13 @@ def _write_rows(positions, count, replies, scale, work, out, column):
 
 
 @jit
-def write_actions(rules, positions, masks, replies, scale, work, out, column):
+def write_actions(rules, positions, legal, replies, scale, work, out, column):
     """Write the result of each legal action.
 
     Args:
         rules: the :class:`KernelRules`.
         positions: uint64[B, 6].
-        masks: uint64[B], the legal actions; all columns are 0 where they are.
+        legal: uint64[B], the legal actions; all columns are 0 where they are.
         replies: whether to write all four groups of columns or the first two.
         scale: multiplies the seeds: uint64 1 for uint8 ``out``, else a float32.
         work: a :class:`Workspace` as a plain tuple, which numba recognises faster.
@@ -200,7 +201,7 @@ def write_actions(rules, positions, masks, replies, scale, work, out, column):
     columns = REPLY_COLUMNS if replies else CAPTURE_COLUMNS
     for g in range(size):
         out[g, column : column + columns] = 0
-        rest = masks[g]
+        rest = legal[g]
         while rest != ZERO:
             work.games[count] = g
             work.actions[count] = trailing_zeros(rest)
@@ -239,8 +240,8 @@ class BoardAndActions:
 
     def fill(
         self,
-        positions: Words,
-        legal: Words,
+        positions: PackedPositions,
+        legal: Legal,
         viewers: Seats,
         arrays: npt.NDArray[Any],
     ) -> None:

@@ -33,8 +33,8 @@ from bao_env.engine.position import (
     META,
     MOVER_FRONT,
     OTHER_FRONT,
+    PackedPositions,
     Seats,
-    Words,
     barred_of,
     mover_of,
     other_owns_house,
@@ -65,24 +65,24 @@ def seed_scale(dtype: npt.DTypeLike) -> Any:
 
 
 @jit_inline
-def observe_one(words, k, viewer, scale, out, r):
+def observe_one(positions, k, viewer, scale, out, r):
     """Write the observation of one position of many, for compiled callers.
 
     Rows are given by index because passing slices would cost more than everything else.
 
     Args:
-        words: uint64[N, 5 or more], C-contiguous positions.
-        k: the position's index in ``words``.
+        positions: uint64[N, 5 or more], C-contiguous positions.
+        k: the position's index in ``positions``.
         viewer: the seat from whose side it is seen; below 0, the player to move.
         scale: multiplies the seeds: uint64 1 for uint8 ``out``, else a float32.
         out: uint8 or float32 [R, OBSERVATION_SIZE or more].
         r: the row of ``out`` whose first OBSERVATION_SIZE numbers are written.
     """
-    meta = words[k, META]
+    meta = positions[k, META]
     moves = viewer < 0 or U(viewer) == mover_of(meta)
     own, other = (MOVER_FRONT, OTHER_FRONT) if moves else (OTHER_FRONT, MOVER_FRONT)
-    front, back = words[k, own], byteswap(words[k, own + 1])
-    facing, behind = byteswap(words[k, other]), words[k, other + 1]
+    front, back = positions[k, own], byteswap(positions[k, own + 1])
+    facing, behind = byteswap(positions[k, other]), positions[k, other + 1]
     for i in range(8):
         out[r, i] = np.uint8(byte(front, U(i))) * scale
         out[r, 8 + i] = np.uint8(byte(back, U(i))) * scale
@@ -118,7 +118,7 @@ def observe_compiled(positions, viewers, scale, out):
 
 
 def observe(
-    positions: Words,
+    positions: PackedPositions,
     out: npt.NDArray[Any],
     viewers: Seats | None = None,
 ) -> None:

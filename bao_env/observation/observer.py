@@ -34,9 +34,9 @@ from gymnasium import spaces
 from gymnasium.vector.utils import create_empty_array
 
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.kernel import legal_mask
+from bao_env.engine.kernel import legal_of
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import Seats, Words, packed_opening
+from bao_env.engine.position import Legal, PackedPositions, Seats, packed_opening
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.observation.actions import CAPTURE_COLUMNS, REPLY_COLUMNS, BoardAndActions
 from bao_env.observation.planes import Planes, PlanesAndReplies
@@ -55,8 +55,8 @@ class Observer(Protocol):
 
     def fill(
         self,
-        positions: Words,
-        legal: Words,
+        positions: PackedPositions,
+        legal: Legal,
         viewers: Seats,
         arrays: Arrays,
     ) -> None:
@@ -90,7 +90,9 @@ class OwnObserver:
         """See :class:`Observer`."""
         return self.observer.space
 
-    def fill(self, positions: Words, legal: Words, viewers: Seats, arrays: Arrays) -> None:
+    def fill(
+        self, positions: PackedPositions, legal: Legal, viewers: Seats, arrays: Arrays
+    ) -> None:
         """See :meth:`Observer.fill`."""
         views = positions.view(), legal.view(), viewers.view()
         for view in views:
@@ -105,7 +107,7 @@ class OwnObserver:
         """
         position = packed_opening(ruleset, SOUTH)
         positions, viewers = np.array([position, position]), np.array([SOUTH, NORTH], np.int8)
-        legal = np.array([legal_mask(ruleset.kernel, position), 0], np.uint64)
+        legal = np.array([legal_of(ruleset.kernel, position), 0], np.uint64)
         unwritten: Any = True
         for byte in (0x55, 0x2A):  # numbers left alone keep the one, then the other
             arrays = empty_arrays(self, 2)
@@ -201,8 +203,8 @@ def put_rows(arrays: Arrays, rows: Any, values: Arrays) -> None:
 
 def make_observations(
     observer: Observer,
-    positions: Words,
-    legal: Words,
+    positions: PackedPositions,
+    legal: Legal,
     viewers: Seats,
 ) -> Arrays:
     """Return fresh observations of n positions; :meth:`Observer.fill` has the arguments."""

@@ -26,7 +26,7 @@ from gymnasium import spaces
 from bao_env.engine.bits import ONE
 from bao_env.engine.compile import jit
 from bao_env.engine.layout import HOUSE, facing
-from bao_env.engine.position import Seats, Words
+from bao_env.engine.position import Legal, PackedPositions, Seats
 from bao_env.engine.ruleset import Ruleset
 from bao_env.observation.actions import REPLY_COLUMNS, workspace, write_actions
 from bao_env.observation.board import OBSERVATION_SIZE, observe_one, seed_scale, seed_space
@@ -91,8 +91,8 @@ class Planes:
 
     def fill(
         self,
-        positions: Words,
-        legal: Words,
+        positions: PackedPositions,
+        legal: Legal,
         viewers: Seats,
         arrays: npt.NDArray[Any],
     ) -> None:
@@ -118,8 +118,8 @@ class PlanesAndReplies:
 
     def fill(
         self,
-        positions: Words,
-        legal: Words,
+        positions: PackedPositions,
+        legal: Legal,
         viewers: Seats,
         arrays: dict[str, npt.NDArray[Any]],
     ) -> None:

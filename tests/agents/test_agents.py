@@ -33,16 +33,16 @@ from tests.positions import draw, seeds_of
 def test_greedy_captures_most(ruleset: str) -> None:
     """It wins if it can, and else counts the seeds gained, on the board and in the store."""
     rules = RULESETS[ruleset].kernel
-    positions, masks = draw(ruleset)
-    chosen = GreedyAgent(ruleset).act(positions, masks)
+    positions, legal = draw(ruleset)
+    chosen = GreedyAgent(ruleset).act(positions, legal)
     captures = wins = 0
-    for words, mask, action in zip(positions, masks, chosen, strict=True):
-        mover = turn_of(words)
+    for position, bits, action in zip(positions, legal, chosen, strict=True):
+        mover = turn_of(position)
         gains, winning, plain = {}, [], True
-        for option in actions_of(mask):
-            after = words.copy()
+        for option in actions_of(bits):
+            after = position.copy()
             result = play(rules, after, np.uint64(option))
-            gains[option] = seeds_of(after, mover) - seeds_of(words, mover)
+            gains[option] = seeds_of(after, mover) - seeds_of(position, mover)
             if result == 1:
                 winning.append(option)
             # A loss or a waiting capture: not told apart by counting seeds.
@@ -58,11 +58,11 @@ def test_greedy_captures_most(ruleset: str) -> None:
 
 
 def test_random_agent_is_uniform() -> None:
-    positions, masks = (np.repeat(array, 4000, axis=0) for array in draw("zanzibar", 1))
-    counts = np.bincount(RandomAgent(0).act(positions, masks), minlength=64)
-    legal = actions_of(masks[0])
-    assert counts[legal].sum() == 4000 and len(legal) > 1
-    assert counts[legal].min() > 0.8 * 4000 / len(legal)
+    positions, legal = (np.repeat(array, 4000, axis=0) for array in draw("zanzibar", 1))
+    counts = np.bincount(RandomAgent(0).act(positions, legal), minlength=64)
+    choices = actions_of(legal[0])
+    assert counts[choices].sum() == 4000 and len(choices) > 1
+    assert counts[choices].min() > 0.8 * 4000 / len(choices)
 
 
 @pytest.mark.parametrize("spec", ["random", "mcts:20"])
@@ -112,8 +112,8 @@ def test_parse(spec: str, name: str, fields: tuple) -> None:
 
 def make_last(ruleset: object, seed: int) -> object:
     class Last:
-        def act(self, positions: np.ndarray, masks: np.ndarray) -> np.ndarray:
-            return np.array([int(mask).bit_length() - 1 for mask in masks])
+        def act(self, positions: np.ndarray, legal: np.ndarray) -> np.ndarray:
+            return np.array([int(bits).bit_length() - 1 for bits in legal])
 
     return Last()
 
@@ -128,17 +128,17 @@ def test_own_function_is_a_player() -> None:
 @pytest.mark.parametrize("spec", ["alphabeta:300ms", "mcts:300ms", "solver:300ms"])
 def test_search_from_two_threads_raises(spec: str) -> None:
     """Both would use the same memory."""
-    positions, masks = draw("zanzibar")
-    choices = np.flatnonzero(masks & (masks - np.uint64(1)))[:1]
-    positions, masks = positions[choices], masks[choices]
+    positions, legal = draw("zanzibar")
+    choices = np.flatnonzero(legal & (legal - np.uint64(1)))[:1]
+    positions, legal = positions[choices], legal[choices]
     player = bao_agents.load(spec, threads=1)
-    player.act(positions, masks)  # compiles
+    player.act(positions, legal)  # compiles
     together = threading.Barrier(2)
 
     def act() -> str:
         together.wait()
         try:
-            player.act(positions, masks)
+            player.act(positions, legal)
         except RuntimeError as error:
             return str(error)
         return "played"
@@ -147,7 +147,7 @@ def test_search_from_two_threads_raises(spec: str) -> None:
         said = sorted(future.result() for future in [pool.submit(act), pool.submit(act)])
     assert said[0] == "played"
     assert "is in use by another thread" in said[1]
-    player.act(positions, masks)
+    player.act(positions, legal)
 
 
 SEARCHES = (
@@ -166,13 +166,13 @@ def test_choice_depends_on_the_position_alone(spec: str) -> None:
 
     The arrays may be views, and empty; refused/players.txt has what they may not be.
     """
-    positions, masks = draw("zanzibar", 60, 40)
-    masks[4] = 0
+    positions, legal = draw("zanzibar", 60, 40)
+    legal[4] = 0
     one, two = (bao_agents.load(spec, seed=5, threads=threads) for threads in (1, 2))
     check_agent(one, deterministic=True)
-    chosen = one.act(positions, masks)
-    assert chosen[::2].tolist() == two.act(positions[::2], masks[::2]).tolist() and chosen[4] == 0
-    assert one.act(positions[:0], masks[:0]).shape == (0,)
+    chosen = one.act(positions, legal)
+    assert chosen[::2].tolist() == two.act(positions[::2], legal[::2]).tolist() and chosen[4] == 0
+    assert one.act(positions[:0], legal[:0]).shape == (0,)
 
 
 @pytest.mark.parametrize("spec", SEARCHES)

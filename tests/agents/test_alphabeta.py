@@ -21,7 +21,7 @@ from bao_agents.search.alphabeta.transposition import (
 from bao_env import Board
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
-from bao_env.engine.kernel import legal_mask, play
+from bao_env.engine.kernel import legal_of, play
 from bao_env.engine.position import (
     META,
     Packed,
@@ -50,17 +50,17 @@ def test_successors_are_the_legal_moves(name: str) -> None:
     ruleset = RULESETS[name]
     rules = ruleset.kernel
     out = np.empty((3 + MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
-    for words in mixed_batch(ruleset, 400, seed=1):
-        rows = out[3 : 3 + successors(rules, Packed.of(words), out, 3)]
-        assert sorted(map(int, rows[:, ACTION])) == actions_of(legal_mask(rules, words))
-        before = unpack(words)
+    for position in mixed_batch(ruleset, 400, seed=1):
+        rows = out[3 : 3 + successors(rules, Packed.of(position), out, 3)]
+        assert sorted(map(int, rows[:, ACTION])) == actions_of(legal_of(rules, position))
+        before = unpack(position)
         seat, waits = before.mover, before.pending is not None
         for row in rows:
-            after = words.copy()
+            after = position.copy()
             result = play(rules, after, row[ACTION])
             np.testing.assert_array_equal(row[: META + 1], after[: META + 1])
             assert row[RESULT] == result
-            gain = seeds_of(after, seat) - seeds_of(words, seat)
+            gain = seeds_of(after, seat) - seeds_of(position, seat)
             if unpack(after).pending is None:
                 assert row[CAPTURED] >= gain if waits else row[CAPTURED] == gain
             if result == 0:
@@ -74,11 +74,11 @@ def test_search_is_minimax(name: str) -> None:
     rules, tables = ruleset.kernel, load_tables(ruleset)
     agents = {depth: AlphaBetaAgent(ruleset, depth=depth, threads=1) for depth in (1, 2, 3, 4)}
     proven = 0
-    for words in mixed_batch(ruleset, 60, seed=4):
+    for position in mixed_batch(ruleset, 60, seed=4):
         for depth, agent in agents.items():
-            found = agent.search(words)
-            value, actions = minimax(rules, tables, words, depth)
-            assert found.value == value, (unpack(words), depth)
+            found = agent.search(position)
+            value, actions = minimax(rules, tables, position, depth)
+            assert found.value == value, (unpack(position), depth)
             assert found.action in actions and found.line[0] == found.action
             proven += abs(value) > PROVEN
     assert proven > 5  # wins and losses are among them
@@ -90,11 +90,11 @@ def test_line_leads_to_the_value() -> None:
     rules = ruleset.kernel
     agent = AlphaBetaAgent(ruleset, depth=7, threads=1)
     wins = 0
-    for words in mixed_batch(ruleset, 100, seed=8):
-        found = agent.search(words)
-        after = words.copy()
+    for position in mixed_batch(ruleset, 100, seed=8):
+        found = agent.search(position)
+        after = position.copy()
         for action in found.line:
-            assert action in actions_of(legal_mask(rules, after))
+            assert action in actions_of(legal_of(rules, after))
             result = int(play(rules, after, U(action)))
         if found.value > PROVEN:
             wins += 1
@@ -102,7 +102,7 @@ def test_line_leads_to_the_value() -> None:
             plies = WIN_VALUE - found.value
             assert len(found.line) <= plies
             if len(found.line) == plies:
-                assert result == 1 or not legal_mask(rules, after)
+                assert result == 1 or not legal_of(rules, after)
     assert wins > 10
 
 
@@ -167,16 +167,16 @@ def test_chooses_among_the_actions_of_the_mask() -> None:
     rules = ruleset.kernel
     agent, shallow = (AlphaBetaAgent(ruleset, depth=depth, threads=1) for depth in (3, 2))
     compared = 0
-    for words in mixed_batch(ruleset, 40, seed=12):
-        best = agent.search(words).action
-        rest = np.array([int(legal_mask(rules, words)) & ~(1 << best)], np.uint64)
+    for position in mixed_batch(ruleset, 40, seed=12):
+        best = agent.search(position).action
+        rest = np.array([int(legal_of(rules, position)) & ~(1 << best)], np.uint64)
         if rest[0] == 0:
             continue
         values = {}
         for action in actions_of(rest[0]):
-            after = words.copy()
+            after = position.copy()
             result = int(play(rules, after, U(action)))
             values[action] = result * WIN_VALUE if result else -shallow.search(after).value
-        assert values[int(agent.act(words[None], rest)[0])] == max(values.values())
+        assert values[int(agent.act(position[None], rest)[0])] == max(values.values())
         compared += 1
     assert compared > 20

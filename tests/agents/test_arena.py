@@ -28,7 +28,7 @@ from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_env.board import Board
 from bao_env.bots import GreedyAgent, RandomAgent
 from bao_env.engine.batch import Engine
-from bao_env.engine.kernel import legal_mask
+from bao_env.engine.kernel import legal_of
 from bao_env.engine.position import unpack
 from bao_env.engine.ruleset import get_ruleset
 from bao_env.notation.transcript import parse_transcripts, replay
@@ -62,8 +62,8 @@ def test_correlated_pairs_change_the_interval() -> None:
 def test_openings(ruleset: str) -> None:
     """They differ and depend on the seed; games that begin with them are replayed below."""
     openings = draw_openings(ruleset, 60, 8, seed=3)
-    assert len({words.tobytes() for words in openings.positions}) == 60
-    assert all(unpack(words).ply == 8 for words in openings.positions)
+    assert len({position.tobytes() for position in openings.positions}) == 60
+    assert all(unpack(position).ply == 8 for position in openings.positions)
     fewer, other = (draw_openings(ruleset, 25, 8, seed=seed).positions for seed in (3, 4))
     np.testing.assert_array_equal(openings[:25].positions, fewer)
     assert not np.array_equal(other, fewer)
@@ -75,8 +75,8 @@ def test_openings_are_balanced() -> None:
 
     def largest_value(balance: float | None) -> float:
         positions = draw_openings("zanzibar", 100, 8, 5, balance).positions
-        masks = np.array([legal_mask(rules, words) for words in positions], np.uint64)
-        return float(np.abs(search.values(positions, masks)).max() / SCALE)
+        legal = np.array([legal_of(rules, position) for position in positions], np.uint64)
+        return float(np.abs(search.values(positions, legal)).max() / SCALE)
 
     assert largest_value(None) > 1.5
     assert largest_value(0.5) <= 0.5
@@ -85,11 +85,11 @@ def test_openings_are_balanced() -> None:
 def test_balanced_openings() -> None:
     """The shipped file: its lines can be read, all positions differ, and none is decided."""
     openings = read_openings("balanced", "zanzibar", 2000, seed=1)
-    assert len({words.tobytes() for words in openings.positions}) == 2000
+    assert len({position.tobytes() for position in openings.positions}) == 2000
     rules = Engine("zanzibar").rules
-    masks = np.array([legal_mask(rules, words) for words in openings.positions], np.uint64)
-    values = AlphaBetaAgent(depth=6).values(openings.positions, masks)
-    assert masks.all() and np.abs(values).max() <= SCALE
+    legal = np.array([legal_of(rules, position) for position in openings.positions], np.uint64)
+    values = AlphaBetaAgent(depth=6).values(openings.positions, legal)
+    assert legal.all() and np.abs(values).max() <= SCALE
 
 
 def test_match_with_openings_from_a_file(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ NODES = 20_000
 
 
 def solve_sample(sample: Sample, **options: Any) -> Solved:
-    return solve(sample.positions, sample.masks, KUJIFUNZA, source="random", nodes=NODES, **options)
+    return solve(sample.positions, sample.legal, KUJIFUNZA, source="random", nodes=NODES, **options)
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +53,9 @@ def test_won_positions_are_those_that_are_won(found: Solved) -> None:
     won = found.known.won
     assert stage == "mtaji"  # there is no namua in kujifunza
     assert sum(counts.values()) == 100 and counts["won"] == len(won) > 30 and counts["lost"] > 20
-    values = solved_values(Solver(KUJIFUNZA), won.positions, won.masks)
+    values = solved_values(Solver(KUJIFUNZA), won.positions, won.legal)
     assert (values == 1).all()
-    assert (won.losing & ~won.masks == 0).all() and (won.losing != won.masks).all()
+    assert (won.losing & ~won.legal == 0).all() and (won.losing != won.legal).all()
     assert 0 < won.choices.mean() < 1
     assert won.plies.min() == 1 and won.plies.max() < 100
 
@@ -65,15 +65,15 @@ def test_the_solver_gives_nothing_away(found: Solved) -> None:
 
 
 def test_counts_by_hand() -> None:
-    positions, masks = draw("kujifunza", 4, 3)
+    positions, legal = draw("kujifunza", 4, 3)
     lowest, last = (
-        np.array([1 << actions_of(mask)[i] for mask in masks], np.uint64) for i in (0, -1)
+        np.array([1 << actions_of(bits)[i] for bits in legal], np.uint64) for i in (0, -1)
     )
     assert (lowest != last).all()
     losing = np.array([lowest[0], last[1], 0, lowest[3] | last[3]], np.uint64)
     source = np.array(["random", "random", "random", "strong"])
     won = SolvedPositions(
-        KUJIFUNZA, positions, masks, masks & ~losing, np.array([1, 3, 9, 3], np.int16), source
+        KUJIFUNZA, positions, legal, legal & ~losing, np.array([1, 3, 9, 3], np.int16), source
     )
     mistakes = won.mistakes(Lowest())
     assert mistakes.tolist() == [True, False, False, True]
@@ -130,9 +130,9 @@ def test_shipped_positions_are_won(name: str, thorough: bool, seed: int) -> None
     assert won is not None and len(won) >= 500
     every = 1 if thorough else 100
     part = won[seed % every :: every]
-    judged = Solver(ruleset, nodes=200_000).judge(part.positions, part.masks)
+    judged = Solver(ruleset, nodes=200_000).judge(part.positions, part.legal)
     np.testing.assert_array_equal(judged.losing, part.losing)
-    np.testing.assert_array_equal(judged.winning, part.masks & ~part.losing)
+    np.testing.assert_array_equal(judged.winning, part.legal & ~part.losing)
     assert shipped_won_positions(ruleset.replace(house=not ruleset.house)) is None
 
 

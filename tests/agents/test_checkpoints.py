@@ -36,11 +36,11 @@ def saved(tmp_path: Path) -> Path:
 
 
 def test_checkpoint_plays_as_its_network(saved: Path) -> None:
-    positions, masks = draw("zanzibar")
+    positions, legal = draw("zanzibar")
     loaded = checkpoint.load(saved)
     assert loaded.info == {"steps": 5} and loaded.ruleset == RULESETS["zanzibar"]
-    chosen = bao_agents.load(saved).act(positions, masks)
-    policy = NetworkAgent(loaded.network, loaded.ruleset).evaluate(positions, masks)
+    chosen = bao_agents.load(saved).act(positions, legal)
+    policy = NetworkAgent(loaded.network, loaded.ruleset).evaluate(positions, legal)
     for i in range(len(positions)):
         part = slice(policy.indptr[i], policy.indptr[i + 1])
         assert chosen[i] == policy.legal_actions[part][policy.logits[part].argmax()] % 64
@@ -80,7 +80,7 @@ def test_shipped_checkpoints_play() -> None:
 
 
 def test_network_that_is_not_finite_does_not_play(saved: Path) -> None:
-    positions, masks = draw("zanzibar")
+    positions, legal = draw("zanzibar")
     network, ruleset = checkpoint.load(saved).network, RULESETS["zanzibar"]
     # The compiled network leaves out units that are not above zero.
     network.get_parameter("trunk.0.bias").data[3] = torch.nan
@@ -91,7 +91,7 @@ def test_network_that_is_not_finite_does_not_play(saved: Path) -> None:
         lambda positions, _: GumbelSearch(rules, network, 200, 8).search(positions),
     ):
         with pytest.raises(ValueError, match="outputs are not finite"):
-            play(positions, masks)
+            play(positions, legal)
 
 
 def split(path: Path) -> tuple[dict, bytes]:

@@ -18,7 +18,7 @@ from bao_agents.nets.features import (
 from bao_env import RULESETS
 from bao_env.engine.action import actions_of
 from bao_env.engine.compile import jit
-from bao_env.engine.kernel import legal_mask, play
+from bao_env.engine.kernel import legal_of, play
 from bao_env.engine.position import META, movers, turn_of, unpack
 from bao_env.engine.start_encoding import start_of
 from bao_env.observation import OBSERVATION_SIZE, observe
@@ -82,37 +82,37 @@ def test_encoding_of_an_action(ruleset: str) -> None:
     It has the seeds that each start captures, and whether the reply wins or there is no move.
     """
     rules = RULESETS[ruleset].kernel
-    positions, masks = draw(ruleset)
-    encodings, legal_actions, _ = encode(rules, positions, masks)
+    positions, legal = draw(ruleset)
+    encodings, legal_actions, _ = encode(rules, positions, legal)
     assert not encodings[len(legal_actions) :].any()
     viewers = movers(positions).astype(np.int8)
     seen = np.empty((1, OBSERVATION_SIZE), np.uint8)
     wins = stuck = several = 0
     for encoding, legal_action in zip(encodings[: len(legal_actions)], legal_actions, strict=True):
         i, action = divmod(int(legal_action), 64)
-        words = positions[i].copy()
-        won = play(rules, words, np.uint64(action))
-        observe(words[None], seen, viewers[i : i + 1])
+        position = positions[i].copy()
+        won = play(rules, position, np.uint64(action))
+        observe(position[None], seen, viewers[i : i + 1])
         np.testing.assert_array_equal(encoding[:CAPTURES_AT], seen[0])
         if won:
             assert encoding[CAPTURES_AT:].tolist() == [0, 0, 1] + [0] * 32
             continue
-        if unpack(words).pending is not None:
+        if unpack(position).pending is not None:
             continue  # who waits for their side replies to themselves
-        side = 1 - turn_of(words)
+        side = 1 - turn_of(position)
         best = win = 0
         by_start = np.zeros(32, int)
-        replies = actions_of(legal_mask(rules, words))
+        replies = actions_of(legal_of(rules, position))
         for action in replies:
-            reply = words.copy()
+            reply = position.copy()
             win |= int(play(rules, reply, np.uint64(action))) == 1
-            captured = seeds_of(words, side) - seeds_of(reply, side)
+            captured = seeds_of(position, side) - seeds_of(reply, side)
             pit = unpack(reply).pending
             if pit is not None:  # the capture waits, its seeds still in their pit
                 captured += unpack(reply).front[side][7 - pit]
             best = max(best, captured)
             if captured:
-                start = int(_start_of(words[META], np.uint64(action)))
+                start = int(_start_of(position[META], np.uint64(action)))
                 by_start[start] = max(by_start[start], captured + 1)
                 several += 1
         assert encoding[CAPTURES_AT:STARTS_AT].tolist() == [best, win, not replies]

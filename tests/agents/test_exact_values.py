@@ -44,14 +44,14 @@ def test_every_action_keeps_or_loses_what_the_file_says(made: tuple[Path, Solved
     assert len(data.values) > 150
     assert set(data.source.tolist()) == {"random", "search"}
     assert set(data.values.tolist()) == {-1, 1}
-    masks = np.empty(len(data.values), np.uint64)
-    Engine("kujifunza").legal_masks(data.positions, masks, np.zeros(len(masks), np.int8))
-    np.testing.assert_array_equal(data.masks, masks)
+    legal = np.empty(len(data.values), np.uint64)
+    Engine("kujifunza").find_legal(data.positions, legal, np.zeros(len(legal), np.int8))
+    np.testing.assert_array_equal(data.legal, legal)
     some = data[::8]
-    judged = Solver("kujifunza").judge(some.positions, some.masks)
+    judged = Solver("kujifunza").judge(some.positions, some.legal)
     np.testing.assert_array_equal(some.values, judged.values)
     np.testing.assert_array_equal(some.winning, judged.winning)
-    np.testing.assert_array_equal(some.masks & ~some.winning, judged.losing)
+    np.testing.assert_array_equal(some.legal & ~some.winning, judged.losing)
 
 
 def test_parts_share_no_position_however_it_is_seen(made: tuple[Path, SolvedPositions]) -> None:
@@ -63,8 +63,8 @@ def test_parts_share_no_position_however_it_is_seen(made: tuple[Path, SolvedPosi
     chosen = is_for_tests(sample)
     assert 0.08 < chosen.mean() < 0.12
     np.testing.assert_array_equal(is_for_tests(mirrored(sample)), chosen)
-    words, _ = pack_texts([TAKASIA], RULESETS["zanzibar"])  # bars A2
-    assert unpack(mirrored(words)[0]).barred == 6
+    positions, _ = pack_texts([TAKASIA], RULESETS["zanzibar"])  # bars A2
+    assert unpack(mirrored(positions)[0]).barred == 6
     other = sample.copy()
     other[:, 4] ^= np.uint64(1 << 18)  # the other seat to move
     other[:, 5] += np.uint64(1)
@@ -117,9 +117,9 @@ def test_in_a_terminal(tmp_path: Path, says: Says) -> None:
         says(f"solve {how} --out {table}")
     rows = list(csv.DictReader(table.open()))
     assert len(rows) == len(data)
-    for row, words, value, winning in zip(
+    for row, position, value, winning in zip(
         rows, data.positions, data.values, data.winning, strict=True
     ):
         board = Board.from_text(row["position"])
-        assert board.text() == format_position(unpack(words)) and row["value"] == str(value)
+        assert board.text() == format_position(unpack(position)) and row["value"] == str(value)
         assert list(map(move_to_action, row["winning"].split())) == actions_of(winning)

@@ -20,7 +20,7 @@ from bao_agents.search.solver.solver import Solver
 from bao_env import RULESETS
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import FULL as LOST
-from bao_env.engine.kernel import legal_mask, play
+from bao_env.engine.kernel import legal_of, play
 from bao_env.engine.masks import is_legal
 from bao_env.engine.position import unpack
 from bao_env.engine.sampling import random_states
@@ -84,15 +84,15 @@ def edges_of_root(tree: Tree) -> slice:
 def test_policies_are_of_the_legal_actions(name: str) -> None:
     search = search_of(name, 60, 20)
     for count, plies in ((3, 2), (50, 20)):
-        positions, masks = draw(name, count, plies)
+        positions, legal = draw(name, count, plies)
         for rng in (None, random_states(count, 1)):
             found = search.search(positions, rng)
             np.testing.assert_allclose(found.policies.sum(axis=1), 1.0, rtol=1e-5)
-            legal = (masks[:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1) != 0
-            assert (found.policies[~legal] == 0).all() and (found.policies >= 0).all()
-            assert is_legal(found.actions, masks).all()
+            allowed = (legal[:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1) != 0
+            assert (found.policies[~allowed] == 0).all() and (found.policies >= 0).all()
+            assert is_legal(found.actions, legal).all()
             assert (np.abs(found.values) <= 1).all()
-            assert np.isnan(found.qvalues[~legal]).all()
+            assert np.isnan(found.qvalues[~allowed]).all()
             assert (~np.isnan(found.qvalues)).any(axis=1).all()  # actions that were visited
             assert search.tree.node_visits[ROOT] == 20
 
@@ -100,16 +100,16 @@ def test_policies_are_of_the_legal_actions(name: str) -> None:
 @pytest.mark.parametrize("name", ["zanzibar", "dutch", "kujifunza"])
 def test_roots_have_the_logits_and_values_of_the_network(name: str) -> None:
     """They do unless an action decides the game at once."""
-    positions, masks = draw(name, 200, 24)
+    positions, legal = draw(name, 200, 24)
     search = search_of(name, 1, 2)
     tree = search.tree
-    policy = NetworkAgent(make_network(), RULESETS[name]).evaluate(positions, masks)
+    policy = NetworkAgent(make_network(), RULESETS[name]).evaluate(positions, legal)
     index = {action: i for i, action in enumerate(policy.legal_actions.tolist())}
     compared = decided = 0
     for g in range(200):
         search.search(positions[g : g + 1])
         below = edges_of_root(tree)
-        edges = tree.words[below]
+        edges = tree.positions[below]
         going = edges[:, RESULT] == 0
         rows = [index[64 * g + int(action)] for action in edges[going, ACTION]]
         np.testing.assert_allclose(tree.logits[below][going], policy.logits[rows], atol=1e-4)
@@ -142,16 +142,16 @@ def test_values_and_policies_worked_out_literally(name: str, settings: GumbelSet
         for node in range(ROOT + 1, tree.next_node[0]):
             edge, first = tree.parent_edge[node], tree.first_edge[node]
             below = slice(first, first + tree.num_edges[node])
-            if tree.words[edge, RESULT] or not tree.num_edges[node]:
+            if tree.positions[edge, RESULT] or not tree.num_edges[node]:
                 continue  # a known result is backed up in place of a value
             assert tree.edge_visits[edge] == 1 + tree.edge_visits[below].sum()
             seen_there = tree.node_values[node] + tree.value_sums[below].sum()
-            sign = 1 if unpack(tree.words[edge]).pending is not None else -1
+            sign = 1 if unpack(tree.positions[edge]).pending is not None else -1
             assert tree.value_sums[edge] == pytest.approx(sign * discount * seen_there, abs=1e-4)
             edges_compared += tree.edge_visits[edge] > 1
         edges = edges_of_root(tree)
         logits, visits = tree.logits[edges], tree.edge_visits[edges]
-        if tree.words[edges, RESULT].any():
+        if tree.positions[edges, RESULT].any():
             continue
         values = np.where(visits, tree.value_sums[edges] / np.maximum(visits, 1), 0)
         values[visits == 0] = tree.qvalues[edges][visits == 0]
@@ -161,7 +161,7 @@ def test_values_and_policies_worked_out_literally(name: str, settings: GumbelSet
         # Values are from -1 to 1, the paper's from 0.
         score = logits + scale * values / 2
         score = np.exp(score - score.max())
-        actions = tree.words[edges, ACTION].astype(int)
+        actions = tree.positions[edges, ACTION].astype(int)
         policy = score / score.sum()
         np.testing.assert_allclose(found.policies[0, actions], policy, atol=1e-4)
         assert found.values[0] == pytest.approx(policy @ values, abs=1e-4)
@@ -187,7 +187,7 @@ def test_noise_draws_other_actions(name: str) -> None:
 def test_cache_of_network_outputs_changes_nothing(name: str) -> None:
     """It saves about half of the evaluations after a move, and follows the network."""
     engine = Engine(name)
-    positions, masks = draw(name, 40, 12)
+    positions, legal = draw(name, 40, 12)
     winners = np.full(40, -1, np.int8)
     search = search_of(name, 40, 24)
     read = 0
@@ -197,7 +197,7 @@ def test_cache_of_network_outputs_changes_nothing(name: str) -> None:
         for array, other in zip(found, fresh.search(positions), strict=True):
             np.testing.assert_array_equal(array, other)
         read += fresh.encodings_read
-        engine.step(positions, found.actions, masks, winners)
+        engine.step(positions, found.actions, legal, winners)
     assert 0.5 * read < search.encodings_read < 0.85 * read
     blank = make_network()
     torch.nn.init.zeros_(blank.head.weight)
@@ -212,14 +212,14 @@ def test_known_results_are_true(name: str) -> None:
 
     Few actions are considered, so sometimes all of them lose.
     """
-    positions, masks = draw(name, 150, 24)
-    judged = Solver(name, nodes=30_000).judge(positions, masks)
+    positions, legal = draw(name, 150, 24)
+    judged = Solver(name, nodes=30_000).judge(positions, legal)
     search = search_of(name, 1, 60, GumbelSettings(considered=2))
     rng = random_states(150, 7)
     checked = deep = escaped = 0
     for g in range(150):
         chosen = search.search(positions[g : g + 1], rng[g : g + 1]).actions[0]
-        edges = search.tree.words[edges_of_root(search.tree)]
+        edges = search.tree.positions[edges_of_root(search.tree)]
         known = {int(row[ACTION]): row[RESULT] for row in edges if row[RESULT]}
         for action, result in known.items():
             right, wrong = judged.winning[g], judged.losing[g]
@@ -239,16 +239,16 @@ def test_no_move_in_a_waiting_capture_loses() -> None:
     """The player whose waiting capture is endless on both sides has lost (Donkers 1.5a)."""
     ruleset = RULESETS["dutch"].replace(sow_limit=64)
     text = "1,1,1,1,7,10,1,1/1,1,1,1,1,1,1,1/2,1,1,20,2,1,2,2/0,0,0,0,0,0,0,0 1,1 SN S -"
-    (words, _), rules = pack_texts([text], ruleset), ruleset.kernel
-    value = AlphaBetaAgent(ruleset, depth=4, threads=1).search(words[0]).value
-    found = GumbelSearch(rules, make_network(), 1, 60).search(words)
-    after = words[0].copy()
+    (positions, _), rules = pack_texts([text], ruleset), ruleset.kernel
+    value = AlphaBetaAgent(ruleset, depth=4, threads=1).search(positions[0]).value
+    found = GumbelSearch(rules, make_network(), 1, 60).search(positions)
+    after = positions[0].copy()
     assert play(rules, after, np.uint64(found.actions[0])) == 0
-    assert legal_mask(rules, after) or value < -PROVEN
+    assert legal_of(rules, after) or value < -PROVEN
 
 
 def test_full_tree() -> None:
     """A search plays on with more simulations than a tree has room for nodes."""
-    positions, masks = draw("zanzibar", 4, 60)
+    positions, legal = draw("zanzibar", 4, 60)
     found = GumbelSearch(ZANZIBAR, make_network(), 4, 3000).search(positions)
-    assert is_legal(found.actions, masks).all()
+    assert is_legal(found.actions, legal).all()

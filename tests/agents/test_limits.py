@@ -60,17 +60,17 @@ HUGE = (
 INTERRUPTED = """
 import numpy as np, sys, bao_agents
 from bao_env import Board
-from bao_env.engine.action import mask_of
+from bao_env.engine.action import bits_of
 board = Board()
 for name in sys.argv[1:]:
     for threads, batch, fresh in ((1, 1, True), (2, 4, True), (2, 4, False)):
         if fresh:
             player = bao_agents.load(name, threads=threads)
-        words = np.tile(board.words, (batch, 1))
-        legal = np.full(batch, mask_of(board.legal_actions), np.uint64)
+        positions = np.tile(board.packed, (batch, 1))
+        legal = np.full(batch, bits_of(board.legal_actions), np.uint64)
         try:
             print("begin", flush=True)
-            player.act(words, legal)
+            player.act(positions, legal)
             print("finished", name, flush=True)
         except KeyboardInterrupt:
             print("stopped", flush=True)

@@ -19,31 +19,31 @@ from tests.searches import wins_by
 
 @pytest.mark.parametrize("name", RULESETS)
 def test_random_moves_are_the_legal_moves(name: str) -> None:
-    """Moves drawn without a mask reach exactly the positions after the legal actions."""
+    """Randomly drawn moves reach exactly the positions after the legal actions."""
     rules = get_ruleset(name).kernel
     for plies in (4, 20):
-        positions, masks = draw(name, 40 if plies > 4 else 3, plies)
-        for words, mask in zip(positions, masks, strict=True):
-            legal = set()
-            for action in actions_of(mask):
-                after = words.copy()
+        positions, legal = draw(name, 40 if plies > 4 else 3, plies)
+        for position, bits in zip(positions, legal, strict=True):
+            expected = set()
+            for action in actions_of(bits):
+                after = position.copy()
                 result = play(rules, after, U(action))
-                legal.add((*map(int, after[:5]), int(result)))
+                expected.add((*map(int, after[:5]), int(result)))
             drawn = set()
             rng = U(88172645463325252)
             for _ in range(400):
-                rng, hand, result = _random_move(rules, Packed.of(words), rng)
+                rng, hand, result = _random_move(rules, Packed.of(position), rng)
                 rng = U(rng)
                 drawn.add((*map(int, hand), int(result)))
-            assert drawn == legal
+            assert drawn == expected
 
 
 @pytest.mark.parametrize("name", RULESETS)
 def test_it_finds_wins(name: str) -> None:
     """Where alpha-beta proves a win, most chosen actions keep it."""
     judge = AlphaBetaAgent(name, depth=5, threads=1)
-    positions, masks = draw(name, 300, 18)
-    won = judge.values(positions, masks) > PROVEN
-    actions = MctsAgent(name, simulations=3000, seed=1).act(positions[won], masks[won])
+    positions, legal = draw(name, 300, 18)
+    won = judge.values(positions, legal) > PROVEN
+    actions = MctsAgent(name, simulations=3000, seed=1).act(positions[won], legal[won])
     kept = [wins_by(name, judge, *chosen) for chosen in zip(positions[won], actions, strict=True)]
     assert len(kept) >= 8 and np.mean(kept) >= 0.8

@@ -28,7 +28,7 @@ from bao_agents.nets.player import NetworkAgent
 from bao_agents.support.array_types import Uint8Array
 from bao_env import RULESETS
 from bao_env.board import Board
-from bao_env.engine.action import mask_of
+from bao_env.engine.action import bits_of
 from tests.networks import make_network
 from tests.positions import draw
 
@@ -38,8 +38,8 @@ ZANZIBAR = RULESETS["zanzibar"].kernel
 
 def inputs(count: int) -> Tensor:
     """Encode the actions of some positions."""
-    positions, masks = draw("zanzibar", count)
-    return torch.from_numpy(encode(ZANZIBAR, positions, masks)[0])
+    positions, legal = draw("zanzibar", count)
+    return torch.from_numpy(encode(ZANZIBAR, positions, legal)[0])
 
 
 def test_head() -> None:
@@ -77,8 +77,8 @@ def test_players_with_a_network_evaluate_a_board(tmp_path: Path) -> None:
     board = Board()
     for _ in range(3):
         board.push(board.legal_actions[0])
-    words, legal = board.words[None], np.array([mask_of(board.legal_actions)], np.uint64)
-    logits, values, _, _ = NetworkAgent(network, RULESETS["zanzibar"]).evaluate(words, legal)
+    positions, legal = board.packed[None], np.array([bits_of(board.legal_actions)], np.uint64)
+    logits, values, _, _ = NetworkAgent(network, RULESETS["zanzibar"]).evaluate(positions, legal)
     shares = np.exp(logits) / np.exp(logits).sum()
     for name in (str(file), f"search:{file}:8", f"guided:{file}:2"):
         policy, value = bao_agents.load(name).evaluate(board)
@@ -100,7 +100,7 @@ def test_a_position_alone_is_cheap_and_gets_the_same_action(
     ruleset: str, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The network reads the rows of that position and, in torch, few more."""
-    positions, masks = draw(ruleset, 200)
+    positions, legal = draw(ruleset, 200)
     loaded = checkpoint.load(SHIPPED / f"{folder}{ruleset}.safetensors")
     agent = NetworkAgent(loaded.network, loaded.ruleset)
     rows: list[int] = []
@@ -110,13 +110,13 @@ def test_a_position_alone_is_cheap_and_gets_the_same_action(
         return evaluate(network, encodings, *rest)
 
     monkeypatch.setattr("bao_agents.nets.player.evaluate", counted)
-    counts = [mask.bit_count() for mask in masks.tolist()]
-    alone = [agent.act(positions[i : i + 1], masks[i : i + 1])[0] for i in range(200)]
+    counts = [bits.bit_count() for bits in legal.tolist()]
+    alone = [agent.act(positions[i : i + 1], legal[i : i + 1])[0] for i in range(200)]
     assert rows == counts
-    np.testing.assert_array_equal(agent.act(positions, masks), alone)
+    np.testing.assert_array_equal(agent.act(positions, legal), alone)
     monkeypatch.setattr("bao_agents.nets.player.compile_if_faster", lambda _: None)
     in_torch = NetworkAgent(loaded.network, loaded.ruleset)
     rows.clear()
-    slowly = [in_torch.act(positions[i : i + 1], masks[i : i + 1])[0] for i in range(50)]
+    slowly = [in_torch.act(positions[i : i + 1], legal[i : i + 1])[0] for i in range(50)]
     assert slowly == alone[:50]
     assert all(read - count < 8 for read, count in zip(rows, counts, strict=False))

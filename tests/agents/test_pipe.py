@@ -23,7 +23,7 @@ from bao_agents.players import pipe
 from bao_agents.players.pipe import PipeAgent
 from bao_agents.players.registry import load
 from bao_env.board import Board
-from bao_env.engine.action import mask_of
+from bao_env.engine.action import bits_of
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.envs.single import BaoEnv
 from tests.conftest import Says
@@ -75,8 +75,8 @@ HOSTILE = {
 def first_moves(agent: PipeAgent, count: int = 1) -> list[int]:
     """Return the agent's actions in copies of the first position."""
     board = Board()
-    positions = np.repeat(board.words[None], count, axis=0)
-    return agent.act(positions, np.full(count, mask_of(board.legal_actions), np.uint64)).tolist()
+    positions = np.repeat(board.packed[None], count, axis=0)
+    return agent.act(positions, np.full(count, bits_of(board.legal_actions), np.uint64)).tolist()
 
 
 def children() -> set[str]:
@@ -180,7 +180,7 @@ def test_rules_of_your_own() -> None:
     agent = PipeAgent(f"{OURS} greedy", ZANZIBAR)
     board = Board()
     with pytest.raises(ValueError, match="cannot continue: other rules: the legal actions of"):
-        agent.act(board.words[None], np.array([1 << board.legal_actions[0]], np.uint64))
+        agent.act(board.packed[None], np.array([1 << board.legal_actions[0]], np.uint64))
     with pytest.raises(ValueError, match="cannot continue: unknown player 'nobody'"):
         PipeAgent(f"{OURS} nobody", ZANZIBAR)
 

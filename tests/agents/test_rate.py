@@ -35,12 +35,12 @@ MINE = """
 import numpy as np
 
 class Lowest:
-    def act(self, positions, masks):
-        lowest = masks & (~masks + np.uint64(1))
+    def act(self, positions, legal):
+        lowest = legal & (~legal + np.uint64(1))
         return np.log2(np.maximum(lowest, np.uint64(1)).astype(float)).astype(np.int64)
 
 class Broken:
-    def act(self, positions, masks):
+    def act(self, positions, legal):
         raise TypeError("my mistake")
 
 def lowest(ruleset, seed):

@@ -25,11 +25,11 @@ def boards(positions: np.ndarray) -> np.ndarray:
 
 def check(sample: Sample, ruleset: str, count: int) -> None:
     """Check that no game is over, and that all positions differ."""
-    assert len(sample.positions) == len(sample.masks) == count
-    masks, winners = np.empty(count, np.uint64), np.empty(count, np.int8)
-    Engine(ruleset).legal_masks(sample.positions, masks, winners)
-    np.testing.assert_array_equal(sample.masks, masks)
-    assert masks.all()
+    assert len(sample.positions) == len(sample.legal) == count
+    legal, winners = np.empty(count, np.uint64), np.empty(count, np.int8)
+    Engine(ruleset).find_legal(sample.positions, legal, winners)
+    np.testing.assert_array_equal(sample.legal, legal)
+    assert legal.all()
     assert len(np.unique(boards(sample.positions), axis=0)) == count
 
 

@@ -50,13 +50,13 @@ def test_proofs_are_true(name: str) -> None:
     """A win or loss within n plies is one in a full search of n plies."""
     guided = AlphaBetaAgent(name, nodes=20_000, network=network(), threads=1)
     proven = 0
-    for words, mask in zip(*draw(name, 60, 45, seed=7), strict=True):
-        found = guided.search(words)
-        assert int(mask) >> found.action & 1
+    for position, bits in zip(*draw(name, 60, 45, seed=7), strict=True):
+        found = guided.search(position)
+        assert int(bits) >> found.action & 1
         assert found.line[0] == found.action
         plies = WIN_VALUE - abs(found.value)
         if abs(found.value) > PROVEN and plies <= 9:
-            full = AlphaBetaAgent(name, depth=plies, threads=1).search(words)
+            full = AlphaBetaAgent(name, depth=plies, threads=1).search(position)
             assert abs(full.value) > PROVEN and (full.value > 0) == (found.value > 0)
             proven += 1
     assert proven > 5
@@ -67,15 +67,15 @@ def test_actions_are_in_the_order_of_the_policy() -> None:
 
     An action costs as much as some nodes.
     """
-    batch, masks = draw("zanzibar", 40, 16, seed=7)
-    policy = NetworkAgent(network(), RULESETS["zanzibar"]).evaluate(batch, masks)
+    batch, legal = draw("zanzibar", 40, 16, seed=7)
+    policy = NetworkAgent(network(), RULESETS["zanzibar"]).evaluate(batch, legal)
     guide, memory = make_guides(network(), 1)[0], make_workspace(1).memory
     stack, frame, ply = memory["stack"][0], memory["frames"][0, 3:4], 3
     scores, gaps = memory["scores"][0], memory["gaps"][0, ply]
     compared = 0
-    for i, words in enumerate(batch):
-        stack[0, : META + 1] = words[: META + 1]
-        count = successors(ZANZIBAR, Packed.of(words), stack, 1)
+    for i, position in enumerate(batch):
+        stack[0, : META + 1] = position[: META + 1]
+        count = successors(ZANZIBAR, Packed.of(position), stack, 1)
         found = stack[1 : 1 + count]
         frame["row"], frame["first"], frame["end"], frame["key"] = 0, 1, 1 + count, 1_000_003 * i
         frame["tt_move"], frame["by_policy"], memory["nodes"] = found[-1, ACTION], 0, 0
@@ -84,7 +84,7 @@ def test_actions_are_in_the_order_of_the_policy() -> None:
             continue
         assert memory["nodes"] == ENCODING_NODES * count
         logits = policy.logits[policy.indptr[i] : policy.indptr[i + 1]]
-        actions = actions_of(masks[i])
+        actions = actions_of(legal[i])
         np.testing.assert_allclose(gaps[actions] / GAP_UNIT, logits.max() - logits, atol=0.1)
         *others, last = found[:, ACTION].astype(int)
         assert scores[1 : count + 1].tolist() == [*-gaps[others], 1]
@@ -115,11 +115,11 @@ def test_forced_actions_extend_the_search(plies: int) -> None:
     for depth in range(1, MIN_REDUCED_DEPTH):
         full = AlphaBetaAgent(depth=depth, threads=1)
         guided = AlphaBetaAgent(depth=depth, weights=tables.cells, network=network(), threads=1)
-        for words in batch:
-            value = guided.search(words).value
+        for position in batch:
+            value = guided.search(position).value
             if abs(value) < PROVEN:  # else an earlier depth ended the search
-                assert value == minimax(ZANZIBAR, tables, words, depth, extends=True)[0]
-                changed += value != full.search(words).value
+                assert value == minimax(ZANZIBAR, tables, position, depth, extends=True)[0]
+                changed += value != full.search(position).value
     assert changed > 3
 
 
@@ -128,10 +128,10 @@ def test_guided_search_is_deeper_at_the_same_cost() -> None:
     guided = AlphaBetaAgent(nodes=20_000, network=checkpoint.load(guide).network, threads=1)
     full = AlphaBetaAgent(nodes=20_000, threads=1)
     depths = []
-    for words in draw("zanzibar", 20, 8)[0]:
-        found = guided.search(words)
+    for position in draw("zanzibar", 20, 8)[0]:
+        found = guided.search(position)
         assert found.nodes < 20_000 + 64 * ENCODING_NODES
-        depths.append((found.depth, full.search(words).depth))
+        depths.append((found.depth, full.search(position).depth))
     deeper, plain = np.median(depths, axis=0)
     assert deeper > plain + 1
 

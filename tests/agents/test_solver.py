@@ -52,14 +52,14 @@ def test_wins_within_a_number_of_plies_match_a_literal_search(ruleset: str, thor
 
     [search] = ProofSearch.for_threads(rules, 20, 1)
     found = 0
-    for words in mixed_batch(rules, 80 if thorough else 150, seed=1):
-        text = format_position(unpack(words))
+    for position in mixed_batch(rules, 80 if thorough else 150, seed=1):
+        text = format_position(unpack(position))
         mover = text.split()[3]
         for value, player in ((WIN, mover), (LOSS, reference.OPPONENT[mover])):
             for bound in range(1, 4 if thorough else 3):
                 expected = wins_within(text, player, bound)
                 search.begin(None, None)
-                proved = search.prove(words, bound, value)
+                proved = search.prove(position, bound, value)
                 assert (proved == value) == expected, (text, player, bound)
                 assert proved != UNKNOWN
                 found += expected
@@ -71,19 +71,19 @@ def test_agrees_with_what_alphabeta_proves(ruleset: str, thorough: bool) -> None
     """The shortest wins are as long, and their lines lead to the end."""
     rules = RULESETS[ruleset]
     count = 600 if thorough else 100
-    positions, masks = draw(ruleset, count, (10, 40))
-    values = AlphaBetaAgent(rules, depth=6 if thorough else 5, threads=1).values(positions, masks)
+    positions, legal = draw(ruleset, count, (10, 40))
+    values = AlphaBetaAgent(rules, depth=6 if thorough else 5, threads=1).values(positions, legal)
     solver = Solver(rules, nodes=300_000)
     proved = np.abs(values) > PROVEN
-    positions, masks, values = positions[proved], masks[proved], values[proved]
+    positions, legal, values = positions[proved], legal[proved], values[proved]
     assert len(values) > count // 40
-    np.testing.assert_array_equal(solved_values(solver, positions, masks), np.sign(values))
-    for words, value in list(zip(positions, values, strict=True))[: 40 if thorough else 8]:
-        solution = solver.solve(words, shortest=True)
+    np.testing.assert_array_equal(solved_values(solver, positions, legal), np.sign(values))
+    for position, value in list(zip(positions, values, strict=True))[: 40 if thorough else 8]:
+        solution = solver.solve(position, shortest=True)
         assert solution.is_shortest
         if ruleset != "dutch":  # there alpha-beta does not count captures that wait
             assert solution.plies == WIN_VALUE - abs(value)
-        board = board_of(words, rules)
+        board = board_of(position, rules)
         for action in solution.line:
             board.push(action)
         outcome = board.outcome()
@@ -108,24 +108,24 @@ def test_judge_agrees_with_solve(ruleset: str) -> None:
     """It has the winner of each action, and a sufficient number of plies."""
     rules = RULESETS[ruleset]
     plies = (6, 12) if ruleset == "kujifunza" else (38, 42)
-    positions, masks = draw(ruleset, 20, plies)
-    masks[3] = 0
-    judged = Solver(rules, nodes=30_000, threads=2).judge(positions, masks)
+    positions, legal = draw(ruleset, 20, plies)
+    legal[3] = 0
+    judged = Solver(rules, nodes=30_000, threads=2).judge(positions, legal)
     assert (judged.winning & judged.losing == 0).all()
-    assert ((judged.winning | judged.losing) & ~masks == 0).all()
+    assert ((judged.winning | judged.losing) & ~legal == 0).all()
     assert judged.values[3] == UNKNOWN
     assert judged.nodes.max() <= 30_000 + 100
     solver = Solver(rules)
-    for words, winning, losing, value, plies in zip(
+    for position, winning, losing, value, plies in zip(
         positions, judged.winning, judged.losing, judged.values, judged.plies, strict=True
     ):
         known = actions_of(winning | losing)
         assert np.flatnonzero(plies).tolist() == known
-        board = board_of(words, rules)
+        board = board_of(position, rules)
         mover = board.turn
         for action in known:
             board.push(action)
-            solution = solver.solve(board.words, shortest=True, nodes=40_000)
+            solution = solver.solve(board.packed, shortest=True, nodes=40_000)
             outcome = board.outcome()
             assert ((outcome or solution).winner == mover) == (action in actions_of(winning))
             if outcome:
@@ -134,7 +134,7 @@ def test_judge_agrees_with_solve(ruleset: str) -> None:
                 assert solution.plies is not None and solution.plies + 1 <= plies[action]
             board.pop()
         if value != UNKNOWN:
-            assert value == solved_values(solver, words[None], np.ones(1, np.uint64))[0]
+            assert value == solved_values(solver, position[None], np.ones(1, np.uint64))[0]
             assert (value == WIN) == bool(winning) or not winning
     assert (judged.values != UNKNOWN).sum() > 8
 

@@ -23,22 +23,22 @@ EVERY_RULESET = every_ruleset("zanzibar", "kujifunza")
 def test_wins_soonest_and_loses_latest(ruleset: str, thorough: bool) -> None:
     """Whoever wins, its move shortens the shortest win by one ply."""
     count = 40 if thorough else 16
-    positions, masks = draw(ruleset, count, (8, 14) if ruleset == "kujifunza" else (38, 44), seed=2)
+    positions, legal = draw(ruleset, count, (8, 14) if ruleset == "kujifunza" else (38, 44), seed=2)
     solver = Solver(ruleset, nodes=30_000)
-    chosen = SolverAgent(ruleset, nodes=200_000, threads=1).act(positions, masks)
+    chosen = SolverAgent(ruleset, nodes=200_000, threads=1).act(positions, legal)
     won = lost = 0
-    for words, action in zip(positions, chosen, strict=True):
-        before = solver.solve(words, shortest=True)
+    for position, action in zip(positions, chosen, strict=True):
+        before = solver.solve(position, shortest=True)
         if not before.is_shortest:
             continue
         assert before.plies is not None
-        board = board_of(words, ruleset)
+        board = board_of(position, ruleset)
         won, lost = won + (before.winner == board.turn), lost + (before.winner != board.turn)
         board.push(int(action))
         if outcome := board.outcome():
             assert (outcome.winner, before.plies) == (before.winner, 1)
             continue
-        after = solver.solve(board.words, shortest=True, nodes=200_000)
+        after = solver.solve(board.packed, shortest=True, nodes=200_000)
         assert after.winner == before.winner
         assert not after.is_shortest or after.plies == before.plies - 1
     assert won > 1 and lost > 1
@@ -47,14 +47,14 @@ def test_wins_soonest_and_loses_latest(ruleset: str, thorough: bool) -> None:
 def test_avoids_what_is_proven_to_lose() -> None:
     """It prefers an action that is not proven, even if alpha-beta does not."""
     nodes = 4000
-    positions, masks = draw("zanzibar", 150, (26, 34), seed=3)
+    positions, legal = draw("zanzibar", 150, (26, 34), seed=3)
     search = ProofSearch(RULESETS["zanzibar"], 14)
-    chosen = SolverAgent(nodes=nodes, threads=1).act(positions, masks)
+    chosen = SolverAgent(nodes=nodes, threads=1).act(positions, legal)
     avoided = 0
-    for words, action in zip(positions, chosen, strict=True):
+    for position, action in zip(positions, chosen, strict=True):
         search.table.clear()
         search.begin(nodes // PROOF_PART, None)
-        value = search.prove(words)
+        value = search.prove(position)
         known = {one.action: one.value for one in search.known()}
         if value == UNKNOWN and LOSS in known.values():
             assert known[action] == UNKNOWN
@@ -68,35 +68,35 @@ def test_nothing_is_kept_between_positions() -> None:
     """With a node limit, later positions of the same games do not change a choice."""
     env = BaoVectorEnv(16, opening_plies=0, opponent=None)
     env.reset(seed=3)
-    positions, masks = [], []
+    positions, legal = [], []
     for ply in range(44):
         env.step(env.sample_legal_actions())
         if ply >= 24:
             positions.append(env.positions.copy())
-            masks.append(env.legal.copy())
+            legal.append(env.legal.copy())
     later = SolverAgent(nodes=4000, threads=1)
     earlier = SolverAgent(nodes=4000, threads=1)
-    backwards = [later.act(*some) for some in zip(positions[::-1], masks[::-1], strict=True)]
-    forwards = [earlier.act(*some) for some in zip(positions, masks, strict=True)]
+    backwards = [later.act(*some) for some in zip(positions[::-1], legal[::-1], strict=True)]
+    forwards = [earlier.act(*some) for some in zip(positions, legal, strict=True)]
     np.testing.assert_array_equal(forwards, backwards[::-1])
 
 
 def test_only_action_is_played_at_once() -> None:
-    positions, masks = draw("zanzibar", 200, (10, 40), seed=5)
-    only = np.flatnonzero(masks & (masks - np.uint64(1)) == 0)[:3]
+    positions, legal = draw("zanzibar", 200, (10, 40), seed=5)
+    only = np.flatnonzero(legal & (legal - np.uint64(1)) == 0)[:3]
     assert len(only) == 3
     begun = time.monotonic()
-    chosen = SolverAgent(seconds=60.0, threads=1).act(positions[only], masks[only])
+    chosen = SolverAgent(seconds=60.0, threads=1).act(positions[only], legal[only])
     assert time.monotonic() - begun < 30
-    np.testing.assert_array_equal(np.uint64(1) << chosen.astype(np.uint64), masks[only])
+    np.testing.assert_array_equal(np.uint64(1) << chosen.astype(np.uint64), legal[only])
 
 
 def test_proof_is_kept_for_the_next_move() -> None:
     """A win that has been proved is not lost when time runs out."""
-    positions, masks = draw("kujifunza", 6, (6, 10), seed=6)
+    positions, legal = draw("kujifunza", 6, (6, 10), seed=6)
     solver, agent = Solver("kujifunza"), SolverAgent("kujifunza", seconds=1.0, threads=1)
-    for words in positions[solved_values(solver, positions, masks) == WIN]:
-        board = board_of(words, "kujifunza")
+    for position in positions[solved_values(solver, positions, legal) == WIN]:
+        board = board_of(position, "kujifunza")
         seat = board.turn
         agent._seconds = 1.0
         while (outcome := board.outcome()) is None:
@@ -104,6 +104,6 @@ def test_proof_is_kept_for_the_next_move() -> None:
                 board.push(NamedPlayer("quick", agent).choose(board))
                 agent._seconds = 0.001
             else:
-                assert solver.solve(board.words).winner == seat
+                assert solver.solve(board.packed).winner == seat
                 board.push(board.legal_actions[-1])
         assert outcome.winner == seat

@@ -28,7 +28,7 @@ from bao_agents.support.resumable import keep_part
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.transcript import parse_transcripts
 from tests.conftest import Capsys, Fails, Says
-from tests.make_golden import pinned
+from tests.make_golden import recorded_numbers
 from tests.processes import start
 
 
@@ -218,7 +218,7 @@ def test_command_line(tmp_path: Path, says: Says, fails: Fails) -> None:
 
     made_with = report["settings"]["made_with"]
     assert made_with == provenance(RULESETS["zanzibar"])
-    assert made_with["engine_signature"] == pinned("zanzibar")["signature"]
+    assert made_with["engine_signature"] == recorded_numbers("zanzibar")["signature"]
     assert report["commits"] == [made_with["commit"]]
 
     (file,) = (tmp_path / "results").rglob("*.json")
@@ -327,7 +327,7 @@ def test_killed_and_continued(tmp_path: Path, says: Says, fails: Fails) -> None:
 
 @pytest.mark.slow
 def test_a_worker_that_is_killed_is_one_line(tmp_path: Path, fails: Fails) -> None:
-    own = "import os\n\nclass Killed:\n    def act(self, positions, masks):\n        os._exit(9)\n"
+    own = "import os\n\nclass Killed:\n    def act(self, positions, legal):\n        os._exit(9)\n"
     (tmp_path / "killing.py").write_text(own + "\ndef make(ruleset, seed):\n    return Killed()\n")
     line = f"tournament greedy killing:make --path {tmp_path} --pairs 2 --out {tmp_path}/out"
     error = fails(line, status=1)

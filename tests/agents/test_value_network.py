@@ -42,9 +42,9 @@ def level(seeds: int) -> int:
     return seeds if seeds <= 12 else 12 + sum(seeds > most for most in (13, 16, 21))
 
 
-def literal_cells(words: np.ndarray, bits: int, rounded: Callable[[int], int]) -> list[int]:
+def literal_cells(packed: np.ndarray, bits: int, rounded: Callable[[int], int]) -> list[int]:
     """Return the cells of a position, from its seeds one by one."""
-    position = unpack(words)
+    position = unpack(packed)
     mover, other = position.mover, 1 - position.mover
     phase = min((sum(position.store) + 13) // 14, PHASES - 1)
     tables = list(range(8))
@@ -70,18 +70,18 @@ def test_cells_and_values_are_those_of_literal_evaluators(name: str) -> None:
     rows = rng.integers(-900, 900, (ROWS, UNITS)).astype(np.int16)
     found = np.empty((len(positions), PAIRS), np.int32)
     list_rows(positions, found)
-    for words, of_network in zip(positions, found, strict=True):
-        of_tables = literal_cells(words, 5, lambda seeds: min(seeds, 31))
+    for position, of_network in zip(positions, found, strict=True):
+        of_tables = literal_cells(position, 5, lambda seeds: min(seeds, 31))
         value = max(-LIMIT, min(LIMIT, cells[of_tables].astype(int).sum()))
-        assert evaluate_by_tables(Tables(cells), Packed.of(words)) == value
-        assert of_network.tolist() == literal_cells(words, 4, level)
+        assert evaluate_by_tables(Tables(cells), Packed.of(position)) == value
+        assert of_network.tolist() == literal_cells(position, 4, level)
         total = rows[of_network].astype(int).sum(axis=0)
         value = total[0]
         for unit in range(1, UNITS):
             value += max(total[unit], 0) * (1 if unit < UNITS // 2 else -1)
         assert output(rows, tuple(of_network.tolist())) == value
         value = max(-LIMIT, min(LIMIT, int(value) * SCALE // ROW_SCALE))
-        assert evaluate_by_network(network_of(rows), Packed.of(words)) == value
+        assert evaluate_by_network(network_of(rows), Packed.of(position)) == value
 
 
 def test_guided_search_reads_it_and_full_search_does_not() -> None:
@@ -95,7 +95,7 @@ def test_guided_search_reads_it_and_full_search_does_not() -> None:
 
     def values(**settings: Any) -> list[int]:
         agent = AlphaBetaAgent(ruleset, depth=2, threads=1, **settings)
-        return [agent.search(words).value for words in batch]
+        return [agent.search(position).value for position in batch]
 
     assert values(network=policy) == values(network=policy, weights=rows)
     assert values(network=policy) != values(network=policy, weights=cells)
@@ -123,7 +123,7 @@ def logits_by_torch(rows: ValueRows, positions: np.ndarray) -> torch.Tensor:
 def test_what_is_learnt_is_what_the_search_reads() -> None:
     rows, positions = some_rows(), mixed_batch(RULESETS["zanzibar"], 50, seed=1)
     network = network_of(rows.weights())
-    values = [evaluate_by_network(network, Packed.of(words)) for words in positions]
+    values = [evaluate_by_network(network, Packed.of(position)) for position in positions]
     np.testing.assert_allclose(
         values, logits_by_torch(rows, positions).detach().numpy() * SCALE, atol=8
     )

@@ -36,10 +36,10 @@ class Thinking(Lowest):
         self.asked = 0
         self.told = threading.Event()
 
-    def act(self, positions: Any, masks: Any) -> Any:
+    def act(self, positions: Any, legal: Any) -> Any:
         self.asked += 1
         assert self.told.wait(PATIENCE)
-        return super().act(positions, masks)
+        return super().act(positions, legal)
 
 
 @pytest.fixture
@@ -274,7 +274,7 @@ import pytest
 from bao_agents.cli.main import main
 from tests.play import offer
 class Sleeping:
-    def act(self, positions, masks):
+    def act(self, positions, legal):
         time.sleep(600)
 offer(pytest.MonkeyPatch(), Sleeping())
 sys.exit(main(["play", "--no-browser", "--port", "0"]))

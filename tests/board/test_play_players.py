@@ -240,7 +240,7 @@ class Failing:
         self.answer = answer
         self.told = threading.Event()
 
-    def act(self, positions: Any, masks: Any) -> Any:
+    def act(self, positions: Any, legal: Any) -> Any:
         if self.answer == "thinks":
             self.told.wait(60)
         if self.answer == "raises":

@@ -36,7 +36,7 @@ ODD = RULESETS["malawi"].replace(name="odd", sow_limit=300, takasia="none")
 
 def test_words_are_a_copy() -> None:
     board = Board()
-    board.words[:] = 0
+    board.packed[:] = 0
     board.move_stack.append(1)
     assert board == Board() and board.move_stack == []
 
@@ -65,20 +65,20 @@ def test_push_and_pop_on_random_games(ruleset: str, first_player: int, seed: int
     assert Board.from_text(end.text(), ruleset).text() == end.text()
     outcome = end.outcome()
     assert outcome is not None and end.is_game_over()
-    assert Board.from_words(end.words, ruleset, outcome.winner) == end
+    assert Board.from_packed(end.packed, ruleset, outcome.winner) == end
     seen = []
     board = end.copy()
     while board.move_stack:
         action = board.peek()
         assert board.pop() == action and board.outcome() is None
-        seen.append((action, board.words, board.legal_actions))
+        seen.append((action, board.packed, board.legal_actions))
     assert board == Board(ruleset, first_player)
     assert board.text() == opening(RULESETS[ruleset], "SN"[first_player])
-    for ply, (action, words, legal) in enumerate(reversed(seen)):
+    for ply, (action, position, legal) in enumerate(reversed(seen)):
         assert board.ply == ply and board.legal_actions == legal and action in legal
-        assert np.array_equal(board.words, words)
+        assert np.array_equal(board.packed, position)
         board.push(action)
-    assert board == end and np.array_equal(board.words, end.words)
+    assert board == end and np.array_equal(board.packed, end.packed)
 
 
 def test_copies_are_independent() -> None:

@@ -34,7 +34,7 @@ def games(engine: Engine, size: int = SIZE) -> Arrays:
 
 
 CALLS = {
-    "legal_masks": ("positions", "legal", "winners"),
+    "find_legal": ("positions", "legal", "winners"),
     "step": ("positions", "actions", "legal", "winners"),
     "play_random": ("positions", "legal", "winners", "rng", "plies"),
 }

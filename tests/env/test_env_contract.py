@@ -123,9 +123,9 @@ def test_legal_actions_and_boards(make: Make) -> None:
     for _ in range(4):
         masks = np.atleast_2d(env.action_masks())
         assert masks.dtype == np.bool_
-        for game, words in enumerate(env.positions):
+        for game, position in enumerate(env.positions):
             board = env.board(game) if callable(env.board) else env.board
-            assert np.array_equal(board.words, words)
+            assert np.array_equal(board.packed, position)
             assert board.legal_actions == np.flatnonzero(masks[game]).tolist()
         step(env, int(masks[0].argmax()))
 
@@ -163,7 +163,7 @@ def test_actions_of_any_integer_type(make: Make, kind: type) -> None:
 def test_start_at_a_position_or_after_random_plies(make: Make) -> None:
     env = make(opening_plies=7)
     env.reset(seed=0, options={"position": TAKASIA})
-    assert {format_position(unpack(words)) for words in env.positions} == {TAKASIA}
+    assert {format_position(unpack(position)) for position in env.positions} == {TAKASIA}
     assert not env.positions[:, PLY].any()
     env.reset()
     assert (env.positions[:, PLY] >= 7).all()

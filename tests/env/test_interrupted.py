@@ -185,7 +185,7 @@ def _choose(name: str, threads: int = 1) -> Callable[[], Any]:
 def _engine(threads: int) -> Callable[[], Any]:
     engine = Engine("kujifunza", threads)
     games = engine.new_games(4096)
-    return partial(engine.legal_masks, *games)
+    return partial(engine.find_legal, *games)
 
 
 USERS: dict[str, Callable[[], Callable[[], Any]]] = {

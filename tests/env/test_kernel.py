@@ -11,10 +11,10 @@ import pytest
 import bao_env
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NUM_SEEDS, SOUTH
-from bao_env.engine.position import to_words, unpack
+from bao_env.engine.position import to_packed, unpack
 from bao_env.engine.ruleset import CHOICES, KERNEL_SWITCHES, RULESETS, Ruleset
 from bao_env.engine.sampling import random_actions, random_states
-from bao_env.game import legal_actions, play
+from bao_env.game import legal_actions, make_move
 from bao_env.notation import action_to_move, format_position, parse_position
 from tests import reference
 from tests.make_golden import DATA, conformance_cases
@@ -54,11 +54,11 @@ def test_every_switch_is_tried() -> None:
 
 def kernel_moves(rules: Ruleset, text: str) -> dict[int, str]:
     """Return what `reference.legal_moves` returns, computed by the scalar kernel."""
-    words = to_words(parse_position(text, rules))
+    packed = to_packed(parse_position(text, rules))
     moves = {}
-    for action in legal_actions(words, rules):
-        after = words.copy()
-        outcome = play(after, rules, action)[1]
+    for action in legal_actions(packed, rules):
+        after = packed.copy()
+        outcome = make_move(after, rules, action)[1]
         position = unpack(after)
         seeds = position.pits(0) + position.pits(1) + position.store
         assert sum(seeds) == NUM_SEEDS and min(seeds) >= 0
@@ -106,16 +106,16 @@ def test_batch_equals_scalar(rules: Ruleset, seed: int) -> None:
     """A game does not depend on its block, lane or thread."""
     engine = Engine(rules, threads=2)
     size = 1100  # three blocks, the last one short
-    positions, masks, winners = engine.new_games(size)
+    positions, legal, winners = engine.new_games(size)
     rng = random_states(size, seed)
     actions = np.empty(size, np.int64)
     for _ in range(40):
-        random_actions(masks, rng, actions)
-        expected = positions.copy(), np.zeros_like(masks), winners.copy()
-        for i in np.flatnonzero(masks):
-            expected[1][i], outcome = play(expected[0][i], rules, actions[i])
+        random_actions(legal, rng, actions)
+        expected = positions.copy(), np.zeros_like(legal), winners.copy()
+        for i in np.flatnonzero(legal):
+            expected[1][i], outcome = make_move(expected[0][i], rules, actions[i])
             if outcome:
                 expected[2][i] = outcome.winner
-        engine.step(positions, actions, masks, winners)
-        np.testing.assert_equal((positions, masks, winners), expected)
-    assert (winners >= 0).any() and (masks != 0).any()
+        engine.step(positions, actions, legal, winners)
+        np.testing.assert_equal((positions, legal, winners), expected)
+    assert (winners >= 0).any() and (legal != 0).any()

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bao_agents
-from bao_env.engine.position import to_words, unpack
+from bao_env.engine.position import to_packed, unpack
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.game import legal_actions
 from bao_env.notation import (
@@ -82,9 +82,9 @@ def check_position(text: str, name: str) -> None:
 
 
 def check_move(text: str, position: str, spelling: str | None, strict: bool) -> None:
-    words = to_words(parse_position(position, ZANZIBAR))
-    action = read_move(text, words, ZANZIBAR, spelling=spelling, strict=strict)
-    assert action in legal_actions(words, ZANZIBAR)
+    packed = to_packed(parse_position(position, ZANZIBAR))
+    action = read_move(text, packed, ZANZIBAR, spelling=spelling, strict=strict)
+    assert action in legal_actions(packed, ZANZIBAR)
 
 
 def check_transcript(text: str) -> None:
@@ -178,14 +178,14 @@ def test_canonical_names_are_the_actions() -> None:
 def test_moves_come_back(ruleset: str, spelling: str, seed: int) -> None:
     rules = RULESETS[ruleset]
     for start in islice(random_games(random.Random(seed), rules), 200):
-        words = to_words(parse_position(start, rules))
-        actions = legal_actions(words, rules)
-        texts = [format_move(words, rules, action, spelling) for action in actions]
+        packed = to_packed(parse_position(start, rules))
+        actions = legal_actions(packed, rules)
+        texts = [format_move(packed, rules, action, spelling) for action in actions]
         assert len({*texts}) == len(texts)
         for text, action in zip(texts, actions, strict=True):
-            assert read_move(text, words, rules, spelling=spelling) == action
+            assert read_move(text, packed, rules, spelling=spelling) == action
             bare = text.rstrip("*")
-            assert read_move(bare, words, rules, spelling=spelling, strict=False) == action
+            assert read_move(bare, packed, rules, spelling=spelling, strict=False) == action
 
 
 @pytest.mark.parametrize(
@@ -201,8 +201,8 @@ def test_moves_come_back(ruleset: str, spelling: str, seed: int) -> None:
     ],
 )
 def test_spellings_of_a_house_choice(text: str, spelling: str | None, expected: str) -> None:
-    words = to_words(parse_position(HOUSE_CHOICE, ZANZIBAR))
-    assert read_move(text, words, ZANZIBAR, spelling=spelling) == move_to_action(expected)
+    packed = to_packed(parse_position(HOUSE_CHOICE, ZANZIBAR))
+    assert read_move(text, packed, ZANZIBAR, spelling=spelling) == move_to_action(expected)
 
 
 @EVERY_RULESET
@@ -212,8 +212,8 @@ def test_the_rule_that_forbids_a_move(ruleset: str, seed: int) -> None:
     without = {one: sorted(CAN_BE_STRUCK - {one}) for one in CAN_BE_STRUCK}
     cited: set[str] = set()
     for text in some_positions(rules, 60, seed):
-        words = to_words(parse_position(text, rules))
-        position, legal = unpack(words), legal_actions(words, rules)
+        packed = to_packed(parse_position(text, rules))
+        position, legal = unpack(packed), legal_actions(packed, rules)
         pits = position.pits(position.mover)
 
         @cache
@@ -221,7 +221,7 @@ def test_the_rule_that_forbids_a_move(ruleset: str, seed: int) -> None:
             return {*moves_before_end(text, Without(rules, *struck))}
 
         for action in {*range(64)} - {*legal}:
-            rule = why_illegal(words, rules, action).rule
+            rule = why_illegal(packed, rules, action).rule
             cited.add(rule)
             if rule in CAN_BE_STRUCK:
                 if action in allowed(rule):

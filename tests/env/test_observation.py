@@ -195,7 +195,7 @@ def test_afterstates_are_where_the_actions_lead(ruleset: str) -> None:
             sign = 1 if after.turn == board.turn else -1
             outcome = after.outcome()
             result = 0 if outcome is None else 1 if outcome.winner == board.turn else -1
-            expected.append((game, action, after.words, after.legal_actions, sign, result))
+            expected.append((game, action, after.packed, after.legal_actions, sign, result))
     games, actions, positions, legal, signs, results = zip(*expected, strict=True)
     np.testing.assert_array_equal(np.diff(found.indptr), np.bincount(games, minlength=100))
     np.testing.assert_array_equal(found.actions, actions)

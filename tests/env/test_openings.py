@@ -17,8 +17,8 @@ from tests.rulesets import EVERY_RULESET
 def test_openings_have_the_plies_asked_for(ruleset: str) -> None:
     """No opening ends the game, though forty plies end most games of kujifunza."""
     openings = Openings(RULESETS[ruleset], (3, 40))
-    positions, masks = openings.draw(3000, np.random.default_rng(1))
-    assert masks.all()
+    positions, legal = openings.draw(3000, np.random.default_rng(1))
+    assert legal.all()
     plies = positions[:, PLY]
     lengths, counts = np.unique(plies, return_counts=True)
     assert lengths.tolist() == [*range(3, 41)]

@@ -57,9 +57,9 @@ def test_results_are_those_of_the_games(monkeypatch: pytest.MonkeyPatch, ruleset
     assert ended > 20 and buffer.count_settled() > 200
     known = ~np.isnan(buffer.results)
     assert (buffer.policies[known].astype(int).sum(axis=1) - 255 <= 10).all()
-    masks = buffer.legal[known]
-    assert ((masks & (masks - np.uint64(1))) != 0).all()  # every one of them has a choice
-    assert is_legal(buffer.actions[known].astype(np.int64), masks).all()
+    legal = buffer.legal[known]
+    assert ((legal & (legal - np.uint64(1))) != 0).all()  # every one of them has a choice
+    assert is_legal(buffer.actions[known].astype(np.int64), legal).all()
 
 
 def trained(updates: int, settings: str) -> Any:
@@ -98,7 +98,7 @@ def test_what_the_rows_learn(monkeypatch: pytest.MonkeyPatch) -> None:
     worker.learn(index)
     (after, valued), (searched, targets) = learnt
     legal = buffer.legal[index]
-    assert sum(bin(mask).count("1") for mask in legal) >= len(after) > 200
+    assert sum(bin(bits).count("1") for bits in legal) >= len(after) > 200
     known = set(zip(map(bytes, buffer.positions), chances(buffer.values), strict=True))
     assert set(zip(map(bytes, searched), targets, strict=True)) <= known
     assert len(searched) == 300 and valued.min() >= 0 and valued.max() <= 1

@@ -169,6 +169,6 @@ def test_step_in_jax_plays_the_games_of_the_vector_environment() -> None:
         assert np.array_equal(np.array(games.positions).view(np.uint64), envs.positions)
         assert np.array_equal(outcome.rewards, rewards)
         assert np.array_equal(outcome.signs, np.where(over, 0, -1))
-        assert np.array_equal(games.legal[~over], envs.action_masks()[~over])
-        assert not games.legal[over].any()
+        assert np.array_equal(games.masks[~over], envs.action_masks()[~over])
+        assert not games.masks[over].any()
         assert np.array_equal(outcome.boards, seen["observation"])

@@ -92,8 +92,8 @@ def test_the_policy_is_the_values() -> None:
     trainer = make(SMALL)
     trainer.train_update()
     agent = NetworkAgent(trainer.network, trainer.ruleset)
-    positions, masks = draw("zanzibar", 50)
-    output = agent.evaluate(positions, masks)
+    positions, legal = draw("zanzibar", 50)
+    output = agent.evaluate(positions, legal)
     np.testing.assert_allclose(output.logits, 6 * output.values, rtol=1e-5)
 
 

@@ -45,8 +45,9 @@ from bao_agents.support.array_types import Float32Array, Int64Array
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import FULL
 from bao_env.engine.compile import jit
-from bao_env.engine.position import PLY, Words, movers
+from bao_env.engine.position import PLY, PackedPositions, movers
 from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.sampling import RandomStates
 from bao_training.config import ConfigError, MethodConfig, TrainConfig
 from bao_training.replay_buffer import NOT_VISITED, Histories, ReplayBuffer
 from bao_training.saved import join, part
@@ -143,7 +144,7 @@ class AlphaBetaSearch:
         """Copy the weights of the network."""
         self._agent = AlphaBetaAgent(self._ruleset, nodes=self._nodes, network=network, threads=1)
 
-    def search(self, positions: Words, rng: Words) -> SearchOutput:
+    def search(self, positions: PackedPositions, rng: RandomStates) -> SearchOutput:
         """Search positions uint64[B, 6], none of them over.
 
         The policy is the best action alone, and no other action has a value.
@@ -338,9 +339,9 @@ class AlphaZeroWorker(Worker[AlphaZeroConfig]):
         assert rows is not None
         positions = buffer.positions[index]
         before, actions = np.divmod(legal_actions, 64)
-        after, masks = positions[before], buffer.legal[index][before]
+        after, legal = positions[before], buffer.legal[index][before]
         winners = np.full(len(actions), -1, np.int8)
-        engine.step(after, actions, masks, winners)
+        engine.step(after, actions, legal, winners)
         running = winners < 0
         same_mover = movers(after) == movers(positions)[before]
         results = np.where(same_mover, values, -values)[running]

@@ -8,7 +8,7 @@ from bao_agents.nets.checkpoint import Arrays
 from bao_agents.search.gumbel.search import SearchOutput
 from bao_agents.support.array_types import Int64Array
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.position import WORDS, Words
+from bao_env.engine.position import WORDS, Legal, PackedPositions
 
 NOT_VISITED = -128
 """The q-value of an action that a search has not visited."""
@@ -51,7 +51,7 @@ class ReplayBuffer(_Saved):
         self.next = np.zeros(1, np.int64)
         """The place of the next position."""
 
-    def add(self, positions: Words, legal: Words, output: SearchOutput) -> Int64Array:
+    def add(self, positions: PackedPositions, legal: Legal, output: SearchOutput) -> Int64Array:
         """Write searched positions over the oldest ones.
 
         Args:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bao_agents.nets.checkpoint import Arrays
-from bao_env.engine.position import Words
+from bao_agents.support.array_types import Uint64Array
 
 
 def digest(info: Mapping[str, Any], arrays: Arrays) -> str:
@@ -65,14 +65,14 @@ def part(prefix: str, arrays: Arrays) -> Arrays:
     }
 
 
-def generator_state(generator: np.random.Generator) -> Words:
+def generator_state(generator: np.random.Generator) -> Uint64Array:
     """Return the state of a PCG64 generator, uint64[6]."""
     state: Any = generator.bit_generator.state
     words = [half for key in ("state", "inc") for half in divmod(state["state"][key], 1 << 64)]
     return np.array([*words, state["has_uint32"], state["uinteger"]], np.uint64)
 
 
-def set_generator_state(generator: np.random.Generator, state: Words) -> None:
+def set_generator_state(generator: np.random.Generator, state: Uint64Array) -> None:
     """Set the state of a PCG64 generator, as :func:`generator_state` returned it."""
     high, low, inc_high, inc_low, has_uint32, uinteger = map(int, state)
     generator.bit_generator.state = {

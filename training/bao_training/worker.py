@@ -14,9 +14,9 @@ from torch import Tensor
 
 from bao_agents.nets.checkpoint import Arrays
 from bao_agents.nets.network import PolicyNetwork
-from bao_agents.support.array_types import Float64Array, Int64Array
+from bao_agents.support.array_types import Float64Array, Int64Array, Uint64Array
 from bao_env.engine.batch import Engine
-from bao_env.engine.position import PLY, WORDS, Actions, Flags, Seats, Words, movers
+from bao_env.engine.position import PLY, WORDS, Actions, Flags, Seats, movers
 from bao_env.engine.sampling import random_actions, random_states
 from bao_env.envs.openings import Openings
 from bao_training.config import C, TrainConfig
@@ -61,7 +61,7 @@ class Games:
         return movers(self.positions)
 
     @property
-    def plies(self) -> Words:
+    def plies(self) -> Uint64Array:
         """uint64[B], the actions played so far in each game."""
         return self.positions[:, PLY]
 

@@ -55,9 +55,9 @@ class ActorCritic(nn.Module):
             nn.Linear(128, outputs),
         )
 
-    def policy(self, boards: torch.Tensor, legal: torch.Tensor) -> Categorical:
+    def policy(self, boards: torch.Tensor, masks: torch.Tensor) -> Categorical:
         """Return the distribution over legal actions, for boards [B, INPUTS] and bool[B, 64]."""
-        logits = self.actor(boards).masked_fill(~legal, torch.finfo(torch.float32).min)
+        logits = self.actor(boards).masked_fill(~masks, torch.finfo(torch.float32).min)
         return Categorical(logits=logits, validate_args=False)
 
     def value(self, boards: torch.Tensor) -> torch.Tensor:
@@ -72,9 +72,9 @@ class PastSelf(PolicyAgent):
         super().__init__(self._draw, OBSERVATION)
         self.network = copy.deepcopy(network)
 
-    def _draw(self, boards: np.ndarray, legal: np.ndarray) -> np.ndarray:
+    def _draw(self, boards: np.ndarray, masks: np.ndarray) -> np.ndarray:
         with torch.no_grad():
-            policy = self.network.policy(torch.from_numpy(boards), torch.from_numpy(legal))
+            policy = self.network.policy(torch.from_numpy(boards), torch.from_numpy(masks))
             return policy.sample().numpy()
 
 
@@ -161,7 +161,7 @@ def train(steps: int = STEPS, games: int = GAMES, rollout: int = ROLLOUT) -> Non
         autoreset_mode="SameStep",
     )
     boards = torch.zeros(rollout, games, INPUTS)
-    legal = torch.zeros(rollout, games, NUM_ACTIONS, dtype=torch.bool)
+    masks = torch.zeros(rollout, games, NUM_ACTIONS, dtype=torch.bool)
     taken = torch.zeros(rollout, games, dtype=torch.long)
     log_probs, rewards, ends, values, advantages = torch.zeros(5, rollout, games).unbind()
 
@@ -172,8 +172,8 @@ def train(steps: int = STEPS, games: int = GAMES, rollout: int = ROLLOUT) -> Non
         with torch.no_grad():
             for t in range(rollout):
                 boards[t] = torch.from_numpy(seen)
-                legal[t] = torch.from_numpy(infos["action_mask"])
-                policy = network.policy(boards[t], legal[t])
+                masks[t] = torch.from_numpy(infos["action_mask"])
+                policy = network.policy(boards[t], masks[t])
                 taken[t] = policy.sample()
                 log_probs[t] = policy.log_prob(taken[t])
                 values[t] = network.value(boards[t])
@@ -188,7 +188,7 @@ def train(steps: int = STEPS, games: int = GAMES, rollout: int = ROLLOUT) -> Non
                 advantage = error + GAMMA * LAMBDA * goes_on * advantage
                 advantages[t], following = advantage, values[t]
 
-        parts = (boards, legal, taken, log_probs, advantages, advantages + values)
+        parts = (boards, masks, taken, log_probs, advantages, advantages + values)
         learn(network, optimizer, [part.flatten(0, 1) for part in parts])
         copying = done >= copied + COPY_EVERY
         if copying:

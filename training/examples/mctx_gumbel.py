@@ -47,7 +47,7 @@ class Games(NamedTuple):
     positions: Any
     """The halves of the packed positions' words, uint32[B, 12], the low half first: by default JAX
     has no 64-bit integers."""
-    legal: Any
+    masks: Any
     """The legal actions, bool[B, 64]; none if the game is over."""
 
 
@@ -68,7 +68,7 @@ class Steps(NamedTuple):
     """Steps to learn from, [N, ...]: boards and the results of the search."""
 
     boards: Any
-    legal: Any
+    masks: Any
     policies: Any
     """The search's improved probabilities of all actions."""
     values: Any
@@ -100,7 +100,7 @@ def play(games: Games, actions: Any) -> Outcome:
     It uses numpy alone: a callback that computes with JAX can wait for itself.
     """
     positions = np.array(games.positions).view(np.uint64)  # a copy, to play on
-    bits = np.packbits(np.asarray(games.legal), axis=1, bitorder="little")
+    bits = np.packbits(np.asarray(games.masks), axis=1, bitorder="little")
     legal = bits.view(np.uint64)[:, 0]
     over = legal == 0
     winners = np.full(len(legal), NO_WINNER, np.int8)
@@ -110,9 +110,9 @@ def play(games: Games, actions: Any) -> Outcome:
     now = movers(positions)
     rewards = np.where(winners == before, 1, -1) * (winners != NO_WINNER) * ~over
     signs = np.where(now == before, 1, -1) * (legal != 0)
-    flags = np.unpackbits(legal[:, None].view(np.uint8), axis=1, bitorder="little").view(np.bool_)
+    masks = np.unpackbits(legal[:, None].view(np.uint8), axis=1, bitorder="little").view(np.bool_)
     return Outcome(
-        games=Games(positions.view(np.uint32), flags),
+        games=Games(positions.view(np.uint32), masks),
         boards=make_observations(get_observer(OBSERVATION), positions, legal, now),
         rewards=rewards.astype(np.float32),
         signs=signs.astype(np.float32),
@@ -146,9 +146,9 @@ def apply(layers: Any, boards: Any) -> Any:
     return boards @ weights + biases
 
 
-def log_policy(params: Any, boards: Any, legal: Any) -> Any:
+def log_policy(params: Any, boards: Any, masks: Any) -> Any:
     """Return the logarithms of the probabilities of all actions, [..., 64]."""
-    return jax.nn.log_softmax(jnp.where(legal, apply(params["actor"], boards), -1e9))
+    return jax.nn.log_softmax(jnp.where(masks, apply(params["actor"], boards), -1e9))
 
 
 def value(params: Any, boards: Any) -> Any:
@@ -158,7 +158,7 @@ def value(params: Any, boards: Any) -> Any:
 
 def loss_of(params: Any, steps: Steps, returns: Any) -> Any:
     """Return the cross-entropy with the search's policies plus the values' squared error."""
-    log_probs = log_policy(params, steps.boards, steps.legal)
+    log_probs = log_policy(params, steps.boards, steps.masks)
     policy_loss = -(steps.policies * log_probs).sum(axis=1).mean()
     return policy_loss + jnp.square(value(params, steps.boards) - returns).mean()
 
@@ -173,7 +173,7 @@ def learn(key: Any, openings: tuple[Games, Any]) -> Any:
         output = mctx.RecurrentFnOutput(
             reward=after.rewards,
             discount=after.signs,
-            prior_logits=log_policy(params, after.boards, after.games.legal),
+            prior_logits=log_policy(params, after.boards, after.games.masks),
             value=value(params, after.boards),
         )
         return output, after.games
@@ -182,17 +182,17 @@ def learn(key: Any, openings: tuple[Games, Any]) -> Any:
         params, games, boards = carry
         search_key, opening_key = jax.random.split(key)
         root = mctx.RootFnOutput(
-            prior_logits=log_policy(params, boards, games.legal),
+            prior_logits=log_policy(params, boards, games.masks),
             value=value(params, boards),
             embedding=games,
         )
         search = mctx.gumbel_muzero_policy(
-            params, search_key, root, simulate, SIMULATIONS, invalid_actions=~games.legal
+            params, search_key, root, simulate, SIMULATIONS, invalid_actions=~games.masks
         )
         after = step(games, search.action)
         steps = Steps(
             boards=boards,
-            legal=games.legal,
+            masks=games.masks,
             policies=search.action_weights,
             values=search.search_tree.summary().value,
             rewards=after.rewards,

@@ -35,8 +35,8 @@ Scores = Callable[[npt.NDArray[np.float32]], npt.NDArray[Any]]
 def best_player(scores: Scores, ruleset: str | bao_env.Ruleset = "zanzibar") -> bao_env.PolicyAgent:
     """Return a player that takes the legal action with the highest score."""
 
-    def choose(boards: Any, legal: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-        return np.where(legal, scores(boards), -np.inf).argmax(axis=1)
+    def choose(boards: Any, masks: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        return np.where(masks, scores(boards), -np.inf).argmax(axis=1)
 
     return bao_env.PolicyAgent(choose, OBSERVATION, ruleset)
 

@@ -51,7 +51,7 @@ class Minimax:
         self, positions: npt.NDArray[np.uint64], legal: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.int64]:
         """Choose an action in each of B games; see :meth:`bao_env.Agent.act`."""
-        return np.array([self.choose(Board.from_words(row, self.ruleset)) for row in positions])
+        return np.array([self.choose(Board.from_packed(row, self.ruleset)) for row in positions])
 
     def choose(self, board: Board) -> int:
         """Return the best action, the first of several; 0 if the game is over."""

@@ -73,8 +73,8 @@ class SelfPlayCallback(BaseCallback):
 def agent(policy: Any, *, deterministic: bool, ruleset: str | Ruleset = "zanzibar") -> PolicyAgent:
     """Return an agent that draws from a maskable policy, or takes its most probable action."""
 
-    def choose(boards: np.ndarray, legal: np.ndarray) -> np.ndarray:
-        return policy.predict(boards, action_masks=legal, deterministic=deterministic)[0]
+    def choose(boards: np.ndarray, masks: np.ndarray) -> np.ndarray:
+        return policy.predict(boards, action_masks=masks, deterministic=deterministic)[0]
 
     return PolicyAgent(choose, OBSERVATION, ruleset)
 

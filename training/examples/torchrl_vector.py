@@ -47,10 +47,10 @@ def past_self(logits: torch.nn.Module) -> PolicyAgent:
     """Return a copy of the network as an opponent."""
     frozen = copy.deepcopy(logits)
 
-    def choose(boards: np.ndarray, legal: np.ndarray) -> np.ndarray:
+    def choose(boards: np.ndarray, masks: np.ndarray) -> np.ndarray:
         with torch.no_grad():
             scores = frozen(torch.from_numpy(boards))
-            return MaskedCategorical(scores, mask=torch.from_numpy(legal)).sample().numpy()
+            return MaskedCategorical(scores, mask=torch.from_numpy(masks)).sample().numpy()
 
     return PolicyAgent(choose, OBSERVATION)
 

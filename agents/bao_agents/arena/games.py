@@ -12,7 +12,7 @@ from bao_agents.players.faults import PlayerFault
 from bao_agents.support.array_types import Int64Array, Uint8Array
 from bao_env.bots import Agent, check_actions
 from bao_env.engine.batch import Engine
-from bao_env.engine.position import PLY, Actions, Seats, Words, movers
+from bao_env.engine.position import PLY, Actions, Legal, PackedPositions, Seats, movers
 
 MAX_PLIES = 1000
 GAME_OVER = 255
@@ -42,13 +42,15 @@ def faults_text(causes: Sequence[str]) -> str:
     return f"lost by a fault: {len(causes)} ({causes[0]})"
 
 
-def choose(player: Agent, positions: Words, masks: Words, name: str) -> tuple[Actions, list[str]]:
+def choose(
+    player: Agent, positions: PackedPositions, legal: Legal, name: str
+) -> tuple[Actions, list[str]]:
     """Ask a player for actions, again after each :class:`~bao_agents.players.faults.PlayerFault`.
 
     Args:
         player: the player.
         positions: uint64[B, 6]; not changed.
-        masks: uint64[B], the legal actions.
+        legal: uint64[B], the legal actions.
         name: what errors call the player.
 
     Returns:
@@ -57,11 +59,11 @@ def choose(player: Agent, positions: Words, masks: Words, name: str) -> tuple[Ac
     Raises:
         ValueError: an action is illegal.
     """
-    actions = np.full(len(masks), -1, np.int64)
+    actions = np.full(len(legal), -1, np.int64)
     causes: list[str] = []
     begin = 0
-    while begin < len(masks):
-        left = masks[begin:]
+    while begin < len(legal):
+        left = legal[begin:]
         try:
             chosen = check_actions(player.act(positions[begin:], left), left, name)
         except PlayerFault as fault:
@@ -75,7 +77,7 @@ def choose(player: Agent, positions: Words, masks: Words, name: str) -> tuple[Ac
 
 def play_games(
     players: tuple[Agent, Agent],
-    positions: Words,
+    positions: PackedPositions,
     first_seats: Seats,
     engine: Engine,
     *,
@@ -98,11 +100,11 @@ def play_games(
     """
     positions = positions.copy()
     size = len(positions)
-    masks = np.empty(size, np.uint64)
+    legal = np.empty(size, np.uint64)
     winners = np.empty(size, np.int8)
-    engine.legal_masks(positions, masks, winners)
-    masks[positions[:, PLY] >= max_plies] = 0
-    running = np.flatnonzero(masks)
+    engine.find_legal(positions, legal, winners)
+    legal[positions[:, PLY] >= max_plies] = 0
+    running = np.flatnonzero(legal)
     actions = np.zeros(size, np.int64)
     played = []
     moves, seconds = [0, 0], [0.0, 0.0]
@@ -114,20 +116,20 @@ def play_games(
                 who = getattr(players[i], "name", ("the first player", "the second player")[i])
                 clock = getattr(players[i], "processor_seconds", time.process_time)
                 start = clock()
-                chosen, causes = choose(players[i], positions[index], masks[index], who)
+                chosen, causes = choose(players[i], positions[index], legal[index], who)
                 seconds[i] += clock() - start
                 moves[i] += len(index) - len(causes)
                 faults[i].extend(causes)
                 lost = index[chosen < 0]
                 winners[lost] = 1 - movers(positions[lost])
-                masks[lost] = 0
+                legal[lost] = 0
                 actions[index] = chosen
-        row = np.where(masks != 0, actions, GAME_OVER).astype(np.uint8)
-        engine.step(positions, actions, masks, winners)
+        row = np.where(legal != 0, actions, GAME_OVER).astype(np.uint8)
+        engine.step(positions, actions, legal, winners)
         played.append(row)
-        masks[positions[:, PLY] >= max_plies] = 0
+        legal[positions[:, PLY] >= max_plies] = 0
         before = len(running)
-        running = np.flatnonzero(masks)
+        running = np.flatnonzero(legal)
         progress(before - len(running))
     return MatchGames(
         actions=np.stack(played, axis=1) if played else np.empty((size, 0), np.uint8),

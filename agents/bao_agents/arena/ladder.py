@@ -133,9 +133,9 @@ class Ladder(_Table):
 def answers(player: NamedPlayer, openings: MatchOpenings, ruleset: Ruleset) -> str:
     """Return a hash, 16 hex digits, of the player's actions after the first openings."""
     positions = openings.positions[:_ASKED].copy()
-    masks = np.empty(len(positions), np.uint64)
-    Engine(ruleset).legal_masks(positions, masks, np.empty(len(positions), np.int8))
-    chosen = np.asarray(player.act(positions, masks)).astype(np.uint8)
+    legal = np.empty(len(positions), np.uint64)
+    Engine(ruleset).find_legal(positions, legal, np.empty(len(positions), np.int8))
+    chosen = np.asarray(player.act(positions, legal)).astype(np.uint8)
     return hashlib.sha256(chosen.tobytes()).hexdigest()[:16]
 
 

@@ -23,7 +23,7 @@ from bao_agents.support.array_types import Uint8Array
 from bao_env.board import Board
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import Seats, Words
+from bao_env.engine.position import Legal, PackedPositions, Seats
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.sampling import random_actions, random_states
 from bao_env.game import SEAT_NAMES
@@ -42,7 +42,7 @@ _ROUNDS = 64
 class MatchOpenings:
     """Openings and the positions after them."""
 
-    positions: Words
+    positions: PackedPositions
     """uint64[N, 6], the positions that they lead to."""
     actions: Uint8Array
     """uint8[N, plies], the actions that lead there; 255 after the end."""
@@ -85,18 +85,18 @@ def draw_openings(
     size = 4096
     seats = np.arange(size) % len(starts)
     seen: set[bytes] = set()
-    found: list[tuple[Words, Uint8Array, int]] = []
+    found: list[tuple[PackedPositions, Uint8Array, int]] = []
     for _ in range(_ROUNDS):
         positions = np.array([start[0] for start in starts])[seats]
-        masks = np.array([start[1] for start in starts])[seats]
+        legal = np.array([start[1] for start in starts])[seats]
         winners = np.full(size, -1, np.int8)
         rng = random_states(size, sequence.spawn(1)[0])
         played = np.empty((size, plies), np.uint8)
         actions = np.empty(size, np.int64)
         for ply in range(plies):
-            random_actions(masks, rng, actions)
+            random_actions(legal, rng, actions)
             played[:, ply] = actions
-            engine.step(positions, actions, masks, winners)
+            engine.step(positions, actions, legal, winners)
         new = []
         for i in np.flatnonzero(winners < 0):
             key = positions[i].tobytes()
@@ -105,7 +105,7 @@ def draw_openings(
                 new.append(i)
         if balance is not None:
             search = AlphaBetaAgent(engine.ruleset, depth=_SEARCH_DEPTH)
-            values = search.values(positions[new], masks[new])
+            values = search.values(positions[new], legal[new])
             new = np.array(new)[np.abs(values) <= balance * SCALE].tolist()
         found += [(positions[i], played[i], first_players[seats[i]]) for i in new]
         if len(found) >= count:
@@ -120,7 +120,9 @@ def draw_openings(
     )
 
 
-def replay(positions: Words, actions: Uint8Array, engine: Engine) -> Iterator[tuple[Words, Words]]:
+def replay(
+    positions: PackedPositions, actions: Uint8Array, engine: Engine
+) -> Iterator[tuple[PackedPositions, Legal]]:
     """Yield the positions before each ply of some games, and after the last one.
 
     Args:
@@ -129,18 +131,18 @@ def replay(positions: Words, actions: Uint8Array, engine: Engine) -> Iterator[tu
         engine: the rules.
 
     Yields:
-        positions uint64[G, 6] and masks uint64[G], 0 where a game has ended; both arrays change
+        positions uint64[G, 6] and legal actions uint64[G], 0 where a game has ended; both change
         at the next ply.
     """
     positions = positions.copy()
-    masks = np.empty(len(positions), np.uint64)
+    legal = np.empty(len(positions), np.uint64)
     winners = np.empty(len(positions), np.int8)
-    engine.legal_masks(positions, masks, winners)
+    engine.find_legal(positions, legal, winners)
     for chosen in actions.T:
-        masks[chosen == GAME_OVER] = 0
-        yield positions, masks
-        engine.step(positions, chosen, masks, winners)
-    yield positions, masks
+        legal[chosen == GAME_OVER] = 0
+        yield positions, legal
+        engine.step(positions, chosen, legal, winners)
+    yield positions, legal
 
 
 def write_openings(openings: MatchOpenings) -> tuple[str, ...]:
@@ -166,8 +168,8 @@ def parse_openings(texts: Sequence[str], ruleset: Ruleset) -> MatchOpenings:
     first_players = np.array([seats.index(line[0]) for line in words], np.int8)
     actions = np.array([[int(word) for word in line[1:]] for line in words], np.uint8)
     starts = np.array([engine.opening(int(seat))[0] for seat in first_players])
-    *_, (positions, masks) = replay(starts, actions, engine)
-    if (masks == 0).any():
+    *_, (positions, legal) = replay(starts, actions, engine)
+    if (legal == 0).any():
         raise ValueError("an opening ends the game")
     return MatchOpenings(positions, actions, first_players)
 
@@ -205,7 +207,7 @@ def read_openings(file: str | Path, ruleset: str | Ruleset, count: int, seed: in
     boards = [_follow(line, where, ruleset) for line, where in (lines[i] for i in order)]
     plies = zip_longest(*(board.move_stack for board in boards), fillvalue=GAME_OVER)
     return MatchOpenings(
-        np.array([board.words for board in boards]),
+        np.array([board.packed for board in boards]),
         np.array([*plies], np.uint8).T.copy(),
         np.full(count, SOUTH, np.int8),
     )

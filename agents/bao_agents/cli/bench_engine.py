@@ -1,8 +1,8 @@
-"""Measure the engine: random legal play with exact masks and auto-reset, in plies per second.
+"""Measure the engine: random legal play with auto-reset, in plies per second.
 
-Every case plays the same kind of game: draw a uniformly random legal action, play it, compute the
-exact legal mask of the new position, and restart ended games. Cases run in turn, round after round,
-so a machine whose speed drifts affects all of them alike. The table shows medians over the rounds.
+Every case plays the same kind of game: draw a uniformly random legal action, play it, find the
+legal actions of the new position, and restart ended games. Cases run in turn, round after round, so
+a machine whose speed drifts affects all of them alike. The table shows medians over the rounds.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def measure(cases: Sequence[Case], rounds: int, seconds: float) -> None:
 
 
 def kernel_case(ruleset: Ruleset, batch: int, threads: int) -> Case:
-    """Make the case of the engine alone: masks as 64-bit words, no observations."""
+    """Make the case of the engine alone: legal actions as bits, no observations."""
     engine = Engine(ruleset, threads)
     games, rng = engine.new_games(batch), random_states(batch, 1)
 
@@ -156,7 +156,7 @@ def all_cases(ruleset: Ruleset, batches: Sequence[int], threads: Sequence[int]) 
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao bench engine``: plies a second of random legal play with exact masks."""
+    """``bao bench engine``: plies a second of random legal play."""
     add_options(parser, "ruleset", "json")
     add_rounds(parser, seconds=0.5)
     parser.add_argument("--batches", type=at_least(1), nargs="+", default=BATCHES, metavar="B")

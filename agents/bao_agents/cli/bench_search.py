@@ -17,7 +17,7 @@ from bao_agents.cli.options import Run, add_options, at_least, write_json
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.mcts import MctsAgent
 from bao_env.engine.batch import Engine
-from bao_env.engine.position import Words
+from bao_env.engine.position import PackedPositions
 from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.openings import Openings
 
@@ -26,28 +26,28 @@ DEPTHS = (4, 6, 8, 10)
 SIMULATIONS = 1000
 
 
-def sample(ruleset: Ruleset, count: int) -> Words:
+def sample(ruleset: Ruleset, count: int) -> PackedPositions:
     """Draw positions uint64[count, 6] of random games, early and late."""
     rng = np.random.default_rng(0)
     parts = [Openings(ruleset, (plies, plies)).draw(count // 4, rng)[0] for plies in PLIES]
     return np.concatenate(parts)
 
 
-def alphabeta_case(ruleset: Ruleset, positions: Words, depth: int) -> Case:
+def alphabeta_case(ruleset: Ruleset, positions: PackedPositions, depth: int) -> Case:
     """Make the case of alpha-beta search to a depth; it counts nodes."""
     agent = AlphaBetaAgent(ruleset, depth=depth, threads=1)
 
     def play(calls: int) -> int:
-        return sum(agent.search(words).nodes for _ in range(calls) for words in positions)
+        return sum(agent.search(position).nodes for _ in range(calls) for position in positions)
 
     return Case(f"alphabeta:{depth}, nodes", len(positions), 1, play)
 
 
-def mcts_case(ruleset: Ruleset, positions: Words) -> Case:
+def mcts_case(ruleset: Ruleset, positions: PackedPositions) -> Case:
     """Make the case of Monte Carlo tree search; it counts playouts."""
     agent = MctsAgent(ruleset, simulations=SIMULATIONS, threads=1)
     legal = np.empty(len(positions), np.uint64)
-    Engine(ruleset).legal_masks(positions, legal, np.empty(len(positions), np.int8))
+    Engine(ruleset).find_legal(positions, legal, np.empty(len(positions), np.int8))
     has_choice = (legal & (legal - np.uint64(1))) != 0  # only these are searched
 
     def play(calls: int) -> int:

@@ -16,8 +16,8 @@ from bao_agents.cli.options import Run, add_options, at_least
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import ONE, ZERO, popcount, trailing_zeros
 from bao_env.engine.compile import jit
-from bao_env.engine.kernel import advance, legal_mask, play
-from bao_env.engine.position import WORDS, Words, pack, packed_opening
+from bao_env.engine.kernel import advance, legal_of, play
+from bao_env.engine.position import WORDS, PackedPositions, pack, packed_opening
 from bao_env.engine.ruleset import KernelRules
 from bao_env.notation.positions import action_to_move, parse_position
 
@@ -33,7 +33,7 @@ def _perft(rules, stack, legal, depth):
     """
     leaves = ZERO  # uint64, like popcount()
     level = 0
-    legal[0] = legal_mask(rules, stack[0])
+    legal[0] = legal_of(rules, stack[0])
     while level >= 0:
         if level == depth - 1:
             leaves += popcount(legal[level])
@@ -53,7 +53,7 @@ def _perft(rules, stack, legal, depth):
     return leaves
 
 
-def perft(rules: KernelRules, words: Words, depth: int) -> int:
+def perft(rules: KernelRules, position: PackedPositions, depth: int) -> int:
     """Return the number of action sequences of length ``depth`` from a position, uint64[6].
 
     Raises:
@@ -64,17 +64,17 @@ def perft(rules: KernelRules, words: Words, depth: int) -> int:
     if depth == 0:
         return 1
     if depth > _COMPILED_DEPTH:
-        return sum(divide(rules, words, depth).values())
+        return sum(divide(rules, position, depth).values())
     stack = np.zeros((depth, WORDS), np.uint64)
-    stack[0] = words
+    stack[0] = position
     return int(_perft(rules, stack, np.zeros(depth, np.uint64), depth))
 
 
-def divide(rules: KernelRules, words: Words, depth: int) -> dict[int, int]:
+def divide(rules: KernelRules, position: PackedPositions, depth: int) -> dict[int, int]:
     """Return :func:`perft` by first action."""
     split = {}
-    for action in actions_of(legal_mask(rules, words)):
-        after = words.copy()
+    for action in actions_of(legal_of(rules, position)):
+        after = position.copy()
         over = play(rules, after, np.uint64(action)) != 0
         split[action] = int(depth == 1) if over else perft(rules, after, depth - 1)
     return split
@@ -92,15 +92,15 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 
 def _run(args: argparse.Namespace) -> None:
-    words = packed_opening(args.ruleset)
+    position = packed_opening(args.ruleset)
     if args.position is not None:
-        pack(parse_position(args.position, args.ruleset), words)
+        pack(parse_position(args.position, args.ruleset), position)
     rules = args.ruleset.kernel
     if args.divide:
-        for action, leaves in divide(rules, words, args.depth).items():
+        for action, leaves in divide(rules, position, args.depth).items():
             print(f"{action_to_move(action)}: {leaves}")
     start = time.perf_counter()
     for depth in range(1, args.depth + 1):
-        leaves = perft(rules, words, depth)
+        leaves = perft(rules, position, depth)
         print(f"perft({depth}) = {leaves}", flush=True)
     print(f"{time.perf_counter() - start:.2f} s", file=sys.stderr)

@@ -15,10 +15,10 @@ from bao_agents.cli.options import Run, add_options, add_player_options, new_fil
 from bao_agents.cli.review_text import LEGEND, lines
 from bao_agents.support.files import write_atomically
 from bao_env.board import Board
+from bao_env.notation.events import EventKind
 from bao_env.notation.moves import SPELLINGS
 from bao_env.notation.positions import NotationError, action_to_move, format_position
 from bao_env.notation.transcript import Transcript, parse_transcripts, replay
-from bao_env.trace import EventKind
 
 _EXAMPLES = """\
 examples:

@@ -29,7 +29,7 @@ from bao_agents.evaluators.pairs import (
 )
 from bao_agents.support.array_types import Float32Array, Int16Array, Int32Array
 from bao_agents.support.vectors import add, jit_float, load_vector, store_vector
-from bao_env.engine.position import Words
+from bao_env.engine.position import PackedPositions
 
 
 class ValueRows(nn.Module):
@@ -63,7 +63,7 @@ class ValueRows(nn.Module):
         rows = self.sums().detach().float().cpu().numpy() * ROW_SCALE
         return rows.round().clip(-ROW_LIMIT, ROW_LIMIT).astype(np.int16)
 
-    def loss(self, positions: Words, chances: Float32Array) -> Tensor:
+    def loss(self, positions: PackedPositions, chances: Float32Array) -> Tensor:
         """Return the cross-entropy to the movers' chances of winning, summed over positions.
 
         Args:

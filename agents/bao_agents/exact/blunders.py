@@ -133,10 +133,10 @@ def solved(source: str, player: NamedPlayer, settings: Settings) -> Solved:
     else:
         sample = games(rules, player, player, count, plies=plies, seed=seed)
     name = SOURCES[source] if source != "own" else f"own games of {player.name}"
-    with Progress(total=len(sample.masks), unit="position", desc=name, leave=False) as bar:
+    with Progress(total=len(sample.legal), unit="position", desc=name, leave=False) as bar:
         return solve(
             sample.positions,
-            sample.masks,
+            sample.legal,
             rules,
             source=source,
             nodes=settings.nodes,

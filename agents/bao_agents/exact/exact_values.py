@@ -110,7 +110,7 @@ def generate(
             source = SOURCES[number % len(SOURCES)]
             solved = solve(
                 found.positions,
-                found.masks,
+                found.legal,
                 settings.ruleset,
                 source=source,
                 nodes=settings.nodes,

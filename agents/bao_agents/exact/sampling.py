@@ -16,7 +16,7 @@ from bao_agents.support.array_types import Int64Array, Uint8Array
 from bao_env.bots import Agent, RandomAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import PLY, WORDS, Words
+from bao_env.engine.position import PLY, WORDS, Legal, PackedPositions
 from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.openings import Openings, check_opening_plies
 
@@ -29,9 +29,9 @@ _YIELD = 0.01
 class Sample(NamedTuple):
     """N positions of different games."""
 
-    positions: Words
+    positions: PackedPositions
     """uint64[N, 6]."""
-    masks: Words
+    legal: Legal
     """uint64[N], their legal actions, none of them 0."""
 
 
@@ -90,28 +90,28 @@ def games(
     openings = Openings(engine.ruleset, opening_plies)
     sequence = _sequence(seed)
     found = np.empty((0, WORDS), np.uint64)
-    masks = np.empty(0, np.uint64)
+    legal = np.empty(0, np.uint64)
     while len(found) < count:
         rng = np.random.default_rng(sequence.spawn(1)[0])
         size = min(_ROUND, 64 + 2 * (count - len(found)))
         starts, _ = openings.draw(size, rng)
         seats = rng.integers(SOUTH, NORTH + 1, size=size, dtype=np.int8)
         played = play_games((player, opponent), starts, seats, engine, max_plies=plies[1] + 1)
-        owners, new, new_masks = _positions_of(starts, played.actions, engine, plies[0])
+        owners, new, new_legal = _positions_of(starts, played.actions, engine, plies[0])
         kept = _one_of_each(owners, rng)
         before = len(found)
         found = np.concatenate([found, new[kept]])
-        masks = np.concatenate([masks, new_masks[kept]])
+        legal = np.concatenate([legal, new_legal[kept]])
         first = np.sort(np.unique(without_seats(found), axis=0, return_index=True)[1])
-        found, masks = found[first], masks[first]
+        found, legal = found[first], legal[first]
         if len(found) < count and len(found) - before < _YIELD * size:
             raise ValueError(
                 f"rule set {engine.ruleset.name!r}: fewer than {count} different positions at "
                 f"plies {plies[0]} to {plies[1]} ({len(found)} found): ask for fewer or for more "
                 "plies"
             )
-    found, masks = found[:count], masks[:count]
-    return Sample(found, masks)
+    found, legal = found[:count], legal[:count]
+    return Sample(found, legal)
 
 
 def check_arguments(count: int, opening_plies: tuple[int, int], plies: tuple[int, int]) -> None:
@@ -138,8 +138,8 @@ def _sequence(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
 
 
 def _positions_of(
-    starts: Words, actions: Uint8Array, engine: Engine, lowest: int
-) -> tuple[Int64Array, Words, Words]:
+    starts: PackedPositions, actions: Uint8Array, engine: Engine, lowest: int
+) -> tuple[Int64Array, PackedPositions, Legal]:
     """Return the positions of played games from a given ply.
 
     Args:
@@ -149,20 +149,20 @@ def _positions_of(
         lowest: first ply.
 
     Returns:
-        the index of each position's game, int64[P], ascending; positions uint64[P, 6]; and masks
-        uint64[P].
+        the index of each position's game, int64[P], ascending; positions uint64[P, 6]; and
+        their legal actions uint64[P].
     """
-    owners, found, found_masks = [], [], []
-    for (positions, masks), _ in zip(replay(starts, actions, engine), actions.T, strict=False):
-        going = np.flatnonzero((masks != 0) & (positions[:, PLY] >= lowest))
+    owners, found, found_legal = [], [], []
+    for (positions, legal), _ in zip(replay(starts, actions, engine), actions.T, strict=False):
+        going = np.flatnonzero((legal != 0) & (positions[:, PLY] >= lowest))
         owners.append(going)
         found.append(positions[going])
-        found_masks.append(masks[going])
+        found_legal.append(legal[going])
     order = np.argsort(np.concatenate(owners), kind="stable")
     return (
         np.concatenate(owners)[order],
         np.concatenate(found)[order],
-        np.concatenate(found_masks)[order],
+        np.concatenate(found_legal)[order],
     )
 
 

@@ -23,7 +23,16 @@ from bao_env.engine.action import actions_of
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import BYTE
 from bao_env.engine.masks import is_legal
-from bao_env.engine.position import META, MOVER_IS_NORTH, PLY, WORDS, Flags, Words, unpack
+from bao_env.engine.position import (
+    META,
+    MOVER_IS_NORTH,
+    PLY,
+    WORDS,
+    Flags,
+    Legal,
+    PackedPositions,
+    unpack,
+)
 from bao_env.engine.ruleset import RULES_VERSION, RULESETS, Ruleset
 from bao_env.game import Stage
 from bao_env.notation.positions import action_to_move, format_position
@@ -45,11 +54,11 @@ class SolvedPositions:
     """N positions, with a proof of the winner after each of their legal actions."""
 
     ruleset: Ruleset
-    positions: Words
+    positions: PackedPositions
     """uint64[N, 6], packed (:mod:`bao_env.engine.position`)."""
-    masks: Words
+    legal: Legal
     """uint64[N], the legal actions: bit a = action a."""
-    winning: Words
+    winning: Legal
     """uint64[N], the actions after which the player to move wins; 0 in a lost position."""
     plies: Int16Array
     """int16[N], plies within which the winner can win, by the proof found; the shortest win may be
@@ -60,7 +69,7 @@ class SolvedPositions:
     """More facts about a file: seed, commit, limits, counts."""
 
     def __len__(self) -> int:
-        return len(self.masks)
+        return len(self.legal)
 
     def __getitem__(self, index: slice | npt.NDArray[Any]) -> SolvedPositions:
         return replace(self, **{name: array[index] for name, array in self.arrays().items()})
@@ -84,9 +93,9 @@ class SolvedPositions:
         return np.where(self.winning != 0, WIN, LOSS).astype(np.int8)
 
     @property
-    def losing(self) -> Words:
+    def losing(self) -> Legal:
         """uint64[N], the legal actions after which the player to move loses."""
-        return self.masks & ~self.winning
+        return self.legal & ~self.winning
 
     @property
     def choices(self) -> Flags:
@@ -118,7 +127,7 @@ class SolvedPositions:
         """
         if not len(self):
             return np.zeros(0, np.bool_)
-        actions, _ = choose(player, self.positions.copy(), self.masks.copy(), "the player")
+        actions, _ = choose(player, self.positions.copy(), self.legal.copy(), "the player")
         kept = is_legal(actions, self.winning)  # in a lost position no action is a mistake
         return np.where(actions < 0, self.choices, ~kept)
 
@@ -142,11 +151,11 @@ class SolvedPositions:
         writer = csv.writer(file, lineterminator="\n")
         file.write(CSV_HEAD)
         rows = zip(self.positions, self.values, self.plies, self.source, strict=True)
-        for (words, value, plies, source), won, lost in zip(
+        for (position, value, plies, source), won, lost in zip(
             rows, self.winning, self.losing, strict=True
         ):
             moves = (" ".join(map(action_to_move, actions_of(some))) for some in (won, lost))
-            writer.writerow([format_position(unpack(words)), value, plies, *moves, source])
+            writer.writerow([format_position(unpack(position)), value, plies, *moves, source])
         return file.getvalue()
 
     @classmethod
@@ -196,7 +205,7 @@ def shipped_won_positions(ruleset: Ruleset) -> SolvedPositions | None:
 
 _ARRAYS: dict[str, type[np.generic]] = {
     "positions": np.uint64,
-    "masks": np.uint64,
+    "legal": np.uint64,
     "winning": np.uint64,
     "plies": np.int16,
     "source": np.str_,
@@ -230,23 +239,23 @@ def read_arrays(file: Path, types: Mapping[str, type[np.generic]], *others: str)
 
 
 def _check_content(arrays: Arrays, ruleset: Ruleset) -> None:
-    """Check that there are positions, and that their masks contain the winning actions."""
-    if not len(arrays["masks"]):
+    """Check that there are positions, and that their legal actions contain the winning ones."""
+    if not len(arrays["legal"]):
         raise ValueError("it has no positions")
     if (arrays["plies"] < 0).any():
         raise ValueError("a number of plies is negative")
     if not all(name.isprintable() for name in np.unique(arrays["source"]).tolist()):
         raise ValueError("the name of a source has control characters")
-    masks = np.empty(len(arrays["masks"]), np.uint64)
-    Engine(ruleset).legal_masks(arrays["positions"], masks, np.empty(len(masks), np.int8))
-    if (arrays["masks"] != masks).any() or not masks.all() or (arrays["winning"] & ~masks).any():
+    legal = np.empty(len(arrays["legal"]), np.uint64)
+    Engine(ruleset).find_legal(arrays["positions"], legal, np.empty(len(legal), np.int8))
+    if (arrays["legal"] != legal).any() or not legal.all() or (arrays["winning"] & ~legal).any():
         raise ValueError("its actions are not the legal ones of its positions")
 
 
 # --- positions seen from another side -------------------------------------------------------------
 
 
-def without_seats(positions: Words) -> Words:
+def without_seats(positions: PackedPositions) -> PackedPositions:
     """Return positions as the player to move sees them, without their seat and ply.
 
     Legal actions and the winner depend on nothing else.
@@ -263,7 +272,7 @@ def without_seats(positions: Words) -> Words:
     return seen
 
 
-def mirrored(positions: Words) -> Words:
+def mirrored(positions: PackedPositions) -> PackedPositions:
     """Return positions with left and right swapped.
 
     Where the rules have no house, the winner is the same.
@@ -282,7 +291,7 @@ def mirrored(positions: Words) -> Words:
     return mirror
 
 
-def is_for_tests(positions: Words) -> Flags:
+def is_for_tests(positions: PackedPositions) -> Flags:
     """Return which positions are for tests, bool[N]: one in ten, by a hash.
 
     The answer is the same for a position seen from the other seat, for its mirror image, and in
@@ -297,6 +306,6 @@ def is_for_tests(positions: Words) -> Flags:
     return np.frombuffer(digests, "<u8") % _TEST_SHARE == 0
 
 
-def stages_of(positions: Words) -> npt.NDArray[np.str_]:
+def stages_of(positions: PackedPositions) -> npt.NDArray[np.str_]:
     store = positions[:, META] & BYTE  # the mover's
     return np.where(store != 0, Stage.NAMUA.value, Stage.MTAJI.value)

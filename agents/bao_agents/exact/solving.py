@@ -23,7 +23,7 @@ from bao_agents.exact.solved_positions import (
 from bao_agents.search.solver import solver
 from bao_agents.support.resumable import keep_part, part_file, read_part
 from bao_env.engine.masks import unpack_masks
-from bao_env.engine.position import Words
+from bao_env.engine.position import Legal, PackedPositions
 from bao_env.engine.ruleset import Ruleset
 from bao_env.game import Stage
 
@@ -48,8 +48,8 @@ class Solved(NamedTuple):
 
 
 def solve(
-    positions: Words,
-    masks: Words,
+    positions: PackedPositions,
+    legal: Legal,
     ruleset: Ruleset,
     *,
     source: str,
@@ -63,7 +63,7 @@ def solve(
 
     Args:
         positions: uint64[N, 6].
-        masks: uint64[N], their legal actions, none of them 0.
+        legal: uint64[N], their legal actions, none of them 0.
         ruleset: the rules.
         source: name of the games that the positions come from.
         nodes: limit of positions to visit for each of them.
@@ -80,8 +80,8 @@ def solve(
     exact = solver.Solver(ruleset, nodes=nodes, table_bits=table_bits, threads=threads)
     settings = [rules_of(ruleset), nodes, table_bits, _code()]
     parts = []
-    for low in range(0, len(masks), _PART):
-        batch = positions[low : low + _PART], masks[low : low + _PART]
+    for low in range(0, len(legal), _PART):
+        batch = positions[low : low + _PART], legal[low : low + _PART]
         name = hashlib.sha256(batch[0].tobytes()).hexdigest()[:32]
         file = cache and part_file(cache, name, settings, ".npz")
         part = read_part(file, partial(_read, batch[1])) if file else None
@@ -101,32 +101,32 @@ def solve(
     }
     names = np.full(int(known.sum()), source)
     solved = SolvedPositions(
-        ruleset, positions[known], masks[known], winning[known], plies[known], names
+        ruleset, positions[known], legal[known], winning[known], plies[known], names
     )
     return Solved(solved, counts)
 
 
-def _solve_part(exact: solver.Solver, positions: Words, masks: Words) -> Arrays:
+def _solve_part(exact: solver.Solver, positions: PackedPositions, legal: Legal) -> Arrays:
     """Return the arrays of :data:`_SOLVED` for some positions."""
-    judged = exact.judge(positions, masks)
+    judged = exact.judge(positions, legal)
     wins = np.empty(judged.plies.shape, np.bool_)
     unpack_masks(judged.winning, wins)
     quickest = np.where(wins, judged.plies, np.iinfo(np.int16).max).min(axis=1)
     return {
-        "known": (judged.winning | judged.losing) == masks,
+        "known": (judged.winning | judged.losing) == legal,
         "winning": judged.winning,
         "plies": np.where(judged.winning != 0, quickest, judged.plies.max(axis=1)),
     }
 
 
-def _read(masks: Words, file: Path) -> Arrays:
+def _read(legal: Legal, file: Path) -> Arrays:
     """Read a part; raise ValueError if it is damaged or has other positions."""
     try:
         arrays = read_arrays(file, _SOLVED)
     except Exception as error:  # see SolvedPositions.load
         raise ValueError(f"{file} is damaged") from error
     winning = arrays["winning"]
-    if len(winning) != len(masks) or (winning & ~masks).any():
+    if len(winning) != len(legal) or (winning & ~legal).any():
         raise ValueError(f"{file} has other positions")
     return arrays
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from bao_env.engine.bits import FULL, ONE, ZERO, U, trailing_zeros
 from bao_env.engine.compile import jit
-from bao_env.engine.kernel import CHOICE, INFINITE, WON, begin, captured_by, play_out
+from bao_env.engine.kernel import CHOICE, INFINITE, WON, captured_by, first_hand, play_out
 from bao_env.engine.position import read
 from bao_env.engine.starts import candidates
 
@@ -30,23 +30,23 @@ _MAX_CAPTURE = U(64)
 @jit
 def _play_out(rules, packed, capture_turn, start, stops):
     """Return the tally and the captured seeds of a start."""
-    hand = play_out(rules, begin(rules, packed, capture_turn, start, stops))
+    hand = play_out(rules, first_hand(rules, packed, capture_turn, start, stops))
     return hand.tally, captured_by(packed, capture_turn, hand)
 
 
 @jit
-def capture_features(rules, words, out):
+def capture_features(rules, position, out):
     """Write the captures that the player to move can make; see the module.
 
     Args:
         rules: the :class:`KernelRules`.
-        words: uint64[5 or more], the position.
+        position: uint64[5 or more], the position.
         out: uint8[CAPTURE_FEATURES], filled.
 
     Returns:
         whether they have no move and so have lost.
     """
-    packed = read(words)
+    packed = read(position)
     capture_turn, starts = candidates(rules, packed)
     out[:] = 0
     best = ZERO

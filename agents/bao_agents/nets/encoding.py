@@ -16,7 +16,7 @@ from bao_agents.support.array_types import Int64Array, Uint8Array
 from bao_env.engine.bits import FULL, ONE, ZERO, U
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import play
-from bao_env.engine.position import META, WORDS, Words, mover_of, same_mover
+from bao_env.engine.position import META, WORDS, Legal, PackedPositions, mover_of, same_mover
 from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.successors import RESULT
 from bao_env.observation.board import observe_one
@@ -29,12 +29,12 @@ PLAYING_STEP = 8
 
 
 @jit
-def _encode_one(rules, words, viewer, is_over, encodings, k):
+def _encode_one(rules, position, viewer, is_over, encodings, k):
     """Write the encoding of one board.
 
     Args:
         rules: the :class:`KernelRules`.
-        words: uint64[5 or more], contiguous, the position.
+        position: uint64[5 or more], contiguous, the position.
         viewer: int64, the seat from whose side the board is seen. The captures are always those of
             the player to move.
         is_over: whether the game has ended there, so that nobody has a move.
@@ -44,14 +44,14 @@ def _encode_one(rules, words, viewer, is_over, encodings, k):
     Returns:
         whether the player to move has no move.
     """
-    position = words.reshape((1, words.shape[0]))
-    observe_one(position, 0, viewer, ONE, encodings, k)
+    positions = position.reshape((1, position.shape[0]))
+    observe_one(positions, 0, viewer, ONE, encodings, k)
     captures = encodings[k, CAPTURES_AT:]
     if is_over:
         captures[:] = 0
         captures[IS_STUCK] = 1
         return True
-    return capture_features(rules, words, captures)
+    return capture_features(rules, position, captures)
 
 
 @jit
@@ -93,32 +93,32 @@ def _encode_afterstates(rules, positions, legal_actions, encodings):
         legal_actions: int64[K], position * 64 + action.
         encodings: uint8[K or more, ENCODING_SIZE], filled.
     """
-    words = np.empty(WORDS, np.uint64)
+    position = np.empty(WORDS, np.uint64)
     for k in range(legal_actions.shape[0]):
         for word in range(WORDS):
-            words[word] = positions[legal_actions[k] >> 6, word]
-        mover = np.int64(mover_of(words[META]))
+            position[word] = positions[legal_actions[k] >> 6, word]
+        mover = np.int64(mover_of(position[META]))
         # Over: won, or (kujifunza) lost, as the board shows.
-        is_over = play(rules, words, U(legal_actions[k] & 63)) != ZERO
-        _encode_one(rules, words, mover, is_over, encodings, k)
+        is_over = play(rules, position, U(legal_actions[k] & 63)) != ZERO
+        _encode_one(rules, position, mover, is_over, encodings, k)
 
 
 def encode(
-    rules: KernelRules, positions: Words, masks: Words, step: int = ENCODING_STEP
+    rules: KernelRules, positions: PackedPositions, legal: Legal, step: int = ENCODING_STEP
 ) -> tuple[Uint8Array, Int64Array, Int64Array]:
     """Encode the board after each legal action of a batch of positions.
 
     Args:
         rules: the rules by which legal actions are played out.
         positions: uint64[B, 6].
-        masks: uint64[B], their legal actions.
+        legal: uint64[B], their legal actions.
         step: the number of rows of the encodings is a multiple of this.
 
     Returns:
         encodings uint8[R, ENCODING_SIZE], those of the K legal actions and then zeros; legal
         actions int64[K] (position * 64 + action) and indptr int64[B + 1].
     """
-    indptr, legal_actions = list_legal_actions(masks)
+    indptr, legal_actions = list_legal_actions(legal)
     rows = -(-len(legal_actions) // step) * step
     encodings = np.zeros((rows, ENCODING_SIZE), np.uint8)
     _encode_afterstates(rules, positions, legal_actions, encodings)

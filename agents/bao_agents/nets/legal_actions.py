@@ -19,19 +19,19 @@ from bao_env.engine.compile import jit
 
 
 @jit
-def list_legal_actions(masks):
-    """List the legal actions of masks uint64[B].
+def list_legal_actions(legal):
+    """List the legal actions of each position, given as bits uint64[B].
 
     Returns:
         indptr int64[B + 1] and legal actions int64[K], position * 64 + action.
     """
-    indptr = np.zeros(masks.shape[0] + 1, np.int64)
-    for i in range(masks.shape[0]):
-        indptr[i + 1] = indptr[i] + np.int64(popcount(masks[i]))
+    indptr = np.zeros(legal.shape[0] + 1, np.int64)
+    for i in range(legal.shape[0]):
+        indptr[i + 1] = indptr[i] + np.int64(popcount(legal[i]))
     legal_actions = np.empty(indptr[-1], np.int64)
     k = 0
-    for i in range(masks.shape[0]):
-        rest = masks[i]
+    for i in range(legal.shape[0]):
+        rest = legal[i]
         while rest != ZERO:
             legal_actions[k] = i * 64 + np.int64(trailing_zeros(rest))
             rest &= rest - ONE
@@ -40,24 +40,24 @@ def list_legal_actions(masks):
 
 
 @jit
-def best_legal_actions(logits, indptr, masks):
+def best_legal_actions(logits, indptr, legal):
     """Return the legal action with the highest logit of each position, int64[B].
 
-    Among equals take the lowest action; for positions with mask 0 return 0.
+    Among equals take the lowest action; where there is none return 0.
 
     Args:
         logits: float32[K].
         indptr: int64[B + 1].
-        masks: uint64[B].
+        legal: uint64[B].
     """
-    actions = np.zeros(masks.shape[0], np.int64)
-    for i in range(masks.shape[0]):
+    actions = np.zeros(legal.shape[0], np.int64)
+    for i in range(legal.shape[0]):
         best = indptr[i]
         for k in range(indptr[i], indptr[i + 1]):
             if logits[k] > logits[best]:
                 best = k
-        if masks[i] != ZERO:
-            actions[i] = np.int64(select_bit(masks[i], U(best - indptr[i])))
+        if legal[i] != ZERO:
+            actions[i] = np.int64(select_bit(legal[i], U(best - indptr[i])))
     return actions
 
 

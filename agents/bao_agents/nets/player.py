@@ -18,9 +18,9 @@ from bao_agents.nets.network import PolicyNetwork, check_finite
 from bao_agents.support.array_types import Float32Array, Int64Array
 from bao_agents.support.remade import Remade
 from bao_env.board import Board
-from bao_env.engine.action import mask_of
+from bao_env.engine.action import bits_of
 from bao_env.engine.array_checks import as_batch
-from bao_env.engine.position import Actions, Words
+from bao_env.engine.position import Actions, Legal, PackedPositions
 from bao_env.engine.ruleset import Ruleset
 
 _MAX_POSITIONS = 4096
@@ -70,24 +70,24 @@ class NetworkAgent(Remade):
     def _weights(self) -> Weights | None:
         return compile_if_faster(self.network)
 
-    def evaluate(self, positions: Words, masks: Words) -> NetworkOutput:
+    def evaluate(self, positions: PackedPositions, legal: Legal) -> NetworkOutput:
         """Run the network on positions uint64[B, 6] with legal actions uint64[B].
 
         Raises:
             TypeError, ValueError: see :func:`bao_env.engine.array_checks.as_batch`.
             ValueError: the network's outputs are not finite.
         """
-        positions, masks = as_batch(positions, masks)
+        positions, legal = as_batch(positions, legal)
         step = PLAYING_STEP if self._weights is None else 1
         parts = []
         for low in range(0, max(1, len(positions)), _MAX_POSITIONS):
             part = slice(low, low + _MAX_POSITIONS)
-            encodings, legal_actions, _ = encode(self._rules, positions[part], masks[part], step)
+            encodings, legal_actions, _ = encode(self._rules, positions[part], legal[part], step)
             logits, values = evaluate(self.network, encodings, self._weights)
             parts.append((logits[: len(legal_actions)], values[: len(legal_actions)]))
         logits, values = (np.concatenate(outputs) for outputs in zip(*parts, strict=True))
         check_finite(logits, values)
-        indptr, legal_actions = list_legal_actions(masks)
+        indptr, legal_actions = list_legal_actions(legal)
         return NetworkOutput(logits, values, legal_actions, indptr)
 
     def evaluate_board(self, board: Board) -> Evaluation:
@@ -105,15 +105,15 @@ class NetworkAgent(Remade):
         actions = board.legal_actions
         if not actions:
             raise ValueError("the game is over: there is nothing to evaluate")
-        found = self.evaluate(board.words[None], np.array([mask_of(actions)], np.uint64))
+        found = self.evaluate(board.packed[None], np.array([bits_of(actions)], np.uint64))
         policy = probabilities(found.logits)
         value = float(found.values @ policy)  # the mean of its actions under the policy
         return Evaluation(dict(zip(actions, policy.tolist(), strict=True)), value)
 
-    def act(self, positions: Words, masks: Words) -> Actions:
+    def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
-        positions, masks = as_batch(positions, masks)
-        if not masks.any():
-            return np.zeros(len(masks), np.int64)
-        found = self.evaluate(positions, masks)
-        return best_legal_actions(found.logits, found.indptr, masks)
+        positions, legal = as_batch(positions, legal)
+        if not legal.any():
+            return np.zeros(len(legal), np.int64)
+        found = self.evaluate(positions, legal)
+        return best_legal_actions(found.logits, found.indptr, legal)

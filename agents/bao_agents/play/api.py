@@ -120,7 +120,7 @@ class Tables:
         if known is None:
             raise Refused(f"no puzzles for {ruleset}: choose zanzibar or kujifunza")
         fits = np.flatnonzero(
-            (known.winning != known.masks) & (known.plies > 1) & (known.plies <= PUZZLE_PLIES)
+            (known.winning != known.legal) & (known.plies > 1) & (known.plies <= PUZZLE_PLIES)
         )
         chosen = secrets.choice(fits.tolist())
         position = format_position(unpack(known.positions[chosen]))

@@ -28,7 +28,7 @@ from bao_agents.players.base import Kind, NamedPlayer, PlayerName, Unit
 from bao_agents.players.registry import read_network
 from bao_env.board import Board
 from bao_env.bots import check_actions
-from bao_env.engine.action import mask_of
+from bao_env.engine.action import bits_of
 from bao_env.engine.ruleset import RULESETS, Ruleset
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ class Roster:
         Raises:
             Refused: the player cannot be loaded, fails, or chooses an illegal action.
         """
-        legal = np.array([mask_of(board.legal_actions)], np.uint64)
+        legal = np.array([bits_of(board.legal_actions)], np.uint64)
         parsed = self.parse(spec)
         try:
             key = str(parsed), parsed.path and _version(parsed.path), board.ruleset
@@ -222,7 +222,7 @@ class Roster:
         except Exception as error:  # a damaged file or one for other rules must not stop the server
             raise self.unusable(f"{spec} cannot play", error) from error
         try:
-            action = int(check_actions(player.act(board.words[None], legal), legal, spec)[0])
+            action = int(check_actions(player.act(board.packed[None], legal), legal, spec)[0])
         except Exception as error:  # nor must an error or the answer of a player
             words = f"{type(error).__name__}: {error}"[:_MAX_WORDS]
             raise Refused(f"{spec} failed: {words}", 502) from error

@@ -301,7 +301,7 @@ class Game:
             raise Refused(f"the game is over: {board.outcome()}")
         words = rule = ""
         if not {action, action + 1} & set(board.legal_actions):
-            words, rule = why_illegal(board.words, board.ruleset, action)
+            words, rule = why_illegal(board.packed, board.ruleset, action)
         return {"words": words, "rule": rule, "rule_text": rule_text(rule.split(",")[0])}
 
     def state(self, ply: int | None = None) -> Data:

@@ -20,8 +20,8 @@ from bao_agents.nets.checkpoint_files import find_guide, title
 from bao_agents.players.plugins import is_own
 from bao_env.board import Board
 from bao_env.bots import Agent
-from bao_env.engine.action import mask_of
-from bao_env.engine.position import Actions, Words
+from bao_env.engine.action import bits_of
+from bao_env.engine.position import Actions, Legal, PackedPositions
 from bao_env.engine.ruleset import Ruleset
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class NamedPlayer:
         clock: Callable[[], float] = getattr(self._agent, "processor_seconds", time.process_time)
         return clock()
 
-    def act(self, positions: Words, legal: Words) -> Actions:
+    def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose an action in each position; see :meth:`bao_env.bots.Agent.act`."""
         return self._agent.act(positions, legal)
 
@@ -80,8 +80,8 @@ class NamedPlayer:
         actions = board.legal_actions
         if not actions:
             raise ValueError("the game is over: there is no move to choose")
-        legal = np.array([mask_of(actions)], np.uint64)
-        return int(self.act(board.words[None], legal)[0])
+        legal = np.array([bits_of(actions)], np.uint64)
+        return int(self.act(board.packed[None], legal)[0])
 
     def evaluate(self, board: Board) -> Evaluation:
         """Return the policy and the value of the player's network, without a search.

@@ -28,7 +28,7 @@ from bao_agents.players.faults import PlayerFault
 from bao_agents.support.remade import Remade
 from bao_env.engine.action import actions_of
 from bao_env.engine.array_checks import as_batch
-from bao_env.engine.position import Actions, Words, unpack
+from bao_env.engine.position import Actions, Legal, PackedPositions, unpack
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.notation.positions import format_position
 
@@ -105,7 +105,7 @@ class PipeAgent(Remade):
         self._program: _Program | None = None
         self._program = self._start()
 
-    def act(self, positions: Words, legal: Words) -> Actions:
+    def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose actions, one position after the other; see :meth:`bao_env.bots.Agent.act`.
 
         Raises:
@@ -171,10 +171,10 @@ class PipeAgent(Remade):
             else:
                 program.fail_unexpected("name, version, info or ready")
 
-    def _choose(self, program: _Program, words: Words, legal: list[int]) -> int:
+    def _choose(self, program: _Program, position: PackedPositions, legal: list[int]) -> int:
         """Return the program's action in a position, uint64[6]."""
         program.send(
-            f"position {format_position(unpack(words))}",
+            f"position {format_position(unpack(position))}",
             f"legal {' '.join(map(str, legal))}",
             f"go movetime {round(1000 * self._seconds)}",
         )

@@ -40,7 +40,16 @@ from bao_env.engine.bits import (
 from bao_env.engine.compile import jit
 from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.kernel import INFINITE, simulate
-from bao_env.engine.position import META, WORDS, Actions, Words, packed_opening, read_at, same_mover
+from bao_env.engine.position import (
+    META,
+    WORDS,
+    Actions,
+    Legal,
+    PackedPositions,
+    packed_opening,
+    read_at,
+    same_mover,
+)
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.starts import candidates
 from bao_env.engine.successors import (
@@ -73,7 +82,7 @@ _GOLDEN_RATIO = U(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: odd, bits t
 def _random_move(rules, packed, rng):
     """Play a random start, with a random choice at a house; draw again if the move is infinite.
 
-    This needs no mask: only the drawn starts are simulated.
+    This does not find the legal actions: only the drawn starts are simulated.
 
     Args:
         rules: the :class:`KernelRules`.
@@ -118,7 +127,7 @@ def _playout(rules, packed, rng):
 class PlayoutTree(NamedTuple):
     """A search tree, one per thread; node 0 is the root."""
 
-    words: Words
+    positions: PackedPositions
     """uint64[N, 8], each node as :mod:`bao_env.engine.successors` writes it."""
     first_child: Int32Array
     """int32[N], the first child of an expanded node; 0 before."""
@@ -135,10 +144,10 @@ class PlayoutTree(NamedTuple):
 def _make_tree(simulations: int) -> PlayoutTree:
     """Return space for the tree of a search with ``simulations`` simulations."""
     size = min(_NODES_PER_SIMULATION * simulations, _MAX_NODES) + 2 * MAX_SUCCESSORS
-    words = np.empty((size, SUCCESSOR_WORDS), np.uint64)
+    positions = np.empty((size, SUCCESSOR_WORDS), np.uint64)
     first_child, num_children, node_visits, result_sums = np.zeros((4, size), np.int32)
     path = np.zeros(PLAYOUT_PLIES, np.int32)
-    return PlayoutTree(words, first_child, num_children, node_visits, result_sums, path)
+    return PlayoutTree(positions, first_child, num_children, node_visits, result_sums, path)
 
 
 @jit
@@ -179,7 +188,7 @@ def _expand(rules, tree, node, size):
 
     Returns the new number of nodes.
     """
-    count = successors(rules, read_at(tree.words, node), tree.words, size)
+    count = successors(rules, read_at(tree.positions, node), tree.positions, size)
     tree.first_child[node] = size
     tree.num_children[node] = count
     for child in range(size, size + count):
@@ -202,20 +211,20 @@ def _simulate_once(rules, tree, size, rng):
     Returns:
         the generator, and the new number of nodes.
     """
-    words, path = tree.words, tree.path
+    positions, path = tree.positions, tree.path
     node = np.int64(0)
     length = 0
     path[0] = 0
     # `result` is for the player to move at `node`.
     result = np.int64(0)
     while True:
-        if words[node, RESULT] != ZERO:  # the move that led here won, or lost
-            result = np.int64(-1) if words[node, RESULT] == ONE else np.int64(1)
+        if positions[node, RESULT] != ZERO:  # the move that led here won, or lost
+            result = np.int64(-1) if positions[node, RESULT] == ONE else np.int64(1)
             break
         fresh = tree.node_visits[node] == 0 and node != 0
-        room = size + MAX_SUCCESSORS <= words.shape[0] and length + 1 < path.shape[0]
+        room = size + MAX_SUCCESSORS <= positions.shape[0] and length + 1 < path.shape[0]
         if fresh or (tree.first_child[node] == 0 and not room):
-            rng, result = _playout(rules, read_at(words, node), rng)
+            rng, result = _playout(rules, read_at(positions, node), rng)
             break
         if tree.first_child[node] == 0:
             size = _expand(rules, tree, node, size)
@@ -227,7 +236,7 @@ def _simulate_once(rules, tree, size, rng):
         path[length] = node
     for i in range(length, -1, -1):
         node = np.int64(path[i])
-        if not same_mover(words[node, META]):
+        if not same_mover(positions[node, META]):
             result = -result  # now for the player who moved to the node
         tree.node_visits[node] += 1
         tree.result_sums[node] += result
@@ -248,10 +257,10 @@ def _search(rules, tree, position, seed, simulations, deadline):
     """
     rng = seed
     for word in range(WORDS):  # PLY takes the place of ACTION, which a root does not have
-        tree.words[0, word] = position[word]
+        tree.positions[0, word] = position[word]
         rng = (rng ^ position[word] ^ (rng >> _SEED_SHIFT)) * _GOLDEN_RATIO
     rng |= ONE
-    tree.words[0, RESULT] = ZERO
+    tree.positions[0, RESULT] = ZERO
     tree.first_child[0] = 0
     tree.node_visits[0] = 0
     tree.result_sums[0] = 0
@@ -267,7 +276,7 @@ def _search(rules, tree, position, seed, simulations, deadline):
         better = tree.result_sums[child] > tree.result_sums[best]
         if visits > most_visits or (visits == most_visits and better):
             best = child
-    return tree.words[best, ACTION]
+    return tree.positions[best, ACTION]
 
 
 class MctsAgent(Remade):
@@ -314,25 +323,25 @@ class MctsAgent(Remade):
         if seconds is not None or self._expected_seconds > SHORT:
             self._search(packed_opening(get_ruleset(ruleset)), 0)
 
-    def act(self, positions: Words, masks: Words) -> Actions:
+    def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
-        positions, masks = as_batch(positions, masks)
-        actions = np.zeros(len(masks), np.int64)
+        positions, legal = as_batch(positions, legal)
+        actions = np.zeros(len(legal), np.int64)
 
         def search(part: slice, thread: int) -> None:
             i = part.start
-            legal = actions_of(int(masks[i]))
-            if len(legal) > 1:
+            choices = actions_of(int(legal[i]))
+            if len(choices) > 1:
                 self._deadlines[thread][0] = deadline(self._seconds)
                 actions[i] = self._search(positions[i], thread)
-            elif legal:
-                actions[i] = legal[0]  # no choice
+            elif choices:
+                actions[i] = choices[0]  # no choice
 
         with self._exclusive:
-            share(len(masks), 1, search, self._deadlines, self._expected_seconds)
+            share(len(legal), 1, search, self._deadlines, self._expected_seconds)
         return actions
 
-    def _search(self, position: Words, thread: int) -> int:
+    def _search(self, position: PackedPositions, thread: int) -> int:
         action = _search(
             self._rules,
             self._trees[thread],

@@ -1,7 +1,7 @@
 """Name array types by dtype. Docstrings give the shapes.
 
-:mod:`bao_env.engine.position` has more, named by meaning: ``Words``, ``Seats``, ``Actions`` and
-``Flags``.
+:mod:`bao_env.engine.position` has more, named by meaning: ``PackedPositions``, ``Legal``,
+``Seats``, ``Actions`` and ``Flags``.
 """
 
 import numpy as np
@@ -14,3 +14,4 @@ Int16Array = npt.NDArray[np.int16]
 Int32Array = npt.NDArray[np.int32]
 Int64Array = npt.NDArray[np.int64]
 Uint8Array = npt.NDArray[np.uint8]
+Uint64Array = npt.NDArray[np.uint64]

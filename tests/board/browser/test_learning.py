@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 import bao_agents.play
 from bao_agents.search.solver.solver import Solver
 from bao_env.board import Board
-from bao_env.engine.action import mask_of
+from bao_env.engine.action import bits_of
 from bao_env.notation.positions import action_to_move
 from tests.board.browser.test_browser import Open, Shoot, at_rest, see, set_up, sow, until
 
@@ -124,8 +124,8 @@ def test_a_puzzle(open_page: Open, shoot: Shoot) -> None:
     shoot(page, "puzzle")
     position = page.input_value("#position")
     board = Board.from_text(position)
-    mask = np.array([mask_of(board.legal_actions)], np.uint64)
-    judged = Solver(nodes=1_000_000).judge(board.words[None], mask)
+    legal = np.array([bits_of(board.legal_actions)], np.uint64)
+    judged = Solver(nodes=1_000_000).judge(board.packed[None], legal)
     wins = [action for action in board.legal_actions if int(judged.winning[0]) >> action & 1]
     losses = [action for action in board.legal_actions if int(judged.losing[0]) >> action & 1]
     play(page, position, action_to_move(losses[0]))

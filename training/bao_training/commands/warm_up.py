@@ -71,9 +71,9 @@ PLAYERS = (
 
 def players() -> None:
     """Compile the players."""
-    opening, mask = Engine().opening()
+    opening, legal = Engine().opening()
     for name in PLAYERS:
-        load(name).act(opening[None], np.array([mask]))
+        load(name).act(opening[None], np.array([legal]))
 
 
 def training() -> None:

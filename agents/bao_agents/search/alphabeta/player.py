@@ -47,7 +47,15 @@ from bao_env.engine.array_checks import as_batch, check_array
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
 from bao_env.engine.compile import jit
 from bao_env.engine.exclusive import Exclusive
-from bao_env.engine.position import WORDS, Actions, Words, packed_opening, read, write_at
+from bao_env.engine.position import (
+    WORDS,
+    Actions,
+    Legal,
+    PackedPositions,
+    packed_opening,
+    read,
+    write_at,
+)
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 if TYPE_CHECKING:  # torch is slow to import, and only a guided search needs it
@@ -109,13 +117,13 @@ def _deepen(rules, evaluator, guide, workspace, position, actions, depth):
 
 
 @jit
-def _search_many(rules, evaluator, guide, workspace, positions, masks, depth, actions, values):
+def _search_many(rules, evaluator, guide, workspace, positions, legal, depth, actions, values):
     """Search each position of a batch that has legal actions.
 
     Args:
         rules, evaluator, guide, workspace: see :func:`_deepen`.
         positions: uint64[B, 6].
-        masks: uint64[B], the actions to choose from.
+        legal: uint64[B], the actions to choose from.
         depth: the greatest depth.
         actions: int64[B], filled with the best actions; 0 where there is none.
         values: int64[B], filled with the values of positions that have actions; or int64[0] if
@@ -123,12 +131,12 @@ def _search_many(rules, evaluator, guide, workspace, positions, masks, depth, ac
     """
     for g in range(positions.shape[0]):
         actions[g] = 0
-        if masks[g] == ZERO:
+        if legal[g] == ZERO:
             continue
-        if (masks[g] & (masks[g] - ONE)) == ZERO and values.shape[0] == 0:
-            actions[g] = trailing_zeros(masks[g])  # no choice
+        if (legal[g] & (legal[g] - ONE)) == ZERO and values.shape[0] == 0:
+            actions[g] = trailing_zeros(legal[g])  # no choice
             continue
-        _deepen(rules, evaluator, guide, workspace, positions[g], masks[g], depth)
+        _deepen(rules, evaluator, guide, workspace, positions[g], legal[g], depth)
         work = workspace.memory[0]
         if values.shape[0] != 0:
             values[g] = work.value
@@ -225,34 +233,38 @@ class AlphaBetaAgent(Remade):
         ]
         # Compile before the clock runs and before Ctrl-C may come.
         if seconds is not None or self._expected_seconds > SHORT:
-            position, masks = packed_opening(rules)[None], np.array([FULL])
+            position, legal = packed_opening(rules)[None], np.array([FULL])
             _search_many(
-                *self._threads[0], position, masks, 1, np.zeros(1, np.int64), np.zeros(1, np.int64)
+                *self._threads[0], position, legal, 1, np.zeros(1, np.int64), np.zeros(1, np.int64)
             )
 
-    def act(self, positions: Words, masks: Words, *, seconds: float | None = None) -> Actions:
-        """Choose actions; see :meth:`bao_env.bots.Agent.act`. Masks may leave out legal actions.
+    def act(
+        self, positions: PackedPositions, legal: Legal, *, seconds: float | None = None
+    ) -> Actions:
+        """Choose actions; see :meth:`bao_env.bots.Agent.act`. ``legal`` may leave out some.
 
         Args:
-            positions, masks: see :meth:`bao_env.bots.Agent.act`.
+            positions, legal: see :meth:`bao_env.bots.Agent.act`.
             seconds: time limit for each position, instead of the agent's.
         """
         with self._exclusive:
-            return self._search(positions, masks, False, seconds or self._seconds)[0]
+            return self._search(positions, legal, False, seconds or self._seconds)[0]
 
-    def actions_and_values(self, positions: Words, masks: Words) -> tuple[Int64Array, Int64Array]:
+    def actions_and_values(
+        self, positions: PackedPositions, legal: Legal
+    ) -> tuple[Int64Array, Int64Array]:
         """Return actions and values int64[B] of positions uint64[B, 6], none of them over.
 
         They are those of :meth:`act` and :meth:`values`, from a single search.
         """
         with self._exclusive:
-            return self._search(positions, masks, True, self._seconds)
+            return self._search(positions, legal, True, self._seconds)
 
-    def values(self, positions: Words, masks: Words) -> Int64Array:
+    def values(self, positions: PackedPositions, legal: Legal) -> Int64Array:
         """Return values int64[B] of positions uint64[B, 6], none of them over, for their movers."""
-        return self.actions_and_values(positions, masks)[1]
+        return self.actions_and_values(positions, legal)[1]
 
-    def search(self, position: Words) -> SearchResult:
+    def search(self, position: PackedPositions) -> SearchResult:
         """Search one position, uint64[6], and return the whole result.
 
         Raises:
@@ -272,24 +284,24 @@ class AlphaBetaAgent(Remade):
         )
 
     def _search(
-        self, positions: Words, masks: Words, with_values: bool, seconds: float | None
+        self, positions: PackedPositions, legal: Legal, with_values: bool, seconds: float | None
     ) -> tuple[Actions, Int64Array]:
         """Run :func:`_search_many` on all threads, each position with its own time."""
-        positions, masks = as_batch(positions, masks)
-        actions = np.zeros(len(masks), np.int64)
-        values = np.zeros(len(masks) if with_values else 0, np.int64)
+        positions, legal = as_batch(positions, legal)
+        actions = np.zeros(len(legal), np.int64)
+        values = np.zeros(len(legal) if with_values else 0, np.int64)
 
         def search_part(part: slice, thread: int) -> None:
             self._deadlines[thread][0] = deadline(seconds)
             _search_many(
                 *self._threads[thread],
                 positions[part],
-                masks[part],
+                legal[part],
                 self._depth,
                 actions[part],
                 values[part],
             )
 
         step = _CHUNK if seconds is None else 1
-        share(len(masks), step, search_part, self._deadlines, self._expected_seconds)
+        share(len(legal), step, search_part, self._deadlines, self._expected_seconds)
         return actions, values

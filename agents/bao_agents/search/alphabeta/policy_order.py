@@ -24,11 +24,10 @@ from bao_agents.nets.compiled import (
 from bao_agents.nets.encoding import encode_successors
 from bao_agents.nets.features import ENCODING_SIZE
 from bao_agents.nets.head import OUTPUTS, action_logit, action_value
-from bao_agents.support.array_types import Float32Array, Uint8Array
+from bao_agents.support.array_types import Float32Array, Uint8Array, Uint64Array
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import ONE, ZERO, U
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.position import Words
 from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT
 
 if TYPE_CHECKING:  # torch is slow to import, and the compiled part does not need it
@@ -65,7 +64,7 @@ class PolicyGuide(NamedTuple):
     """float32[64, 2], its outputs."""
     logits: Float32Array
     """float32[64], the logits of a node's successors in their order."""
-    remembered: Words
+    remembered: Uint64Array
     """uint64[:data:`_REMEMBERED`], the nodes of the gaps: their hash and the number of the
     search."""
     gaps: npt.NDArray[np.uint16]

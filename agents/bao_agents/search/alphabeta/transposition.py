@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from bao_agents.support.array_types import Uint64Array
 from bao_env.engine.bits import BYTE, U
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.position import Words
 
 WIN_VALUE = 32_000
 """Value of a game won at once; a win within n plies is worth ``WIN_VALUE - n``."""
@@ -52,7 +52,7 @@ _ACTION_MASK = U(127)
 _VALUE_BIAS = np.int64(1 << 15)
 
 
-def make_table(nodes: float) -> Words:
+def make_table(nodes: float) -> Uint64Array:
     """Return an empty table for searches of about ``nodes`` nodes: 512 KiB to 32 MiB.
 
     The processor's cache holds more of a smaller table.

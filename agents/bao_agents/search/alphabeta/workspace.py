@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bao_agents.search.alphabeta.transposition import make_table
+from bao_agents.support.array_types import Uint64Array
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.position import Words
 from bao_env.engine.successors import MAX_SUCCESSORS, SUCCESSOR_WORDS
 
 MAX_DEPTH = 60
@@ -92,7 +92,7 @@ MEMORY = np.dtype(
 class Workspace(NamedTuple):
     """The memory of a thread."""
 
-    table: Words
+    table: Uint64Array
     """The transposition table (:mod:`bao_agents.search.alphabeta.transposition`)."""
     memory: npt.NDArray[Any]
     """One record of :data:`MEMORY`."""

@@ -106,9 +106,9 @@ def visit_schedule(actions: int, simulations: int) -> Int32Array:
 @jit_inline
 def _certainty(tree, edge):
     """Return the number to add to the logit of an edge whose result is known; else 0."""
-    if tree.words[edge, RESULT] == ZERO:
+    if tree.positions[edge, RESULT] == ZERO:
         return np.float32(0.0)
-    if tree.words[edge, RESULT] != ONE:
+    if tree.positions[edge, RESULT] != ONE:
         return -_CERTAIN
     if tree.child[edge] == NO_NODE:
         return _CERTAIN + _CERTAIN  # a win at once is better than one in the end

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bao_agents.nets.head import OUTPUTS
-from bao_agents.support.array_types import Float32Array
+from bao_agents.support.array_types import Float32Array, Uint64Array
 from bao_env.engine.bits import ONE, U
 from bao_env.engine.compile import jit_inline
-from bao_env.engine.position import Words, read
+from bao_env.engine.position import read
 from bao_env.engine.position_hash import position_hash
 
 _MAX_SLOTS = 1 << 16
@@ -28,7 +28,7 @@ _ENCODINGS = 16
 class NetworkCache(NamedTuple):
     """S slots, a power of two."""
 
-    keys: Words
+    keys: Uint64Array
     """uint64[S], hashes of the positions; 0 in an empty slot."""
     outputs: Float32Array
     """float32[S, E, 2], outputs of the head for up to E encodings of a leaf."""

@@ -12,7 +12,7 @@ from bao_agents.search.limits import NEVER, SHORT, check_threads, share
 from bao_agents.support.remade import Remade
 from bao_env.engine.array_checks import as_batch
 from bao_env.engine.exclusive import Exclusive
-from bao_env.engine.position import Actions, Words, packed_opening
+from bao_env.engine.position import Actions, Legal, PackedPositions, packed_opening
 from bao_env.engine.ruleset import Ruleset
 
 _MAX_SEARCHES = 256
@@ -70,11 +70,11 @@ class SearchAgent(Remade):
             self._searches[0].deadline[0] = 0
             self._searches[0].search(packed_opening(ruleset)[None])
 
-    def act(self, positions: Words, masks: Words) -> Actions:
+    def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
-        positions, masks = as_batch(positions, masks)
-        actions = np.zeros(len(masks), np.int64)
-        indptr, legal_actions = list_legal_actions(masks)
+        positions, legal = as_batch(positions, legal)
+        actions = np.zeros(len(legal), np.int64)
+        indptr, legal_actions = list_legal_actions(legal)
         counts = np.diff(indptr)
         single = counts == 1  # no choice, no search
         actions[single] = legal_actions[indptr[:-1][single]] & 63

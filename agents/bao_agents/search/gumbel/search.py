@@ -57,8 +57,9 @@ from bao_agents.search.uncounted import uncounted
 from bao_agents.support.array_types import Float32Array
 from bao_env.engine.array_checks import batch_size, check_output
 from bao_env.engine.compile import jit
-from bao_env.engine.position import Words
+from bao_env.engine.position import PackedPositions
 from bao_env.engine.ruleset import KernelRules
+from bao_env.engine.sampling import RandomStates
 from bao_env.engine.successors import MAX_SUCCESSORS
 
 _SEARCHES_CACHED = 3
@@ -94,7 +95,7 @@ def _evaluate(tree, leaf, position, network, workspace):
         return np.int64(0)
     edge = tree.parent_edge[leaf]
     if edge != NO_NODE:
-        position = tree.words[edge]
+        position = tree.positions[edge]
     if recall(network.cache, position, network.outputs):
         return np.int64(0)
     undecided = count_undecided(tree, leaf)
@@ -208,8 +209,8 @@ class GumbelSearch:
 
     def search(
         self,
-        positions: Words,
-        rng: Words | None = None,
+        positions: PackedPositions,
+        rng: RandomStates | None = None,
     ) -> SearchOutput:
         """Search a batch of positions.
 

@@ -95,7 +95,7 @@ def select(tree, simulation, workspace):
         simulation: its number, from 0.
         workspace: the :class:`SearchWorkspace`.
     """
-    words = tree.words
+    positions = tree.positions
     settings, improved = workspace.settings, workspace.improved
     discount = workspace.discount
     count = tree.num_edges[ROOT]
@@ -104,18 +104,18 @@ def select(tree, simulation, workspace):
     visits = workspace.schedule[min(count, settings.considered), simulation]
     edge = select_root_edge(tree, visits, settings, improved)
     while True:
-        if words[edge, RESULT] != ZERO:
-            value = known_value(words[edge, RESULT])
+        if positions[edge, RESULT] != ZERO:
+            value = known_value(positions[edge, RESULT])
             backup(tree, visit(tree, edge, value), value, discount)
             return np.int64(NO_NODE)
         node = np.int64(tree.child[edge])
         if node == NO_NODE:
-            node = add_node(workspace.rules, tree, words[edge], edge)
+            node = add_node(workspace.rules, tree, positions[edge], edge)
             tree.child[edge] = node
             if tree.num_edges[node] > 0:
                 return node
             # The player to move there has lost (1.2).
-            words[edge, RESULT] = FULL if same_mover(words[edge, META]) else ONE
+            positions[edge, RESULT] = FULL if same_mover(positions[edge, META]) else ONE
             prove(tree, edge)
             continue
         if tree.num_edges[node] == 0:  # there was no space to expand it
@@ -140,7 +140,7 @@ def encode_leaf(tree, leaf, position, workspace):
     return encode_successors(
         workspace.rules,
         position,
-        tree.words,
+        tree.positions,
         first_edge,
         first_edge + tree.num_edges[leaf],
         workspace.encodings,
@@ -152,7 +152,7 @@ def count_undecided(tree, node):
     """Return the number of edges of a node without a known result."""
     undecided = np.int64(0)
     for e in edges_of(tree, node):
-        if tree.words[e, RESULT] == ZERO:
+        if tree.positions[e, RESULT] == ZERO:
             undecided += 1
     return undecided
 
@@ -173,8 +173,8 @@ def _set_priors(tree, node, outputs, workspace):
     first_edge = tree.first_edge[node]
     k = 0
     for e in edges_of(tree, node):
-        if tree.words[e, RESULT] != ZERO:
-            value = known_value(tree.words[e, RESULT])
+        if tree.positions[e, RESULT] != ZERO:
+            value = known_value(tree.positions[e, RESULT])
             tree.logits[e] = action_logit(np.float32(0.0), value)
         else:
             value = action_value(outputs[k, 1])
@@ -204,7 +204,7 @@ def expand_and_backup(tree, leaf, outputs, workspace):
     value = _set_priors(tree, leaf, outputs, workspace)
     known = known_edge(tree, leaf)
     if known != NO_NODE:
-        value = known_value(tree.words[known, RESULT])
+        value = known_value(tree.positions[known, RESULT])
         prove(tree, known)
     tree.node_values[leaf] = value
     # No space for the edges: the next node writes over them.
@@ -236,7 +236,7 @@ def root_output(tree, workspace, output, i):
     improve(tree, ROOT, workspace.settings, improved)
     max_visits = np.int32(0)  # visits of the finalists; 0 if all edges considered are lost
     for e in edges_of(tree, ROOT):
-        if tree.considered[e - first_edge] and tree.words[e, RESULT] != FULL:
+        if tree.considered[e - first_edge] and tree.positions[e, RESULT] != FULL:
             max_visits = max(max_visits, tree.edge_visits[e])
     best = first_edge
     best_score = -np.inf
@@ -246,15 +246,15 @@ def root_output(tree, workspace, output, i):
         if considered:
             score += tree.noise[e - first_edge]
         finalist = considered and tree.edge_visits[e] == max_visits
-        if tree.words[e, RESULT] == ZERO and max_visits > 0 and not finalist:
+        if tree.positions[e, RESULT] == ZERO and max_visits > 0 and not finalist:
             continue
         if score > best_score:
             best_score = score
             best = e
-    actions[i] = np.int64(tree.words[best, ACTION])
+    actions[i] = np.int64(tree.positions[best, ACTION])
     softmax(improved, count)
     for e in edges_of(tree, ROOT):
-        action = np.int64(tree.words[e, ACTION])
+        action = np.int64(tree.positions[e, ACTION])
         policies[i, action] = improved[e - first_edge]
         value = tree.qvalues[e]
         if tree.edge_visits[e] > 0:

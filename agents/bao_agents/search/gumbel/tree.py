@@ -17,7 +17,7 @@ import numpy as np
 from bao_agents.support.array_types import Float32Array, Int32Array, Int64Array
 from bao_env.engine.bits import FULL, ONE, ZERO
 from bao_env.engine.compile import jit_inline
-from bao_env.engine.position import META, Flags, Words, read, same_mover
+from bao_env.engine.position import META, Flags, PackedPositions, read, same_mover
 from bao_env.engine.successors import (
     MAX_SUCCESSORS,
     RESULT,
@@ -36,7 +36,7 @@ _EDGES_PER_NODE = 10
 class Tree(NamedTuple):
     """A tree with space for N nodes and E edges; node 0 is the root."""
 
-    words: Words
+    positions: PackedPositions
     """uint64[E, 8], the position that each edge leads to, as ``successors`` writes it."""
     logits: Float32Array
     """float32[E]."""
@@ -75,7 +75,7 @@ def make_tree(simulations: int) -> Tree:
     nodes = simulations + 2
     edges = _EDGES_PER_NODE * nodes + 2 * MAX_SUCCESSORS
     return Tree(
-        words=np.zeros((edges, SUCCESSOR_WORDS), np.uint64),
+        positions=np.zeros((edges, SUCCESSOR_WORDS), np.uint64),
         logits=np.zeros(edges, np.float32),
         qvalues=np.zeros(edges, np.float32),
         edge_visits=np.zeros(edges, np.int32),
@@ -109,7 +109,7 @@ def add_node(rules, tree, position, parent_edge):
     """
     node = tree.next_node[0]
     base = tree.next_edge[0]
-    count = successors(rules, read(position), tree.words, base)
+    count = successors(rules, read(position), tree.positions, base)
     tree.next_node[0] = node + 1
     tree.first_edge[node] = base
     tree.num_edges[node] = count
@@ -122,7 +122,7 @@ def add_node(rules, tree, position, parent_edge):
         tree.qvalues[e] = 0.0
         tree.child[e] = NO_NODE
         tree.edge_node[e] = node
-    if base + count + 2 * MAX_SUCCESSORS <= tree.words.shape[0]:
+    if base + count + 2 * MAX_SUCCESSORS <= tree.positions.shape[0]:
         tree.next_edge[0] = base + count
     return node
 
@@ -145,24 +145,24 @@ def prove(tree, edge):
     """Mark the edges further up whose results follow from the new result of an edge.
 
     Args:
-        tree: the :class:`Tree`, whose ``words[..., RESULT]`` are filled.
+        tree: the :class:`Tree`, whose ``positions[..., RESULT]`` are filled.
         edge: the edge.
     """
-    words = tree.words
+    positions = tree.positions
     while True:
         node = tree.edge_node[edge]
         parent_edge = tree.parent_edge[node]
         if parent_edge == NO_NODE:
             return
-        won = words[edge, RESULT] == ONE
+        won = positions[edge, RESULT] == ONE
         if not won:  # the node is lost only if all its edges lose
             for e in edges_of(tree, node):
-                if words[e, RESULT] == ZERO or words[e, RESULT] == ONE:
+                if positions[e, RESULT] == ZERO or positions[e, RESULT] == ONE:
                     return
         edge = parent_edge
-        if words[edge, RESULT] != ZERO:
+        if positions[edge, RESULT] != ZERO:
             return
-        words[edge, RESULT] = ONE if won == same_mover(words[edge, META]) else FULL
+        positions[edge, RESULT] = ONE if won == same_mover(positions[edge, META]) else FULL
 
 
 @jit_inline
@@ -173,9 +173,9 @@ def known_edge(tree, node):
     """
     lost = True
     for e in edges_of(tree, node):
-        if tree.words[e, RESULT] == ONE:
+        if tree.positions[e, RESULT] == ONE:
             return e
-        if tree.words[e, RESULT] == ZERO:
+        if tree.positions[e, RESULT] == ZERO:
             lost = False
     return tree.first_edge[node] if lost else np.int64(NO_NODE)
 
@@ -211,6 +211,6 @@ def backup(tree, node, value, discount):
         if edge == NO_NODE:
             return
         value *= discount
-        if not same_mover(tree.words[edge, META]):
+        if not same_mover(tree.positions[edge, META]):
             value = -value
         node = visit(tree, edge, value)

@@ -17,10 +17,10 @@ from bao_agents.search.solver.proof_number import LOSS, UNKNOWN
 from bao_agents.search.solver.proof_search import ProofSearch, share_proofs
 from bao_agents.search.solver.solver import TABLE_BITS
 from bao_agents.support.remade import Remade
-from bao_env.engine.action import mask_of
+from bao_env.engine.action import bits_of
 from bao_env.engine.array_checks import as_batch
 from bao_env.engine.exclusive import Exclusive
-from bao_env.engine.position import Actions, Flags, Words
+from bao_env.engine.position import Actions, Flags, Legal, PackedPositions
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 PROOF_PART = 8
@@ -75,31 +75,31 @@ class SolverAgent(Remade):
             threads=count,
         )
 
-    def act(self, positions: Words, masks: Words) -> Actions:
+    def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
-        positions, masks = as_batch(positions, masks)
-        good, spent = masks.copy(), np.zeros(len(masks))
+        positions, legal = as_batch(positions, legal)
+        good, spent = legal.copy(), np.zeros(len(legal))
 
         def work(part: slice, thread: int) -> None:
-            for i in np.flatnonzero(_choices(masks[part])) + part.start:
+            for i in np.flatnonzero(_choices(legal[part])) + part.start:
                 begun = time.monotonic()
-                good[i] = self._good_actions(self._searches[thread], positions[i], int(masks[i]))
+                good[i] = self._good_actions(self._searches[thread], positions[i], int(legal[i]))
                 spent[i] = time.monotonic() - begun
 
         with self._exclusive:
-            share_proofs(self._searches, len(masks), 1, work, self._nodes, self._seconds)
+            share_proofs(self._searches, len(legal), 1, work, self._nodes, self._seconds)
             left, seconds = _choices(good), None
             if self._seconds is not None and left.any():  # on a busy machine a proof takes longer
                 seconds = max(self._seconds - float(spent[left].mean()), _LEAST_SECONDS)
             return self._alphabeta.act(positions, good, seconds=seconds)
 
-    def _good_actions(self, search: ProofSearch, position: Words, mask: int) -> int:
+    def _good_actions(self, search: ProofSearch, position: PackedPositions, legal: int) -> int:
         """Return the bits of the actions that alpha-beta may choose from.
 
         Args:
             search: the thread's search.
             position: uint64[6].
-            mask: its legal actions, at least two.
+            legal: its legal actions, at least two.
 
         Returns:
             one action if the winner is known, otherwise all that are not proven to lose.
@@ -114,7 +114,7 @@ class SolverAgent(Remade):
         )
         value = search.prove(position)
         if value == UNKNOWN:
-            return mask & ~mask_of(one.action for one in search.known() if one.value == LOSS)
+            return legal & ~bits_of(one.action for one in search.known() if one.value == LOSS)
         search.begin(
             None if nodes is None else nodes - search.nodes,
             None if seconds is None else max(begun + seconds - time.monotonic(), _LEAST_SECONDS),
@@ -124,6 +124,6 @@ class SolverAgent(Remade):
         return 1 << action
 
 
-def _choices(masks: Words) -> Flags:
-    """Return which masks, uint64[N], have two actions or more."""
-    return (masks & (masks - np.uint64(1))) != 0
+def _choices(legal: Legal) -> Flags:
+    """Return which positions have two legal actions or more, from their bits uint64[N]."""
+    return (legal & (legal - np.uint64(1))) != 0

@@ -30,11 +30,11 @@ import numpy as np
 
 from bao_agents.evaluators.tables import SCALE, Tables, evaluate_by_tables
 from bao_agents.search.limits import is_late
-from bao_agents.support.array_types import Int16Array, Int64Array
+from bao_agents.support.array_types import Int16Array, Int64Array, Uint64Array
 from bao_env.engine.bits import ONE, ZERO, U, popcount
 from bao_env.engine.compile import jit, jit_inline
-from bao_env.engine.kernel import legal_mask
-from bao_env.engine.position import META, Words, mover_of, read, read_at, same_mover, write_at
+from bao_env.engine.kernel import legal_of
+from bao_env.engine.position import META, mover_of, read, read_at, same_mover, write_at
 from bao_env.engine.position_hash import position_hash
 from bao_env.engine.starts import candidates
 from bao_env.engine.successors import (
@@ -76,9 +76,9 @@ _BOUND_SALT = U(0xD6E8FEB86659FD93)  # odd, its bits look random
 class Table(NamedTuple):
     """The results of earlier positions, four entries per slot."""
 
-    keys: Words
+    keys: Uint64Array
     """uint64[4 * slots], hashes of positions."""
-    numbers: Words
+    numbers: Uint64Array
     """uint64[4 * slots], ``phi`` in the low half and ``delta`` in the high half. If one of them is
     0, the other is 1 more than the plies to the end of the game in the proof found."""
     work: Int64Array
@@ -249,7 +249,7 @@ def _enter_row(rules, table, work, r, left, mover):
         won = False
     elif work.bound != UNBOUNDED and left == 0:  # a win in time needs the game to be over
         won = mover != work.attacker or (
-            not again and legal_mask(rules, work.stack[r]) == ZERO  # 1.5a
+            not again and legal_of(rules, work.stack[r]) == ZERO  # 1.5a
         )
     else:
         attacks = work.bound != UNBOUNDED and (mover == work.attacker) == again
@@ -330,7 +330,7 @@ def _report(work, r, phi, delta, plies):
 
 
 @jit
-def prove(rules, table, work, words):
+def prove(rules, table, work, position):
     """Prove who wins.
 
     Args:
@@ -338,7 +338,7 @@ def prove(rules, table, work, words):
         table: a :class:`Table`. Its entries may come from other positions under the same rules.
         work: a record of :data:`PROOF_MEMORY`, with its limits and bound set; gets ``nodes`` and,
             with a proof, ``plies``.
-        words: uint64[6], the position.
+        position: uint64[6], the position.
 
     Returns:
         int64: WIN, LOSS or UNKNOWN, for the player to move. In a bounded search the attacker
@@ -347,7 +347,7 @@ def prove(rules, table, work, words):
     work.nodes = 0
     work.look_at = 0
     work.plies = 0
-    root = read(words)
+    root = read(position)
     write_at(work.stack, 0, root)
     work.rows[0].key = _key(root, work.bound, work.bound != UNBOUNDED and work.attacker == 1)
     ply = np.int64(0)

@@ -23,7 +23,7 @@ from bao_agents.search.solver.proof_number import (
     prove,
 )
 from bao_agents.support.array_types import Int64Array
-from bao_env.engine.position import Packed, Words, packed_opening, turn_of
+from bao_env.engine.position import Packed, PackedPositions, packed_opening, turn_of
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.successors import (
     ACTION,
@@ -43,7 +43,7 @@ class Child(NamedTuple):
     """A position after a legal action."""
 
     action: int
-    words: Words
+    position: PackedPositions
     result: int
     """1 if the action wins at once, -1 if it loses at once, else 0."""
 
@@ -112,7 +112,7 @@ class ProofSearch:
 
     def prove(
         self,
-        position: Words,
+        position: PackedPositions,
         bound: int = UNBOUNDED,
         attacker: int = 0,
         nodes: int | None = None,
@@ -127,21 +127,21 @@ class ProofSearch:
         self.nodes += int(memory["nodes"][0])
         return found
 
-    def children(self, position: Words) -> list[Child]:
+    def children(self, position: PackedPositions) -> list[Child]:
         """Return the positions after the legal actions, by action."""
         count = successors(self._rules, Packed.of(position), self._rows, 0)
         children = []
         for row in self._rows[:count]:
-            words = np.zeros(6, np.uint64)
-            words[:5] = row[:5]
+            after = np.zeros(6, np.uint64)
+            after[:5] = row[:5]
             result = int(row[RESULT])
-            children.append(Child(int(row[ACTION]), words, result if result < 2 else -1))
+            children.append(Child(int(row[ACTION]), after, result if result < 2 else -1))
         return sorted(children, key=lambda child: child.action)
 
-    def value_of(self, child: Child, position: Words) -> int:
+    def value_of(self, child: Child, position: PackedPositions) -> int:
         """Prove the value of an action for the player who chooses it."""
-        value = self.prove(child.words)
-        return value if turn_of(child.words) == turn_of(position) else -value
+        value = self.prove(child.position)
+        return value if turn_of(child.position) == turn_of(position) else -value
 
     def known(self) -> list[KnownAction]:
         """Return what the last search, even if unfinished, knows about each action."""
@@ -149,11 +149,11 @@ class ProofSearch:
         rows = slice(1, int(memory["frames"][0]["end"]))
         return [
             KnownAction(
-                int(words[ACTION]),
+                int(position[ACTION]),
                 WIN if row["delta"] == 0 else LOSS if row["phi"] == 0 else UNKNOWN,
                 int(row["plies"]),
             )
-            for words, row in zip(memory["stack"][rows], memory["rows"][rows], strict=True)
+            for position, row in zip(memory["stack"][rows], memory["rows"][rows], strict=True)
         ]
 
     def distance(self, value: int) -> Distance:
@@ -164,7 +164,7 @@ class ProofSearch:
         """
         return Distance(self.plies, self.plies <= 1, self._best(value))
 
-    def bisect(self, position: Words, value: int, distance: Distance) -> Distance:
+    def bisect(self, position: PackedPositions, value: int, distance: Distance) -> Distance:
         """Find the shortest distance that the limits allow.
 
         Args:
@@ -194,7 +194,7 @@ class ProofSearch:
         best = pick(found, key=lambda one: one.plies, default=None)
         return best and best.action
 
-    def line(self, position: Words, value: int, bound: int | None) -> tuple[int, ...]:
+    def line(self, position: PackedPositions, value: int, bound: int | None) -> tuple[int, ...]:
         """Return a line of the proof or, with a bound, of the shortest win, within the limits."""
         line: list[int] = []
         seen = set()
@@ -208,10 +208,12 @@ class ProofSearch:
             bound = None if bound is None else bound - 1
             if child.result:
                 break
-            position = child.words
+            position = child.position
         return tuple(line)
 
-    def _step(self, position: Words, value: int, bound: int | None) -> tuple[Child, int] | None:
+    def _step(
+        self, position: PackedPositions, value: int, bound: int | None
+    ) -> tuple[Child, int] | None:
         """Return an action of the proof and the value after it.
 
         Returns:
@@ -221,7 +223,7 @@ class ProofSearch:
         for last_try in (False, True):
             found = []
             for child in children:
-                after = value if turn_of(child.words) == turn_of(position) else -value
+                after = value if turn_of(child.position) == turn_of(position) else -value
                 plies = self._plies_after(child, value, after, bound)
                 if plies is not None:
                     found.append((plies, child, after))
@@ -245,7 +247,7 @@ class ProofSearch:
         """
 
         def is_known(bound: int) -> bool:
-            return self.prove(child.words, bound, after, _GLANCE) == after
+            return self.prove(child.position, bound, after, _GLANCE) == after
 
         if child.result:
             return 0 if child.result == value else None
@@ -253,12 +255,12 @@ class ProofSearch:
             return self.plies if is_known(UNBOUNDED) else None
         left = bound - 1
         if left == 0:
-            return None if self.children(child.words) else 0  # 1.2: no legal move
+            return None if self.children(child.position) else 0  # 1.2: no legal move
         if not is_known(left):
             return None
         if value == WIN or left == 1:
             return left
-        sooner = self.prove(child.words, left - 1, after)  # the loser may do better elsewhere
+        sooner = self.prove(child.position, left - 1, after)  # the loser may do better elsewhere
         return None if sooner == UNKNOWN else left - 1 if sooner == after else left
 
 

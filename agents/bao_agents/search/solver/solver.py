@@ -23,7 +23,7 @@ from bao_env.board import Board
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.array_checks import as_batch, check_array
 from bao_env.engine.exclusive import Exclusive
-from bao_env.engine.position import WORDS, Words, turn_of
+from bao_env.engine.position import WORDS, Legal, PackedPositions, turn_of
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 TABLE_BITS = 18
@@ -59,10 +59,10 @@ class Judgement(NamedTuple):
     values: Int8Array
     """int8[B]: WIN (1) if the player to move wins, LOSS (-1) if they lose, UNKNOWN (0) if that is
     unknown or the game is over."""
-    winning: Words
-    """uint64[B], masks of the actions after which that player wins."""
-    losing: Words
-    """uint64[B], masks of the actions after which they lose."""
+    winning: Legal
+    """uint64[B], the actions after which that player wins."""
+    losing: Legal
+    """uint64[B], the actions after which they lose."""
     nodes: Int64Array
     """int64[B], positions visited."""
     plies: Int16Array
@@ -112,15 +112,15 @@ class Solver:
         for search in self._searches:
             search.table.clear()
 
-    def judge(self, positions: Words, masks: Words) -> Judgement:
+    def judge(self, positions: PackedPositions, legal: Legal) -> Judgement:
         """Prove which actions of each position of a batch win and lose. Each has its own limits.
 
         Args:
             positions: uint64[B, 6].
-            masks: uint64[B], their legal actions; 0 where the game is over.
+            legal: uint64[B], their legal actions; 0 where the game is over.
         """
-        positions, masks = as_batch(positions, masks)
-        size = len(masks)
+        positions, legal = as_batch(positions, legal)
+        size = len(legal)
         values, nodes = np.zeros(size, np.int8), np.zeros(size, np.int64)
         winning, losing = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
         plies = np.zeros((size, NUM_ACTIONS), np.int16)
@@ -133,17 +133,17 @@ class Solver:
                     plies[i, child.action] = 1 if child.result else 1 + search.plies
             if winning[i]:
                 values[i] = WIN
-            elif losing[i] == masks[i]:
+            elif losing[i] == legal[i]:
                 values[i] = LOSS
             else:  # a proof of the position may not need this action
                 values[i] = search.prove(positions[i])
             nodes[i] = search.nodes
 
-        self._answer_each(masks, work)
+        self._answer_each(legal, work)
         return Judgement(values, winning, losing, nodes, plies)
 
     def solve(
-        self, position: Words, *, shortest: bool = False, nodes: int | None = None
+        self, position: PackedPositions, *, shortest: bool = False, nodes: int | None = None
     ) -> Solution:
         """Prove who wins a position, and how.
 
@@ -188,19 +188,19 @@ class Solver:
             share_proofs(self._searches, 1, 1, answer, nodes, self._seconds)
         return found[0]
 
-    def _answer_each(self, masks: Words, work: Callable[[int, ProofSearch], None]) -> None:
+    def _answer_each(self, legal: Legal, work: Callable[[int, ProofSearch], None]) -> None:
         """Call ``work(i, search)`` for each position ``i`` whose game is not over."""
 
         def work_off(part: slice, thread: int) -> None:
             search = self._searches[thread]
             search.table.clear()
-            for i in np.flatnonzero(masks[part]) + part.start:
+            for i in np.flatnonzero(legal[part]) + part.start:
                 search.begin(self._node_limit, self._seconds)
                 work(i, search)
 
         with self._exclusive:
             limits = self._node_limit, self._seconds
-            share_proofs(self._searches, len(masks), _PART, work_off, *limits)
+            share_proofs(self._searches, len(legal), _PART, work_off, *limits)
 
 
 def solve(
@@ -236,4 +236,4 @@ def solve(
     if outcome is not None:
         return Solution(outcome.winner, 0, True, (), 0)
     solver = Solver(board.ruleset, nodes=nodes, seconds=seconds)
-    return solver.solve(board.words, shortest=shortest)
+    return solver.solve(board.packed, shortest=shortest)

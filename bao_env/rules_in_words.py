@@ -117,7 +117,7 @@ _NAMES_HOUSE = """ A move ends at your house where you have the choice; to play 
 "A4L>"."""
 
 
-def rules_page(ruleset: Ruleset) -> str:
+def rules_in_words(ruleset: Ruleset) -> str:
     """Return the rules as a page of plain words, without a line break at the end."""
     side, least = ruleset.lone_house == "side", ruleset.house_min
     most, store = ruleset.capture_limit, ruleset.opening_store

@@ -7,7 +7,7 @@ import pytest
 from bao_env.board import Board
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.ruleset import RULESETS, Ruleset
-from bao_env.trace import Event, EventKind
+from bao_env.notation.events import Event, EventKind
 from tests.positions import (
     LONE_KICHWA,
     OPENING,

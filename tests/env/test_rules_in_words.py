@@ -1,6 +1,6 @@
 """Test the rules as a page of words.
 
-``python -m tests.env.test_text_rules`` writes the committed pages of tests/data/text_rules.
+``python -m tests.env.test_rules_in_words`` writes the recorded pages of tests/data/rules_in_words.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from bao_env.engine.ruleset import CHOICES, RULESETS, Ruleset
-from bao_env.text_rules import rules_page
+from bao_env.rules_in_words import rules_in_words
 from tests.rulesets import EVERY_RULESET
 
-FOLDER = Path(__file__).parents[1] / "data" / "text_rules"
+FOLDER = Path(__file__).parents[1] / "data" / "rules_in_words"
 ZANZIBAR = RULESETS["zanzibar"]
 SWITCHES = [field.name for field in dataclasses.fields(Ruleset) if field.name != "name"]
 OPENINGS: dict[str, dict[str, Any]] = {
@@ -40,17 +40,17 @@ def other_rules(switch: str) -> list[Ruleset]:
 
 
 @EVERY_RULESET
-def test_pages_are_the_committed_ones(ruleset: str) -> None:
+def test_pages_are_as_recorded(ruleset: str) -> None:
     page = (FOLDER / f"{ruleset}.txt").read_text(encoding="ascii")
-    assert f"{rules_page(RULESETS[ruleset])}\n" == page
+    assert f"{rules_in_words(RULESETS[ruleset])}\n" == page
 
 
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_each_value_of_a_switch_changes_the_page(switch: str) -> None:
     rules = [ZANZIBAR, *other_rules(switch)]
-    assert len({rules_page(ruleset) for ruleset in rules}) == len(rules) > 1
+    assert len({rules_in_words(ruleset) for ruleset in rules}) == len(rules) > 1
 
 
 if __name__ == "__main__":
     for name in RULESETS:
-        (FOLDER / f"{name}.txt").write_text(f"{rules_page(RULESETS[name])}\n", encoding="ascii")
+        (FOLDER / f"{name}.txt").write_text(f"{rules_in_words(RULESETS[name])}\n", encoding="ascii")

@@ -16,20 +16,20 @@ from bao_env.engine.bits import ONE
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import Hand
 from bao_env.engine.layout import HOUSE, facing, ring_of_pit
-from bao_env.engine.position import PLY, Packed, Position, Words, unpack
+from bao_env.engine.position import PLY, Packed, PackedPositions, Position, unpack
 from bao_env.engine.ruleset import Ruleset
-from bao_env.game import SEAT_NAMES, Stage, legal_bits, stage_of
+from bao_env.game import SEAT_NAMES, Stage, legal_actions, stage_of
 from bao_env.notation.positions import hole_name
 
 
 class EventKind(Enum):
     """The kinds of events in a move, each with its wording; :meth:`Event.names` fills it in."""
 
-    words: str
+    text: str
 
-    def __new__(cls, value: str, words: str) -> EventKind:
+    def __new__(cls, value: str, text: str) -> EventKind:
         kind = object.__new__(cls)
-        kind._value_, kind.words = value, words
+        kind._value_, kind.text = value, text
         return kind
 
     STORE_SEED = "store seed", "{who} puts a seed from the store into {hole}"
@@ -96,7 +96,7 @@ class Event:
     @property
     def sentence(self) -> str:
         """The event in words."""
-        return self.kind.words.format(**self.names())
+        return self.kind.text.format(**self.names())
 
     def names(self) -> dict[str, str]:
         """Return the names for the wording of the event: players, holes and numbers of seeds."""
@@ -114,10 +114,10 @@ class Event:
 class _Recorder:
     """Collect events, and keep the seeds on the board up to date."""
 
-    def __init__(self, words: Words, ruleset: Ruleset) -> None:
+    def __init__(self, packed: PackedPositions, ruleset: Ruleset) -> None:
         # The takasa of a lone house takes two seeds.
         self.two_rule = "Donkers 2.4b" if ruleset.lone_house == "front" else "Dutch I.c"
-        self.before = unpack(words)
+        self.before = unpack(packed)
         self.mover = self.before.mover
         self.namua = stage_of(self.before) is Stage.NAMUA
         self.pits = [list(self.before.pits(seat)) for seat in (0, 1)]
@@ -229,21 +229,21 @@ class _Recorder:
                 self.add(EventKind.HOUSE_LOST, rule, (HOUSE,), after.front[seat][HOUSE], seat)
 
 
-def trace_move(words: Words, ruleset: Ruleset, action: int) -> list[Event]:
+def trace_move(packed: PackedPositions, ruleset: Ruleset, action: int) -> list[Event]:
     """Return the events of an action, in order.
 
     The last event has the counts of the position after the action. An infinite move ends with an
     INFINITE event where it becomes illegal.
 
     Args:
-        words: uint64[6], the position before the action; does not change.
+        packed: uint64[6], the position before the action; does not change.
         ruleset: the rules in force.
         action: a legal action, or one that is illegal only because it is infinite.
     """
     rules = ruleset.kernel
-    record = _Recorder(words, ruleset)
-    packed = Packed.of(words)
-    captures, hand = _begin(rules, packed, np.uint64(action))
+    record = _Recorder(packed, ruleset)
+    fields = Packed.of(packed)
+    captures, hand = _begin(rules, fields, np.uint64(action))
     hand = _uint64(hand)
     record.start(action >> 2, captures, hand)
     while hand.seeds:
@@ -251,9 +251,9 @@ def trace_move(words: Words, ruleset: Ruleset, action: int) -> list[Event]:
         record.sowing(before, hand)
     if hand.tally & kernel.INFINITE:
         return record.events
-    packed_after, result = _finish(rules, packed, captures, hand)
-    words_after = np.array([*map(int, packed_after), int(words[PLY]) + 1], np.uint64)
-    after = unpack(words_after)
+    fields_after, result = _finish(rules, fields, captures, hand)
+    packed_after = np.array([*map(int, fields_after), int(packed[PLY]) + 1], np.uint64)
+    after = unpack(packed_after)
     record.end(hand, after)
     if result:
         loser = 1 - record.mover if result == int(ONE) else record.mover
@@ -261,7 +261,7 @@ def trace_move(words: Words, ruleset: Ruleset, action: int) -> list[Event]:
         return record.events
     if after.barred is not None:
         record.add(EventKind.TAKASIA, "Donkers 4.1", (after.barred,), seat=after.mover)
-    if not legal_bits(words_after, ruleset):
+    if not legal_actions(packed_after, ruleset):
         record.add(EventKind.NO_LEGAL_MOVE, "Donkers 1.2", seat=after.mover)
     return record.events
 
