@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from difflib import get_close_matches
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from types import SimpleNamespace
 from typing import Protocol, cast
 
@@ -190,7 +190,7 @@ def get_agent(
     if opponent == "greedy":
         return GreedyAgent(ruleset)
     if isinstance(opponent, str):
-        return _load_by_name(opponent, get_ruleset(ruleset), seed, threads)
+        return load_from_packages(opponent, get_ruleset(ruleset), seed, threads)
     if callable(getattr(opponent, "act", None)):
         return cast(Agent, opponent)
     if callable(opponent):
@@ -201,14 +201,30 @@ def get_agent(
     )
 
 
-def _load_by_name(name: str, ruleset: Ruleset, seed: int, threads: int) -> Agent:
+def packages(but: str = "") -> list[EntryPoint]:
+    """Return the entry points of packages with players, except those of the package ``but``."""
+    found = entry_points(group="bao_env.players")
+    return [entry for entry in found if entry.value.partition(".")[0] != but]
+
+
+def load_from_packages(
+    name: str, ruleset: Ruleset, seed: int, threads: int, *, but: str = ""
+) -> Agent:
     """Load a player from the packages that have an entry point; see the module.
 
     A package that fails is skipped, and named in the error if no other has the player.
+
+    Args:
+        name: the player's name.
+        ruleset, seed, threads: see :func:`get_agent`.
+        but: a package that is not asked.
+
+    Raises:
+        ValueError: no package has the player; the message says why.
     """
     reasons: list[str] = []
     cause: BaseException | None = None
-    for entry in entry_points(group="bao_env.players"):
+    for entry in packages(but):
         package = entry.dist.name if entry.dist else entry.name
         load = None
         try:

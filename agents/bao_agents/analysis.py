@@ -20,10 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bao_agents.evaluators.tables import SCALE
-from bao_agents.nets.checkpoint_files import find_guide
 from bao_agents.players import registry
-from bao_agents.players.base import PlayerName
-from bao_agents.players.registry import read_network
+from bao_agents.players.base import PlayerName, Setting
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN
 from bao_agents.search.solver.solver import Solution, Solver
@@ -80,7 +78,6 @@ def analyse(
     *,
     lines: int | None = 3,
     proof_nodes: int = PROOF_NODES,
-    read: Read = read_network,
 ) -> Analysis:
     """Return what a player thinks of a position, and what the solver can prove about it.
 
@@ -90,7 +87,6 @@ def analyse(
             moves.
         lines: the number of moves to return; None for all.
         proof_nodes: positions that the solver visits to prove who wins, and as many for the moves.
-        read: returns the network of a checkpoint.
 
     Raises:
         ValueError: the game is over, or the player is unknown, cannot be used under these rules or
@@ -111,10 +107,10 @@ def analyse(
     policy: dict[int, float | None] = dict.fromkeys(after)
     continued: dict[int, tuple[int, ...]] = {}
     if kind in _SEARCHES:
-        searcher = _searcher(spec, board.ruleset, len(after), read)
+        searcher = _searcher(spec, board.ruleset, len(after))
         scores, continued = _by_search(searcher, board, after, proofs)
     elif kind in NETWORKS:
-        policy, scores = _by_network(board, after, spec, read)
+        policy, scores = _by_network(board, after, spec)
     else:
         raise ValueError(f"{spec} gives no analysis: expected a player such as {PLAYER}")
 
@@ -157,11 +153,11 @@ def points(value: float) -> float:
     return math.tanh(value / (2 * SCALE))
 
 
-def _searcher(spec: PlayerName, rules: Ruleset, parts: int, read: Read) -> AlphaBetaAgent:
+def _searcher(spec: PlayerName, rules: Ruleset, parts: int) -> AlphaBetaAgent:
     """Return an alpha-beta search with a part of a player's limit, and one ply shallower."""
     network = None
     if spec.kind.name in ("guided", "guided-by"):
-        network = read(spec.path or find_guide(rules.name), rules)
+        network = Setting(rules, 0, 1).network(spec)
     plies, seconds, nodes = spec.limit
     return AlphaBetaAgent(
         rules,
@@ -194,15 +190,14 @@ def _by_search(
 
 
 def _by_network(
-    board: Board, after: Mapping[int, Board], spec: PlayerName, read: Read
+    board: Board, after: Mapping[int, Board], spec: PlayerName
 ) -> tuple[dict[int, float | None], dict[int, float]]:
     """Return the policy's probability of each action, and the value of the board after it."""
     # Torch is slow to import, and the bots do not need it.
     from bao_agents.nets.legal_actions import probabilities
     from bao_agents.nets.player import NetworkAgent
 
-    assert spec.path is not None
-    network = read(spec.path, board.ruleset)
+    network = Setting(board.ruleset, 0, 1).network(spec)
     agent = NetworkAgent(network, board.ruleset)
     found = agent.evaluate(board.packed[None], np.array([bits_of(after)], np.uint64))
     shares: dict[int, float | None] = dict(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from bao_agents.arena.elo import Sprt, score_pairs, wilson_interval
 from bao_agents.arena.games import GAME_OVER
-from bao_agents.arena.match import SPRT_PAIRS, play_match, warm_up
+from bao_agents.arena.match import SPRT_PAIRS, play_match
 from bao_agents.arena.openings import BALANCED, MatchOpenings, draw_openings, read_openings
 from bao_agents.cli import match
 from bao_agents.cli.main import main as bao
@@ -252,9 +252,9 @@ def test_a_move_takes_no_time_to_compile(monkeypatch: pytest.MonkeyPatch) -> Non
         return NamedPlayer("slow", Slow())
 
     monkeypatch.setattr(registry, "load", load)
-    warm_up.cache_clear()
+    registry.warm_up.cache_clear()
     for _ in range(2):
-        warm_up("greedy", get_ruleset("zanzibar"))
+        registry.warm_up("greedy", get_ruleset("zanzibar"))
     assert len(moves) == 1
 
 

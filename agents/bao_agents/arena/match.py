@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 
@@ -20,9 +19,7 @@ from bao_agents.arena.openings import (
     MatchOpenings,
     draw_openings,
 )
-from bao_agents.players import registry
 from bao_agents.support.array_types import Float64Array, Int64Array, Uint8Array
-from bao_env.board import Board
 from bao_env.bots import Agent
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
@@ -177,18 +174,3 @@ def play_openings(
         score=score_pairs(points),
         verdict=verdict,
     )
-
-
-@cache
-def warm_up(player: str, ruleset: Ruleset) -> None:
-    """Compile what a player needs, so that its first move takes no longer than the others.
-
-    Another player of that name makes a move, which uses up no random numbers of the first. A
-    program gets ready by itself.
-
-    Args:
-        player: the name for :func:`bao_agents.players.registry.load`.
-        ruleset: the rules.
-    """
-    if registry.parse(player).kind.name != "pipe":
-        registry.load(player, ruleset=ruleset).choose(Board(ruleset))

@@ -32,7 +32,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from bao_agents.arena.match import play_openings, warm_up
+from bao_agents.arena.match import play_openings
 from bao_agents.arena.openings import MatchOpenings
 from bao_agents.players import registry
 from bao_agents.players.fingerprint import fingerprint
@@ -176,7 +176,7 @@ def play_unit(unit: Unit) -> Record:
     players = []
     for spec, seed in zip(unit.players, unit.seeds, strict=True):
         player = registry.load(spec, ruleset=unit.ruleset, seed=seed, threads=1)
-        if spec in unit.known and fingerprint(spec, player) != unit.known[spec]:
+        if spec in unit.known and fingerprint(spec, player, unit.ruleset) != unit.known[spec]:
             raise ValueError(
                 f"player {spec} changed meanwhile: give a file that does not change, and another "
                 "--out"
@@ -184,7 +184,7 @@ def play_unit(unit: Unit) -> Record:
         players.append(player)
     try:
         for spec in unit.players:
-            warm_up(spec, unit.ruleset)
+            registry.warm_up(spec, unit.ruleset)
         match = play_openings(players[0], players[1], unit.openings, Engine(unit.ruleset))
     except Exception as error:  # a player may raise anything
         first, second = unit.players

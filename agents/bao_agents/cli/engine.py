@@ -108,7 +108,7 @@ class Engine:
         player.choose(Board(self._ruleset))  # compiles what it needs before a clock runs
         self._player = self._load()  # without the first one's random draws
         self._write(f"name {self._spec}")
-        mark, commit = fingerprint(self._spec, player), current_commit()
+        mark, commit = fingerprint(self._spec, player, self._ruleset), current_commit()
         if mark is not None and commit != "unknown" and not commit.endswith("dirty"):
             self._write(f"version {commit} {mark}".rstrip())
         self._write("ready")

@@ -15,7 +15,7 @@ from typing import Any
 
 from bao_agents.arena.elo import Sprt, finite
 from bao_agents.arena.games import faults_text
-from bao_agents.arena.match import Match, play_openings, warm_up
+from bao_agents.arena.match import Match, play_openings
 from bao_agents.arena.openings import draw_openings, read_openings
 from bao_agents.arena.report import markdown_table, result_table
 from bao_agents.cli.games import add_openings, check_names
@@ -146,7 +146,7 @@ def _run(args: argparse.Namespace) -> None:
     else:
         openings = draw_openings(ruleset, args.pairs, args.opening_plies, args.seed, args.balance)
     for name in (args.player, *args.opponents):
-        warm_up(name, ruleset)
+        registry.warm_up(name, ruleset)
     engine = Engine(ruleset)
     rows: list[tuple[str, Match]] = []
     try:

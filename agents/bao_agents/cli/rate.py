@@ -190,7 +190,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 def _run(args: argparse.Namespace) -> int:
     ladder = load_ladder(args.ladder)
-    mark = fingerprint(args.player, ladder.load(args.player))
+    mark = fingerprint(args.player, ladder.load(args.player), ladder.ruleset)
     changed = ladder.changed()
     result = rate_player(
         args.player,

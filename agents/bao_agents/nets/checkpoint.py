@@ -21,6 +21,7 @@ import json
 import math
 import os
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from safetensors.numpy import save as serialize
 
 from bao_agents.evaluators.learning import ValueRows
 from bao_agents.evaluators.pairs import check_rows
+from bao_agents.nets.checkpoint_files import version
 from bao_agents.nets.features import INPUTS_VERSION
 from bao_agents.nets.network import PolicyNetwork, outline
 from bao_agents.support.files import write_atomically
@@ -140,6 +142,22 @@ def load(
             if arrays and name != _ROWS and not name.startswith(_MODEL)
         }
         return Checkpoint(network, trained, info, rest)
+
+
+def load_shared(path: Path, ruleset: Ruleset) -> Checkpoint:
+    """Read a checkpoint once, and keep it until its file is rewritten or others replace it.
+
+    Callers share its network, and must not change it.
+
+    Raises:
+        OSError, ValueError: see :func:`load` and :func:`~.checkpoint_files.version`.
+    """
+    return _load_version(version(path), ruleset)
+
+
+@lru_cache(maxsize=8)
+def _load_version(version: tuple[Path, int, int], ruleset: Ruleset) -> Checkpoint:
+    return load(version[0], ruleset)
 
 
 def _open(path: Path) -> Any:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bao_agents.nets.checkpoint_files import find_guide, title
+from bao_agents.nets.checkpoint_files import find_guide, title, trained_under
 from bao_agents.players.plugins import is_own
 from bao_env.board import Board
 from bao_env.bots import Agent
@@ -155,8 +155,14 @@ class Kind:
     is slow to import, and may be missing."""
     units: Mapping[str, Unit] = field(default_factory=dict)
     """What may follow the number of a limit."""
-    on_board: bool = True
-    """Whether a visitor of the board may choose it."""
+    has_guide: bool = False
+    """Whether it plays with the guide of its rule set, a checkpoint that its name does not give."""
+    code: Callable[[PlayerName], bytes] | None = None
+    """Returns the source code of a player from outside the project, as far as it can be found; None
+    for a kind of the project. What runs outside code is not for visitors of the board or ladders,
+    and its results are kept only if its agent has a fingerprint."""
+    gets_ready: bool = False
+    """Whether a loaded player is ready to move; others compile what they need at their first."""
 
     @property
     def head(self) -> str:
@@ -213,6 +219,22 @@ class PlayerName(NamedTuple):
             return self.text
         return self.text.replace(self.checkpoint, title(self.path), 1)
 
+    def file(self, ruleset: Ruleset) -> Path | None:
+        """Return the checkpoint that it plays with under some rules; None if it has none.
+
+        Raises:
+            ValueError: the rule set has no guide.
+        """
+        return find_guide(ruleset.name) if self.kind.has_guide else self.path
+
+    def plays(self, ruleset: Ruleset) -> bool:
+        """Return whether it can play some rules: whether its checkpoint was trained for them."""
+        try:
+            file = self.file(ruleset)
+        except ValueError:
+            return False
+        return file is None or trained_under(file) == ruleset
+
     def __str__(self) -> str:
         return self.text
 
@@ -226,9 +248,16 @@ class Setting(NamedTuple):
     """The seed of the player's random choices."""
     threads: int | None
     """The number of threads of a search; None for all cores."""
-    read: Callable[[Path, Ruleset], PolicyNetwork]
-    """Returns the network of a checkpoint."""
 
-    def network(self, path: Path | None) -> PolicyNetwork:
-        """Return the network of a checkpoint, or the guide of the rule set."""
-        return self.read(path or find_guide(self.ruleset.name), self.ruleset)
+    def network(self, name: PlayerName) -> PolicyNetwork:
+        """Return the network that a player plays with; callers share it and must not change it.
+
+        Raises:
+            ValueError: the rule set has no guide, or the checkpoint cannot be used under it.
+            ImportError: torch is not installed.
+        """
+        from bao_agents.nets import checkpoint  # torch is slow to import
+
+        file = name.file(self.ruleset)
+        assert file is not None, name
+        return checkpoint.load_shared(file, self.ruleset).network

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import pkgutil
+from pathlib import Path
 from typing import Any
 
 
@@ -25,3 +28,9 @@ def find(name: str) -> Any:
             f"{name:.200} cannot be imported: {type(error).__name__}: {error!s:.200}; expected "
             "MODULE:NAME, with --path FOLDER for the module's folder, or that folder in PYTHONPATH"
         ) from error
+
+
+def source(name: str) -> bytes:
+    """Return the source file of the module of ``package.module:name``; empty if it has none."""
+    file = inspect.getsourcefile(importlib.import_module(name.partition(":")[0]))
+    return Path(file).read_bytes() if file else b""
