@@ -113,7 +113,7 @@ def test_every_public_name_has_its_place_in_the_reference() -> None:
 
 def test_citations_have_the_version() -> None:
     assert f"\nversion: {bao_env.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
-    assert f"version = {{{bao_env.__version__}}}" in TEXTS["README.md"]
+    assert f"version = {{{bao_env.__version__}}}" in TEXTS["docs/cite.md"]
 
 
 def test_model_card_has_the_numbers_of_its_file() -> None:
