@@ -85,6 +85,15 @@ def test_code_imports_what_exists(name: str) -> None:
                 assert not (error.name or "").startswith("bao_")
 
 
+@pytest.mark.parametrize("name", [name for name, text in TEXTS.items() if "```toml" in text])
+def test_rule_files_are_read(name: str, tmp_path: Path) -> None:
+    for block in re.findall(r"^```toml\n(.*?)^```", TEXTS[name], re.DOTALL | re.MULTILINE):
+        if "[project" not in block:
+            file = tmp_path / "mine.toml"
+            file.write_text(block, encoding="utf-8")
+            assert bao_env.load_ruleset(file).name == "mine"
+
+
 def test_notebook_has_the_outputs_of_its_cells(capsys: Capsys) -> None:
     """Those that train, and what uses the trained network, are only run on the site."""
     notebook = json.loads((ROOT / "docs" / "first-steps.ipynb").read_text(encoding="utf-8"))
