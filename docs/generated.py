@@ -7,6 +7,7 @@ A part of a Markdown page that comes from the code stands between a marker and `
   only a board, ``NAME.svg``;
 * ``<!-- rules NAME -->``: the rules of a rule set in words;
 * ``<!-- switches -->``: the switches of a rule set;
+* ``<!-- ladder FILE -->``: the players of a rating ladder; FILE begins at the repository's root;
 * ``<!-- commands -->``: the help of every command;
 * ``<!-- docstrings FILE -->``: the docstrings of a module and of its public names, read without
   importing it; FILE begins at the repository's root;
@@ -42,7 +43,7 @@ from bao_env.text_rules import rules_page  # noqa: E402
 BOARDS = ROOT / "docs" / "boards"
 FOLDERS = (".", "agents", "bao_env", "docs", "docs/api", "training")
 """The folders whose Markdown files may have markers."""
-_PART = re.compile(r"(<!-- (move|rules|switches|commands|docstrings|notebook)(.*?) -->\n)")
+_PART = re.compile(r"(<!-- (move|rules|switches|ladder|commands|docstrings|notebook)(.*?) -->\n)")
 _END = "<!-- end -->\n"
 
 
@@ -63,6 +64,7 @@ def make(page: Path) -> tuple[str, dict[str, str]]:
         "move": lambda *words: move(page, pictures, *words),
         "rules": rules,
         "switches": switches,
+        "ladder": ladder,
         "commands": commands,
         "docstrings": docstrings,
         "notebook": lambda name: notebook(page, pictures, name),
@@ -191,6 +193,16 @@ def switches() -> str:
 def _cell(text: str) -> str:
     """Return a text as a cell of a table."""
     return " ".join(text.split()).replace("|", r"\|")
+
+
+def ladder(file: str) -> str:
+    """Return a table of the players of a ladder, the strongest first."""
+    anchors = json.loads((ROOT / file).read_text(encoding="utf-8"))["anchors"]
+    rows = [
+        f"| `{one['player']}` | {one['elo']:.0f} ({one['low']:.0f} to {one['high']:.0f}) |"
+        for one in reversed(anchors)
+    ]
+    return "\n".join(["| player | Elo (95 % interval) |", "|---|---:|", *rows])
 
 
 # --- commands ---------------------------------------------------------------------------------
