@@ -208,6 +208,9 @@ def ladder(file: str) -> str:
 # --- commands ---------------------------------------------------------------------------------
 
 
+_HEAD = "| argument | meaning |\n|---|---|"
+
+
 def commands() -> str:
     """Return the help of every command as Markdown."""
     from bao_training.cli import COMMANDS, find
@@ -217,29 +220,26 @@ def commands() -> str:
         parser = argparse.ArgumentParser(prog=f"bao {name}")
         find(name)(parser)
         formatter = parser._get_formatter()
-        usage, tables = [f"bao {name}"], []
+        usage, tables = [f"bao {name}"], [_HEAD]
         for group in parser._action_groups:
-            rows = []
+            if group.description:
+                tables += [f"{str(group.title).capitalize()}: {group.description}", _HEAD]
             for action in group._group_actions:
                 if isinstance(action, argparse._HelpAction) or action.help == argparse.SUPPRESS:
                     continue
                 if action.dest == "threads":
                     action.default = "all"  # the number of cores depends on the machine
                 value = formatter._format_args(action, str(action.metavar or action.dest.upper()))
-                if not action.option_strings:
-                    value = formatter._format_args(action, str(action.metavar or action.dest))
-                    usage.append(value)
-                names = [f"{flag} {value}".strip() for flag in action.option_strings] or [value]
+                names = [f"{flag} {value}".strip() for flag in action.option_strings]
+                if not names:
+                    names = [str(action.metavar or action.dest)]
+                    usage.append(formatter._format_args(action, names[0]))
                 words = formatter._expand_help(action) if action.help else ""
                 words = re.sub(r"([*<_])", r"\\\1", words)
-                rows.append(f"| `{_cell(', '.join(names))}` | {_cell(words)} |")
-            if rows and group.description:
-                tables.append(f"{str(group.title).capitalize()}: {group.description}")
-            if rows:
-                tables.append("\n".join(["| | |", "|---|---|", *rows]))
+                tables[-1] += f"\n| `{_cell(', '.join(names))}` | {_cell(words)} |"
         parts.append(f"## bao {name}\n\n{summary.capitalize()}.")
         parts.append(f"```text\n{' '.join([*usage, '[OPTIONS]'])}\n```")
-        parts += tables
+        parts += [table for table in tables if table != _HEAD]
         if parser.epilog:
             epilog = re.sub(r"workers=\d+ ", "workers=2 ", parser.epilog)
             parts.append(f"```text\n{epilog}\n```")
