@@ -14,9 +14,9 @@ from bao_agents import load
 from bao_agents.arena.elo import wilson_interval
 from bao_agents.arena.games import play_games
 from bao_agents.arena.openings import draw_openings, read_openings
+from bao_agents.nets.checkpoint import load_shared
 from bao_agents.nets.legal_actions import best_legal_actions
 from bao_agents.nets.player import NetworkAgent
-from bao_agents.nets.checkpoint import load_shared
 from bao_agents.players.registry import parse
 from bao_env import Engine
 
