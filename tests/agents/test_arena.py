@@ -137,6 +137,22 @@ def test_openings_between_comments_are_the_same(
     np.testing.assert_array_equal(found.actions, plain.actions)
 
 
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.sampled_from(BALANCED_LINES), min_size=1, max_size=5, unique=True),
+    st.lists(st.sampled_from(["{}", " {}", "{}\t0.5", "{}\t", "{}  "]), min_size=1, max_size=20),
+    st.randoms(use_true_random=False),
+)
+def test_an_opening_counts_once(lines: list[str], forms: list[str], rng: random.Random) -> None:
+    """Its position decides, however often and with whatever after the moves it is written."""
+    repeated = lines + [form.format(rng.choice(lines)) for form in forms]
+    found = _read("\n".join(repeated).encode(), len(lines))
+    alone = _read("\n".join(lines).encode(), len(lines))
+    np.testing.assert_array_equal(found.positions, alone.positions)
+    with pytest.raises(ValueError, match=f"{len(lines)} different openings"):
+        _read("\n".join(repeated).encode(), len(lines) + 1)
+
+
 MOVES = st.text("ABab12345678LR<>*/- \t", max_size=30) | st.sampled_from(["A6L", "A7R A6L"])
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tabulate
 
-from bao_agents.arena.elo import finite, score_pairs
+from bao_agents.arena.elo import FEW_PAIRS, finite, score_pairs
 from bao_agents.arena.games import faults_text
 from bao_agents.arena.ratings import rate
 from bao_agents.support.array_types import Float64Array
@@ -156,6 +156,10 @@ def markdown(report: Mapping[str, Any]) -> str:
         "Points of the row against the column, in percent:",
         markdown_table(["", *map(str, range(1, len(players) + 1))], against),
     ]
+    if any(row["elo"] is None for row in players):
+        paragraphs.append("A player who won or lost all games has no rating, only a bound.")
+    if _games(report) < 2 * FEW_PAIRS:
+        paragraphs.append("These games are too few for 95 % intervals: take them as a rough guide.")
     paragraphs += [
         escaped(f"{row['player']} {faults_text(row['faults'])}") for row in players if row["faults"]
     ]
