@@ -45,7 +45,14 @@ from bao_env.engine.kernel import CHOICE, FREE, INFINITE, simulate
 from bao_env.engine.position import META, mover_of, read_at, same_mover
 from bao_env.engine.position_hash import position_hash
 from bao_env.engine.starts import candidates
-from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT, is_stuck, successors
+from bao_env.engine.successors import (
+    ACTION,
+    MAX_SUCCESSORS,
+    RESULT,
+    SUCCESSOR_WORDS,
+    is_stuck,
+    successors,
+)
 
 _INFINITY = WIN_VALUE + 1
 
@@ -191,7 +198,8 @@ def _leave_out(work):
     end = frame.first
     for k in range(frame.first, frame.end):
         if (work.actions >> stack[k, ACTION]) & ONE != ZERO:
-            stack[end] = stack[k]
+            for word in range(SUCCESSOR_WORDS):  # numba compiles a slice for seconds
+                stack[end, word] = stack[k, word]
             end += 1
     frame.end = end
 
