@@ -54,6 +54,7 @@ myst_enable_extensions = ["attrs_block"]
 myst_heading_anchors = 4
 napoleon_use_rtype = False
 autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True  # as in the code, not as objects
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_default_options = {"members": True, "show-inheritance": True}
