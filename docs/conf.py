@@ -98,6 +98,7 @@ def add_directives(app: Sphinx, name: str, source: list[str]) -> None:
                 ["```{toctree}", ":hidden:", f":caption: {caption}", "", *rows, "```"]
             )
             text += f"\n{lines}\n"
+        text += "\n```{toctree}\n:hidden:\n\nAll pages </docs/index>\n```\n"
     source[0] = text
 
 
