@@ -54,6 +54,7 @@ myst_enable_extensions = ["attrs_block"]
 myst_heading_anchors = 4
 napoleon_use_rtype = False
 autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True  # as in the code, not as objects
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_default_options = {"members": True, "show-inheritance": True}
@@ -97,6 +98,7 @@ def add_directives(app: Sphinx, name: str, source: list[str]) -> None:
                 ["```{toctree}", ":hidden:", f":caption: {caption}", "", *rows, "```"]
             )
             text += f"\n{lines}\n"
+        text += "\n```{toctree}\n:hidden:\n\nAll pages </docs/index>\n```\n"
     source[0] = text
 
 

@@ -322,6 +322,8 @@ def notebook(page: Path, pictures: dict[str, str], name: str) -> str:
         language = "text" if text.startswith("!") else "python"
         parts.append(f"```{language}\n{text}\n```")
         for output in cell["outputs"]:
+            if output.get("name") == "stderr":  # progress bars
+                continue
             data = output.get("data", {"text/plain": output.get("text")})
             if "image/svg+xml" in data:
                 picture = f"{Path(name).stem}-{cell['id']}.svg"
