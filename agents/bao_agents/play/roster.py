@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from cachetools import LRUCache
 
-from bao_agents.analysis import NETWORKS
 from bao_agents.arena.ladder import anchors_elo
 from bao_agents.nets.checkpoint_files import CHECKPOINTS, GUIDES, shipped, trained_under
 from bao_agents.play.refused import Refused
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
     from bao_agents.nets.network import PolicyNetwork
 
 HUMAN = "human"
+NETWORKS = ("network", "search")
+"""The kinds of players that give hints."""
 MAX_NETWORKS = 8
 _MAX_LOADED = 8
 """Maximum number of idle players."""
@@ -203,8 +204,13 @@ class Roster:
             )
         return str(found)
 
-    def act(self, spec: str, board: Board) -> int:
+    def act(self, spec: str, board: Board, game: int) -> int:
         """Return the action that a player chooses on a board that is not over.
+
+        Args:
+            spec: the player.
+            board: the board.
+            game: the number of the game, for a player that remembers it.
 
         Raises:
             Refused: the player cannot be loaded, fails, or chooses an illegal action.
@@ -222,7 +228,8 @@ class Roster:
         except Exception as error:  # a damaged file or one for other rules must not stop the server
             raise self.unusable(f"{spec} cannot play", error) from error
         try:
-            action = int(check_actions(player.act(board.packed[None], legal), legal, spec)[0])
+            chosen = player.act(board.packed[None], legal, games=np.array([game]))
+            action = int(check_actions(chosen, legal, spec)[0])
         except Exception as error:  # nor must an error or the answer of a player
             words = f"{type(error).__name__}: {error}"[:_MAX_WORDS]
             raise Refused(f"{spec} failed: {words}", 502) from error
