@@ -25,6 +25,7 @@ from bao_agents.players import registry
 from bao_agents.players.base import NamedPlayer
 from bao_agents.players.faults import PlayerFault
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_agents.search.limits import Limit
 from bao_env.board import Board
 from bao_env.bots import GreedyAgent, RandomAgent
 from bao_env.engine.batch import Engine
@@ -71,7 +72,7 @@ def test_openings(ruleset: str) -> None:
 
 def test_openings_are_balanced() -> None:
     """A search of six plies gives no side more than the limit; without a limit, some have more."""
-    search, rules = AlphaBetaAgent(depth=6), Engine("zanzibar").rules
+    search, rules = AlphaBetaAgent("zanzibar", Limit(plies=6)), Engine("zanzibar").rules
 
     def largest_value(balance: float | None) -> float:
         positions = draw_openings("zanzibar", 100, 8, 5, balance).positions
@@ -88,7 +89,7 @@ def test_balanced_openings() -> None:
     assert len({position.tobytes() for position in openings.positions}) == 2000
     rules = Engine("zanzibar").rules
     legal = np.array([legal_of(rules, position) for position in openings.positions], np.uint64)
-    values = AlphaBetaAgent(depth=6).values(openings.positions, legal)
+    values = AlphaBetaAgent("zanzibar", Limit(plies=6)).values(openings.positions, legal)
     assert legal.all() and np.abs(values).max() <= SCALE
 
 
@@ -233,7 +234,7 @@ def test_games_are_kept(ruleset: str) -> None:
 
 
 def test_sequential_test_stops_early() -> None:
-    players = AlphaBetaAgent(depth=3), GreedyAgent()
+    players = AlphaBetaAgent("zanzibar", Limit(plies=3)), GreedyAgent()
     match = play_match(*players, pairs=1000, seed=1, sprt=Sprt(0, 10))
     assert match.verdict == "H1" and match.score.pairs < 1000
     assert match.score.pairs % SPRT_PAIRS == 0

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from bao_agents.evaluators.learning import ValueRows
-from bao_agents.evaluators.nnue import evaluate_by_network, network_of, output
+from bao_agents.evaluators.nnue import (
+    Network,
+    evaluate,
+    evaluate_by_network,
+    network_of,
+    output,
+)
 from bao_agents.evaluators.pairs import (
     PAIRS,
     PHASES,
@@ -31,9 +36,11 @@ from bao_agents.evaluators.tables import (
 )
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_agents.search.limits import Limit
 from bao_env.engine.layout import HOUSE
 from bao_env.engine.position import Packed, unpack
 from bao_env.engine.ruleset import RULESETS
+from bao_env.engine.successors import MAX_SUCCESSORS, SUCCESSOR_WORDS, successors
 from tests.positions import draw, mixed_batch
 
 
@@ -91,16 +98,23 @@ def test_guided_search_reads_it_and_full_search_does_not() -> None:
     policy, without = PolicyNetwork([8], rows=True), PolicyNetwork([8])
     batch, _ = draw(ruleset, 5, 12)
     assert policy.rows is not None
-    rows, cells = policy.rows.weights(), load_tables(ruleset).cells
+    rows = policy.rows.weights()
 
-    def values(**settings: Any) -> list[int]:
-        agent = AlphaBetaAgent(ruleset, depth=2, threads=1, **settings)
+    def values(network: PolicyNetwork | None) -> list[int]:
+        agent = AlphaBetaAgent(ruleset, Limit(plies=1), network=network, threads=1)
         return [agent.search(position).value for position in batch]
 
-    assert values(network=policy) == values(network=policy, weights=rows)
-    assert values(network=policy) != values(network=policy, weights=cells)
-    assert values(network=without) == values(network=without, weights=cells)
-    assert values() == values(weights=cells) != values(weights=rows)
+    def literal(evaluator: Tables | Network) -> list[int]:
+        """Return the best evaluations after one ply; none of the games ends."""
+        rules, best = ruleset.kernel, []
+        for position in batch:
+            out = np.empty((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
+            after = out[: successors(rules, Packed.of(position), out, 0)]
+            best.append(max(-evaluate(evaluator, Packed.of(row)) for row in after))
+        return best
+
+    assert values(policy) == literal(network_of(rows)) != literal(load_tables(ruleset))
+    assert values(without) == values(None) == literal(load_tables(ruleset))
 
 
 def some_rows() -> ValueRows:

@@ -160,7 +160,7 @@ def test_networks_are_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     first = hints(board, "runs/net", roster)
     assert hints(board, "search:runs/net:16", roster) == hints(board, "search:runs/net:16", roster)
     for player in ("runs/net", "search:runs/net:8", "guided:runs/net:5ms"):
-        assert roster.act(player, board) in board.legal_actions
+        assert roster.act(player, board, 0) in board.legal_actions
     assert read == [path]
     path.touch()
     assert hints(board, "runs/net", roster) == first and read == [path] * 2
@@ -176,7 +176,7 @@ def test_pipes_are_no_checkpoints(tmp_path: Path) -> None:
     assert list(roster.files) == [*shipped(), name]
     later.unlink()
     os.mkfifo(later)
-    for use in (lambda: roster.act(name, board), lambda: hints(board, name, roster)):
+    for use in (lambda: roster.act(name, board, 0), lambda: hints(board, name, roster)):
         with pytest.raises(Refused, match="later is not a regular file"):
             use()
 
@@ -208,9 +208,9 @@ from bao_env.board import Board
 roster = Roster()
 create_app(roster)
 board = Board()
-assert roster.act("greedy", board) in board.legal_actions
+assert roster.act("greedy", board, 0) in board.legal_actions
 try:
-    roster.act("zanzibar", board)
+    roster.act("zanzibar", board, 0)
 except Refused as refused:
     print(refused.message)
 """

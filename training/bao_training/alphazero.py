@@ -41,6 +41,7 @@ from bao_agents.nets.encoding import encode
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.gumbel.search import GumbelSearch, SearchOutput
+from bao_agents.search.limits import Limit
 from bao_agents.support.array_types import Float32Array, Int64Array
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import FULL
@@ -142,7 +143,9 @@ class AlphaBetaSearch:
 
     def sync_weights(self, network: PolicyNetwork) -> None:
         """Copy the weights of the network."""
-        self._agent = AlphaBetaAgent(self._ruleset, nodes=self._nodes, network=network, threads=1)
+        self._agent = AlphaBetaAgent(
+            self._ruleset, Limit(nodes=self._nodes), network=network, threads=1
+        )
 
     def search(self, positions: PackedPositions, rng: RandomStates) -> SearchOutput:
         """Search positions uint64[B, 6], none of them over.

@@ -30,6 +30,7 @@ from bao_agents.nets.network import PolicyNetwork
 from bao_agents.nets.player import NetworkAgent
 from bao_agents.players import registry
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_agents.search.limits import Limit
 from bao_env.engine.threads import Threads
 from bao_training import distributed
 from bao_training.config import C, ConfigError, TrainConfig
@@ -317,7 +318,9 @@ class Trainer(ABC, Generic[W, C]):
         for name in self.opponents:
             guided = name == GUIDED_OPPONENT
             self.scores[name] = play_match(
-                AlphaBetaAgent(self.ruleset, nodes=NODES, network=network) if guided else player,
+                AlphaBetaAgent(self.ruleset, Limit(nodes=NODES), network=network)
+                if guided
+                else player,
                 registry.load(name, ruleset=self.ruleset, seed=_BOT_SEED),
                 ruleset=self.ruleset,
                 pairs=self.config.evaluate_pairs,

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from bao_agents.arena.games import GAME_OVER
 from bao_agents.evaluators.tables import SCALE
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_agents.search.limits import Limit
 from bao_agents.support.array_types import Uint8Array
 from bao_env.board import Board
 from bao_env.engine.batch import Engine
@@ -104,7 +105,7 @@ def draw_openings(
                 seen.add(key)
                 new.append(i)
         if balance is not None:
-            search = AlphaBetaAgent(engine.ruleset, depth=_SEARCH_DEPTH)
+            search = AlphaBetaAgent(engine.ruleset, Limit(plies=_SEARCH_DEPTH))
             values = search.values(positions[new], legal[new])
             new = np.array(new)[np.abs(values) <= balance * SCALE].tolist()
         found += [(positions[i], played[i], first_players[seats[i]]) for i in new]

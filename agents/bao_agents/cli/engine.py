@@ -44,6 +44,7 @@ class Engine:
         self._seed = 0
         self._threads: int | None = None
         self._player: NamedPlayer | None = None
+        self._game: int | None = None
         self._position = ""
         self._legal: list[int] = []
         self._thinking = False
@@ -90,12 +91,14 @@ class Engine:
             self._threads = int(rest)
         elif word == "isready":
             self._get_ready()
+        elif word == "game":
+            self._game = int(rest)
         elif word == "position":
             self._position = rest
         elif word == "legal":
             self._legal = [int(action) for action in rest.split()]
         elif word == "go":
-            action = self._choose()
+            action, self._game = self._choose(), None
             self._thinking = False
             self._write(f"move {action}")
 
@@ -121,7 +124,7 @@ class Engine:
             raise ValueError(
                 f"other rules: the legal actions of {self._position} are {board.legal_actions} here"
             )
-        return self._player.choose(board)
+        return self._player.choose(board, game=self._game)
 
 
 def _read_rules(text: str) -> Ruleset:

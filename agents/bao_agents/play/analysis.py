@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from bao_agents.analysis import NETWORKS, Analysis, Line, analyse, review_move
+from bao_agents.analysis import Analysis, Line, analyse, review_move
 from bao_agents.play.refused import Refused
-from bao_agents.play.roster import Roster
+from bao_agents.play.roster import NETWORKS, Roster
 from bao_agents.play.seated_game import hand_way, move_texts, position_values
 from bao_agents.players import registry
 from bao_agents.search.solver.solver import Solution, solve

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from cachetools import LRUCache
 
-from bao_agents.analysis import NETWORKS
 from bao_agents.arena.ladder import anchors_elo
 from bao_agents.nets.checkpoint_files import CHECKPOINTS, shipped, version
 from bao_agents.play.refused import Refused
@@ -30,6 +29,8 @@ from bao_env.engine.action import bits_of
 from bao_env.engine.ruleset import RULESETS, Ruleset
 
 HUMAN = "human"
+NETWORKS = ("network", "search")
+"""The kinds of players that give hints."""
 _MAX_LOADED = 8
 """Maximum number of idle players."""
 _MAX_WORDS = 300
@@ -196,8 +197,13 @@ class Roster:
             )
         return str(found)
 
-    def act(self, spec: str, board: Board) -> int:
+    def act(self, spec: str, board: Board, game: int) -> int:
         """Return the action that a player chooses on a board that is not over.
+
+        Args:
+            spec: the player.
+            board: the board.
+            game: the number of the game, for a player that remembers it.
 
         Raises:
             Refused: the player cannot be loaded, fails, or chooses an illegal action.
@@ -213,7 +219,8 @@ class Roster:
         except Exception as error:  # a damaged file or one for other rules must not stop the server
             raise self.unusable(f"{spec} cannot play", error) from error
         try:
-            action = int(check_actions(player.act(board.packed[None], legal), legal, spec)[0])
+            chosen = player.act(board.packed[None], legal, games=np.array([game]))
+            action = int(check_actions(chosen, legal, spec)[0])
         except Exception as error:  # nor must an error or the answer of a player
             words = f"{type(error).__name__}: {error}"[:_MAX_WORDS]
             raise Refused(f"{spec} failed: {words}", 502) from error

@@ -41,15 +41,7 @@ def _greedy(name: PlayerName, setting: Setting) -> Agent:
 def _alphabeta(name: PlayerName, setting: Setting, network: PolicyNetwork | None = None) -> Agent:
     from bao_agents.search.alphabeta.player import AlphaBetaAgent
 
-    plies, seconds, nodes = name.limit
-    return AlphaBetaAgent(
-        setting.ruleset,
-        depth=plies,
-        seconds=seconds,
-        nodes=nodes,
-        network=network,
-        threads=setting.threads,
-    )
+    return AlphaBetaAgent(setting.ruleset, name.limit, network=network, threads=setting.threads)
 
 
 def _guided(name: PlayerName, setting: Setting) -> Agent:
@@ -59,21 +51,13 @@ def _guided(name: PlayerName, setting: Setting) -> Agent:
 def _mcts(name: PlayerName, setting: Setting) -> Agent:
     from bao_agents.search.mcts import MctsAgent
 
-    _, seconds, playouts = name.limit
-    return MctsAgent(
-        setting.ruleset,
-        simulations=playouts,
-        seconds=seconds,
-        seed=setting.seed,
-        threads=setting.threads,
-    )
+    return MctsAgent(setting.ruleset, name.limit, seed=setting.seed, threads=setting.threads)
 
 
 def _solver(name: PlayerName, setting: Setting) -> Agent:
     from bao_agents.search.solver.player import SolverAgent
 
-    _, seconds, nodes = name.limit
-    return SolverAgent(setting.ruleset, seconds=seconds, nodes=nodes, threads=setting.threads)
+    return SolverAgent(setting.ruleset, name.limit, threads=setting.threads)
 
 
 def _network(name: PlayerName, setting: Setting) -> Agent:
@@ -86,7 +70,7 @@ def _search(name: PlayerName, setting: Setting) -> Agent:
     from bao_agents.search.gumbel.player import SearchAgent
 
     network = setting.network(name)
-    return SearchAgent(network, setting.ruleset, name.number, threads=setting.threads)
+    return SearchAgent(network, setting.ruleset, name.limit, threads=setting.threads)
 
 
 def _pipe(name: PlayerName, setting: Setting) -> Agent:
