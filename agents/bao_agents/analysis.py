@@ -23,7 +23,7 @@ from bao_agents.evaluators.tables import SCALE
 from bao_agents.nets.checkpoint_files import find_guide
 from bao_agents.players import registry
 from bao_agents.players.base import PlayerName
-from bao_agents.players.registry import read_network
+from bao_agents.players.registry import read_checkpoint
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN
 from bao_agents.search.solver.solver import Solution, Solver
@@ -32,7 +32,7 @@ from bao_env.engine.action import bits_of
 from bao_env.engine.ruleset import Ruleset
 
 if TYPE_CHECKING:
-    from bao_agents.nets.network import PolicyNetwork
+    from bao_agents.nets.checkpoint import Checkpoint
 
 PLAYER = "alphabeta:100ms"
 PROOF_NODES = 200_000
@@ -45,7 +45,7 @@ _LEAST_NODES, _LEAST_SECONDS = 1000, 0.001
 _UNKNOWN = Solution(None, None, False, (), 0)
 _SEARCHES = ("alphabeta", "guided", "guided-by", "solver")
 NETWORKS = ("network", "search")
-Read = Callable[[Path, Ruleset], "PolicyNetwork"]
+Read = Callable[[Path, Ruleset], "Checkpoint"]
 
 
 class Line(NamedTuple):
@@ -80,7 +80,7 @@ def analyse(
     *,
     lines: int | None = 3,
     proof_nodes: int = PROOF_NODES,
-    read: Read = read_network,
+    read: Read = read_checkpoint,
 ) -> Analysis:
     """Return what a player thinks of a position, and what the solver can prove about it.
 
@@ -90,7 +90,7 @@ def analyse(
             moves.
         lines: the number of moves to return; None for all.
         proof_nodes: positions that the solver visits to prove who wins, and as many for the moves.
-        read: returns the network of a checkpoint.
+        read: reads a checkpoint.
 
     Raises:
         ValueError: the game is over, or the player is unknown, cannot be used under these rules or
@@ -159,16 +159,16 @@ def points(value: float) -> float:
 
 def _searcher(spec: PlayerName, rules: Ruleset, parts: int, read: Read) -> AlphaBetaAgent:
     """Return an alpha-beta search with a part of a player's limit, and one ply shallower."""
-    network = None
+    guide = None
     if spec.kind.name in ("guided", "guided-by"):
-        network = read(spec.path or find_guide(rules.name), rules)
+        guide = read(spec.path or find_guide(rules.name), rules)
     plies, seconds, nodes = spec.limit
     return AlphaBetaAgent(
         rules,
         depth=plies and max(1, plies - 1),
         seconds=seconds and max(seconds / parts, _LEAST_SECONDS),
         nodes=nodes and max(nodes // parts, _LEAST_NODES),
-        network=network,
+        guide=guide,
         threads=1,
     )
 
@@ -202,7 +202,7 @@ def _by_network(
     from bao_agents.nets.player import NetworkAgent
 
     assert spec.path is not None
-    network = read(spec.path, board.ruleset)
+    network = read(spec.path, board.ruleset).network
     agent = NetworkAgent(network, board.ruleset)
     found = agent.evaluate(board.packed[None], np.array([bits_of(after)], np.uint64))
     shares: dict[int, float | None] = dict(

@@ -20,7 +20,7 @@ from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
 from bao_agents.play.rule_texts import ruleset_text
 from bao_agents.play.server import FOLDER
-from bao_agents.players.registry import read_network
+from bao_agents.players.registry import read_checkpoint
 from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS
 from tests.play import Lowest, ask, make_client, offer, start
@@ -153,9 +153,9 @@ def test_networks_are_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
     def count(path: Path, ruleset: Any) -> Any:
         read.append(path)
-        return read_network(path, ruleset)
+        return read_checkpoint(path, ruleset)
 
-    monkeypatch.setattr("bao_agents.play.roster.read_network", count)
+    monkeypatch.setattr("bao_agents.play.roster.read_checkpoint", count)
     roster, board = Roster([path.parent]), Board()
     first = hints(board, "runs/net", roster)
     assert hints(board, "search:runs/net:16", roster) == hints(board, "search:runs/net:16", roster)
@@ -183,11 +183,11 @@ def test_pipes_are_no_checkpoints(tmp_path: Path) -> None:
 
 def test_hints_of_a_network_that_answers_nan(monkeypatch: pytest.MonkeyPatch) -> None:
     def spoil(path: Path, ruleset: Any) -> Any:
-        network = copy.deepcopy(read_network(path, ruleset))
-        network.head.bias.data.fill_(float("nan"))
-        return network
+        checkpoint = copy.deepcopy(read_checkpoint(path, ruleset))
+        checkpoint.network.head.bias.data.fill_(float("nan"))
+        return checkpoint
 
-    monkeypatch.setattr("bao_agents.play.roster.read_network", spoil)
+    monkeypatch.setattr("bao_agents.play.roster.read_checkpoint", spoil)
     client = make_client()
     game, _ = start(client)
     for evaluator in ("zanzibar", "search:zanzibar:16"):
@@ -198,13 +198,13 @@ def test_hints_of_a_network_that_answers_nan(monkeypatch: pytest.MonkeyPatch) ->
 def test_number_of_networks_is_limited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The least recently used one is dropped."""
     monkeypatch.setattr("bao_agents.play.roster.MAX_NETWORKS", 2)
-    monkeypatch.setattr("bao_agents.play.roster.read_network", lambda *_: object())
+    monkeypatch.setattr("bao_agents.play.roster.read_checkpoint", lambda *_: object())
     paths = [tmp_path / name for name in "abc"]
     for path in paths:
         path.touch()
     roster = Roster()
     a, b, again, _, kept, new = (
-        roster.network(paths[i], RULESETS["zanzibar"]) for i in (0, 1, 0, 2, 0, 1)
+        roster.checkpoint(paths[i], RULESETS["zanzibar"]) for i in (0, 1, 0, 2, 0, 1)
     )
     assert a is again is kept and b is not new
 

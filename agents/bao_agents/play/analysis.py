@@ -95,7 +95,7 @@ def _analyse(
         known = ", ".join(one["value"] for one in evaluators(roster))
         raise Refused(f"{spec} gives no hints: expected one of {known}")
     try:
-        return analyse(board, spec, lines=lines, proof_nodes=proof_nodes, read=roster.network)
+        return analyse(board, spec, lines=lines, proof_nodes=proof_nodes, read=roster.checkpoint)
     except Exception as error:  # a damaged file or one for other rules must not stop the server
         raise roster.unusable(f"{spec} cannot give hints", error) from error
 

@@ -25,14 +25,14 @@ from bao_agents.nets.checkpoint_files import CHECKPOINTS, GUIDES, shipped, train
 from bao_agents.play.refused import Refused
 from bao_agents.players import plugins, registry
 from bao_agents.players.base import Kind, NamedPlayer, PlayerName, Unit
-from bao_agents.players.registry import read_network
+from bao_agents.players.registry import read_checkpoint
 from bao_env.board import Board
 from bao_env.bots import check_actions
 from bao_env.engine.action import bits_of
 from bao_env.engine.ruleset import RULESETS, Ruleset
 
 if TYPE_CHECKING:
-    from bao_agents.nets.network import PolicyNetwork
+    from bao_agents.nets.checkpoint import Checkpoint
 
 HUMAN = "human"
 MAX_NETWORKS = 8
@@ -88,7 +88,7 @@ class Roster:
             if spec.kind.name == "function":
                 plugins.find(name)  # so that a wrong name is refused now
         """The further players, by name."""
-        self._networks: LRUCache[Hashable, PolicyNetwork] = LRUCache(MAX_NETWORKS)
+        self._checkpoints: LRUCache[Hashable, Checkpoint] = LRUCache(MAX_NETWORKS)
         self._seed = seed
         self.files = {name: CHECKPOINTS / f"{name}.safetensors" for name in shipped()}
         """The checkpoints that may play, by name."""
@@ -217,7 +217,7 @@ class Roster:
                 player = self._loaded.pop(key, None)
             if player is None:
                 player = registry.load(
-                    parsed, ruleset=board.ruleset, seed=self._seed, threads=1, read=self.network
+                    parsed, ruleset=board.ruleset, seed=self._seed, threads=1, read=self.checkpoint
                 )
         except Exception as error:  # a damaged file or one for other rules must not stop the server
             raise self.unusable(f"{spec} cannot play", error) from error
@@ -230,8 +230,8 @@ class Roster:
             self._loaded[key] = player
         return action
 
-    def network(self, path: Path, ruleset: Ruleset) -> PolicyNetwork:
-        """Return the network of a checkpoint; callers share it and must not change it.
+    def checkpoint(self, path: Path, ruleset: Ruleset) -> Checkpoint:
+        """Read a checkpoint; callers share it and must not change it.
 
         The least recently used one is dropped first. A rewritten checkpoint is read again.
 
@@ -241,9 +241,9 @@ class Roster:
         """
         key = _version(path), ruleset
         with self._lock:  # held while it is read, so that nothing is read twice
-            if key not in self._networks:
-                self._networks[key] = read_network(path, ruleset)
-            return self._networks[key]
+            if key not in self._checkpoints:
+                self._checkpoints[key] = read_checkpoint(path, ruleset)
+            return self._checkpoints[key]
 
     def unusable(self, what: str, error: Exception) -> Refused:
         """Return the refusal for a player that fails, without the paths of its files."""

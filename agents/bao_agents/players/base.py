@@ -25,7 +25,7 @@ from bao_env.engine.position import Actions, Legal, PackedPositions
 from bao_env.engine.ruleset import Ruleset
 
 if TYPE_CHECKING:
-    from bao_agents.nets.network import PolicyNetwork
+    from bao_agents.nets.checkpoint import Checkpoint
     from bao_agents.nets.player import Evaluation, NetworkAgent
 
 
@@ -226,9 +226,9 @@ class Setting(NamedTuple):
     """The seed of the player's random choices."""
     threads: int | None
     """The number of threads of a search; None for all cores."""
-    read: Callable[[Path, Ruleset], PolicyNetwork]
-    """Returns the network of a checkpoint."""
+    read: Callable[[Path, Ruleset], Checkpoint]
+    """Reads a checkpoint."""
 
-    def network(self, path: Path | None) -> PolicyNetwork:
-        """Return the network of a checkpoint, or the guide of the rule set."""
+    def checkpoint(self, path: Path | None) -> Checkpoint:
+        """Return a checkpoint, or the guide of the rule set."""
         return self.read(path or find_guide(self.ruleset.name), self.ruleset)

@@ -23,7 +23,7 @@ from bao_env.bots import Agent, GreedyAgent, RandomAgent
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 if TYPE_CHECKING:
-    from bao_agents.nets.network import PolicyNetwork
+    from bao_agents.nets.checkpoint import Checkpoint
 
 # --- loaders: each imports only what its player needs ---------------------------------------------
 
@@ -36,7 +36,7 @@ def _greedy(name: PlayerName, setting: Setting) -> Agent:
     return GreedyAgent(setting.ruleset)
 
 
-def _alphabeta(name: PlayerName, setting: Setting, network: PolicyNetwork | None = None) -> Agent:
+def _alphabeta(name: PlayerName, setting: Setting, guide: Checkpoint | None = None) -> Agent:
     from bao_agents.search.alphabeta.player import AlphaBetaAgent
 
     plies, seconds, nodes = name.limit
@@ -45,13 +45,13 @@ def _alphabeta(name: PlayerName, setting: Setting, network: PolicyNetwork | None
         depth=plies,
         seconds=seconds,
         nodes=nodes,
-        network=network,
+        guide=guide,
         threads=setting.threads,
     )
 
 
 def _guided(name: PlayerName, setting: Setting) -> Agent:
-    return _alphabeta(name, setting, setting.network(name.path))
+    return _alphabeta(name, setting, setting.checkpoint(name.path))
 
 
 def _mcts(name: PlayerName, setting: Setting) -> Agent:
@@ -77,13 +77,13 @@ def _solver(name: PlayerName, setting: Setting) -> Agent:
 def _network(name: PlayerName, setting: Setting) -> Agent:
     from bao_agents.nets.player import NetworkAgent
 
-    return NetworkAgent(setting.network(name.path), setting.ruleset)
+    return NetworkAgent(setting.checkpoint(name.path).network, setting.ruleset)
 
 
 def _search(name: PlayerName, setting: Setting) -> Agent:
     from bao_agents.search.gumbel.player import SearchAgent
 
-    network = setting.network(name.path)
+    network = setting.checkpoint(name.path).network
     return SearchAgent(network, setting.ruleset, name.number, threads=setting.threads)
 
 
@@ -261,8 +261,8 @@ def _closest(word: str, names: Sequence[str], rest: str = "") -> str:
     return f" (did you mean {found[0] + rest!r}?)" if found else ""
 
 
-def read_network(path: Path, ruleset: Ruleset) -> PolicyNetwork:
-    """Return the network of a checkpoint.
+def read_checkpoint(path: Path, ruleset: Ruleset) -> Checkpoint:
+    """Read a checkpoint, which may be shared by several players.
 
     Raises:
         CheckpointError: the checkpoint cannot be used under these rules.
@@ -270,7 +270,7 @@ def read_network(path: Path, ruleset: Ruleset) -> PolicyNetwork:
     """
     from bao_agents.nets import checkpoint
 
-    return checkpoint.load(path, ruleset).network
+    return checkpoint.load(path, ruleset)
 
 
 def load(
@@ -279,7 +279,7 @@ def load(
     ruleset: str | Ruleset = "zanzibar",
     seed: int = 0,
     threads: int | None = None,
-    read: Callable[[Path, Ruleset], PolicyNetwork] = read_network,
+    read: Callable[[Path, Ruleset], Checkpoint] = read_checkpoint,
 ) -> NamedPlayer:
     """Load a player by its name; :data:`PLAYERS` has examples of every kind.
 
@@ -289,7 +289,7 @@ def load(
         ruleset: the rules to play; a checkpoint trained under others is refused.
         seed: the seed of the player's random choices.
         threads: the number of threads of a search; all cores by default.
-        read: returns the network of a checkpoint.
+        read: reads a checkpoint.
 
     Raises:
         ValueError: no player has that name, or the checkpoint cannot be used (a

@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bao_agents.evaluators.nnue import Network, network_of
-from bao_agents.evaluators.tables import CELLS, Tables, load_tables
+from bao_agents.evaluators.tables import load_tables
 from bao_agents.search.alphabeta.ordering import forget_cutoffs
 from bao_agents.search.alphabeta.policy_order import make_guides
 from bao_agents.search.alphabeta.search import search
@@ -41,7 +40,7 @@ from bao_agents.search.limits import (
     deadline,
     share,
 )
-from bao_agents.support.array_types import Int16Array, Int64Array
+from bao_agents.support.array_types import Int64Array
 from bao_agents.support.remade import Remade
 from bao_env.engine.array_checks import as_batch, check_array
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
@@ -59,7 +58,7 @@ from bao_env.engine.position import (
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 if TYPE_CHECKING:  # torch is slow to import, and only a guided search needs it
-    from bao_agents.nets.network import PolicyNetwork
+    from bao_agents.nets.checkpoint import Checkpoint
 
 _SPEED = 8e6
 """Nodes per second that a search visits on a fast core, roughly."""
@@ -143,22 +142,6 @@ def _search_many(rules, evaluator, guide, workspace, positions, legal, depth, ac
         actions[g] = work.lines[0, 0]
 
 
-def _evaluator(
-    ruleset: Ruleset, weights: Int16Array | None, network: PolicyNetwork | None
-) -> Tables | Network:
-    """Return the evaluator of :func:`~.search.search`; see :class:`AlphaBetaAgent`."""
-    if weights is None and network is not None and network.rows is not None:
-        return network_of(network.rows.weights())
-    if weights is None:
-        return load_tables(ruleset)
-    if weights.ndim == 2:
-        return network_of(weights)
-    if weights.shape != (CELLS,) or weights.dtype != np.int16:
-        found = f"{weights.dtype}{list(weights.shape)}"
-        raise ValueError(f"weights {found}: expected int16[{CELLS}]")
-    return Tables(weights)
-
-
 def _expected_nodes(depth: int, seconds: float | None, nodes: int | None) -> float:
     """Estimate the most nodes that a search can visit; see :class:`AlphaBetaAgent`."""
     limits = [_BRANCHING**depth]
@@ -179,17 +162,14 @@ class AlphaBetaAgent(Remade):
         seconds: time limit for each position. The choice is then the best action found so far,
             and depends on the machine.
         nodes: rough limit of the positions to visit. At least one ply is always searched.
-        weights: weights of the evaluation at the horizon: int16[CELLS] for the tables of
-            :mod:`bao_agents.evaluators.tables`, or int16[ROWS, UNITS] for a network
-            (:mod:`bao_agents.evaluators.nnue`). By default these are the
-            rows of ``network`` if it has them, or else the fitted tables.
-        network: a policy network that guides the search
-            (:mod:`bao_agents.search.alphabeta.reductions`); None for a full search.
+        guide: None for a full search. The network of a checkpoint guides the search
+            (:mod:`bao_agents.search.alphabeta.reductions`), and its NNUE, if it has one, evaluates
+            positions instead of the fitted tables.
         threads: number of threads that share a batch; each position is searched on one. None for
             all cores.
 
     Raises:
-        ValueError: a limit is out of range, or ``weights`` have another shape or dtype.
+        ValueError: a limit is out of range.
     """
 
     seeded = False
@@ -202,8 +182,7 @@ class AlphaBetaAgent(Remade):
         depth: int | None = None,
         seconds: float | None = None,
         nodes: int | None = None,
-        weights: Int16Array | None = None,
-        network: PolicyNetwork | None = None,
+        guide: Checkpoint | None = None,
         threads: int | None = None,
     ) -> None:
         if depth is None and seconds is None and nodes is None:
@@ -216,7 +195,7 @@ class AlphaBetaAgent(Remade):
         if nodes is not None:
             nodes = check_nodes("alphabeta", nodes)
         rules = self.ruleset = get_ruleset(ruleset)
-        self.network = network
+        self.network = None if guide is None else guide.network
         self._depth = depth
         self._seconds = seconds
         self._exclusive = Exclusive("player")
@@ -225,8 +204,8 @@ class AlphaBetaAgent(Remade):
         count = check_threads(threads)
         self._workspaces = [make_workspace(expected, nodes) for _ in range(count)]
         self._deadlines = [workspace.memory["deadline"] for workspace in self._workspaces]
-        evaluator = _evaluator(rules, weights, network)
-        guides = [None] * count if network is None else make_guides(network, count)
+        evaluator = guide.nnue if guide and guide.nnue else load_tables(rules)
+        guides = make_guides(guide.network, count) if guide else [None] * count
         self._threads = [
             (rules.kernel, evaluator, guide, workspace)
             for guide, workspace in zip(guides, self._workspaces, strict=True)
