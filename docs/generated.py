@@ -6,7 +6,7 @@ Markers in the Markdown files say where they go, so that nothing generated is co
 * ``<!-- adapters -->``: the docstrings of the adapters, read without importing their libraries;
 * ``<!-- rules NAME -->``: the rules of a rule set in words;
 * ``<!-- move POSITION MOVE -->``: the board before and after a move; MOVE may be ``none``;
-* ``<!-- notebook FILE -->``: a notebook of this folder, with its stored outputs;
+* ``<!-- notebook FILE -->``: a notebook, with its stored outputs;
 * ``<!-- index WORD -->``: an entry of the index, which the site's search finds first.
 """
 
@@ -115,11 +115,12 @@ def move(position: str, name: str, pictures: str) -> str:
 
 def notebook(name: str, pictures: str) -> str:
     """Return a notebook with its stored outputs, as Markdown without its first heading."""
-    cells = json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))["cells"]
+    cells = json.loads((ROOT / name).read_text(encoding="utf-8"))["cells"]
     parts = []
     for cell in cells:
         text = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
+            text = text.replace("](../../docs/", "](")  # the page is in docs/
             parts.append(re.sub(r"\A# .*\n", "", text))
             continue
         parts.append(f"```ipython3\n{text}\n```")
