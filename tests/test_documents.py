@@ -96,7 +96,8 @@ def test_rule_files_are_read(name: str, tmp_path: Path) -> None:
 
 def test_notebook_has_the_outputs_of_its_cells(capsys: Capsys) -> None:
     """Those that train, and what uses the trained network, are only run on the site."""
-    notebook = json.loads((ROOT / "docs" / "first-steps.ipynb").read_text(encoding="utf-8"))
+    file = ROOT / "training" / "examples" / "first-steps.ipynb"
+    notebook = json.loads(file.read_text(encoding="utf-8"))
     names: dict[str, object] = {}
     for cell in notebook["cells"]:
         code = "".join(cell["source"])

@@ -12,8 +12,7 @@ also tries to prove who wins. Its proofs are certain; a player's scores are not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from bao_agents.players import registry
@@ -22,10 +21,9 @@ from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.limits import Limit
 from bao_agents.search.solver.solver import Solution, Solver
 from bao_env.board import Board
-from bao_env.engine.ruleset import Ruleset
 
 if TYPE_CHECKING:
-    from bao_agents.nets.network import PolicyNetwork
+    pass
 
 PLAYER = "alphabeta:100ms"
 PROOF_NODES = 200_000
@@ -35,7 +33,6 @@ MISTAKE, BLUNDER = 0.3, 0.6
 _LINE = Limit(nodes=100_000)
 """What alpha-beta may use to continue the line of a player that has none."""
 _UNKNOWN = Solution(None, None, False, (), 0)
-Read = Callable[[Path, Ruleset], "PolicyNetwork"]
 
 
 class Line(NamedTuple):

@@ -29,7 +29,7 @@ from bao_env.envs.single import BaoEnv
 from tests.conftest import Says
 from tests.processes import ROOT, start
 
-EXAMPLE = f"{sys.executable} {ROOT / 'docs' / 'engine_example.py'}"
+EXAMPLE = f"{sys.executable} {ROOT / 'training' / 'examples' / 'engine_bot.py'}"
 OURS = f"{sys.executable} -m bao_training engine"
 ZANZIBAR = RULESETS["zanzibar"]
 

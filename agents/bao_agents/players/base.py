@@ -28,7 +28,7 @@ from bao_env.engine.position import Actions, Legal, PackedPositions
 from bao_env.engine.ruleset import Ruleset
 
 if TYPE_CHECKING:
-    from bao_agents.nets.network import PolicyNetwork
+    from bao_agents.nets.checkpoint import Checkpoint
     from bao_agents.nets.player import Evaluation, NetworkAgent
 
 
@@ -292,8 +292,8 @@ class Setting(NamedTuple):
     threads: int | None
     """The number of threads of a search; None for all cores."""
 
-    def network(self, name: PlayerName) -> PolicyNetwork:
-        """Return the network that a player plays with; callers share it and must not change it.
+    def checkpoint(self, name: PlayerName) -> Checkpoint:
+        """Return the checkpoint that a player plays with; callers share it and must not change it.
 
         Raises:
             ValueError: the rule set has no guide, or the checkpoint cannot be used under it.
@@ -303,4 +303,4 @@ class Setting(NamedTuple):
 
         file = name.file(self.ruleset)
         assert file is not None, name
-        return checkpoint.load_shared(file, self.ruleset).network
+        return checkpoint.load_shared(file, self.ruleset)

@@ -25,7 +25,7 @@ from bao_env.bots import Agent, GreedyAgent, RandomAgent, load_from_packages, pa
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 if TYPE_CHECKING:
-    from bao_agents.nets.network import PolicyNetwork
+    from bao_agents.nets.checkpoint import Checkpoint
 
 # --- loaders: each imports only what its player needs ---------------------------------------------
 
@@ -38,14 +38,14 @@ def _greedy(name: PlayerName, setting: Setting) -> Agent:
     return GreedyAgent(setting.ruleset)
 
 
-def _alphabeta(name: PlayerName, setting: Setting, network: PolicyNetwork | None = None) -> Agent:
+def _alphabeta(name: PlayerName, setting: Setting, guide: Checkpoint | None = None) -> Agent:
     from bao_agents.search.alphabeta.player import AlphaBetaAgent
 
-    return AlphaBetaAgent(setting.ruleset, name.limit, network=network, threads=setting.threads)
+    return AlphaBetaAgent(setting.ruleset, name.limit, guide=guide, threads=setting.threads)
 
 
 def _guided(name: PlayerName, setting: Setting) -> Agent:
-    return _alphabeta(name, setting, setting.network(name))
+    return _alphabeta(name, setting, setting.checkpoint(name))
 
 
 def _mcts(name: PlayerName, setting: Setting) -> Agent:
@@ -63,13 +63,13 @@ def _solver(name: PlayerName, setting: Setting) -> Agent:
 def _network(name: PlayerName, setting: Setting) -> Agent:
     from bao_agents.nets.player import NetworkAgent
 
-    return NetworkAgent(setting.network(name), setting.ruleset)
+    return NetworkAgent(setting.checkpoint(name).network, setting.ruleset)
 
 
 def _search(name: PlayerName, setting: Setting) -> Agent:
     from bao_agents.search.gumbel.player import SearchAgent
 
-    network = setting.network(name)
+    network = setting.checkpoint(name).network
     return SearchAgent(network, setting.ruleset, name.limit, threads=setting.threads)
 
 
