@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from glob import glob
@@ -117,34 +118,38 @@ def draw_curves(
     columns = min(2, len(found))
     lines = -(-len(found) // columns)
     figure = Figure(figsize=(5 * columns, 3.2 * lines + 0.4), layout="constrained")
-    texts, notes = [], []
+    texts = []
+    notes: dict[str, list[str]] = defaultdict(list)
     for number, metric in enumerate(found):
         axes = figure.add_subplot(lines, columns, number + 1)
         rows = []
         for i, group in enumerate(groups):
             curves = [_curve(tables[run], x, metric) for run in group.runs]
-            row, words = _draw_line(axes, i, group, curves, X_AXES[x][0])
+            row, words = _draw_line(axes, i, group, curves, x)
             rows.append(row)
-            notes += [f"{metric}: {text}" for text in words]
+            for text in words:
+                notes[text].append(metric)
         _dress(axes, metric, x)
+        labels = axes.get_legend_handles_labels()[1]
+        if len(labels) > 1 or (labels and len(groups) > 1):
+            axes.legend(fontsize=8)
         texts.append(f"{CURVES.get(metric, metric)}:\n\n{_last_values(rows, x)}")
-    if len(groups) > 1 or any(metric.startswith(_SCORE) for metric in found):
-        figure.axes[0].legend(fontsize=8)
     several = any(len(group.runs) > 1 for group in groups)
     bands = "lowest to highest run" if several else "95 % interval of the games"
     name = _plain(groups[0].name) if len(groups) == 1 else f"{len(groups)} lines"
     figure.suptitle(f"{name}; band: {bands}", size=10)
     for table in tables.values():
         if table.overtaken:
-            notes.append(f"{table.overtaken} rows overtaken after a restart: {table.file}")
-        notes += [
-            f"{metric}: values that are not finite are left out: {table.file}"
-            for metric in found
-            if metric in table.not_finite
-        ]
+            notes[f"{table.overtaken} rows overtaken after a restart: {table.run}"] = found
+        for metric in table.not_finite & {*found}:
+            notes[f"values that are not finite are left out: {table.run}"].append(metric)
     if left:
-        notes.append(f"not drawn (--metrics draws them): {', '.join(left)}")
-    return figure, "\n\n".join([*texts, *(["\n".join(notes)] if notes else [])])
+        notes[f"not drawn (--metrics draws them): {', '.join(left)}"] = found
+    words = [
+        text if len(where) == len(found) else f"{', '.join(where)}: {text}"
+        for text, where in notes.items()
+    ]
+    return figure, "\n\n".join([*texts, *(["\n".join(words)] if words else [])])
 
 
 def _metrics(
@@ -187,31 +192,32 @@ def _curve(table: RunTable, x: str, metric: str) -> _Curve:
 
 
 def _draw_line(
-    axes: Axes, number: int, group: Group, curves: Sequence[_Curve], unit: float
+    axes: Axes, number: int, group: Group, curves: Sequence[_Curve], x: str
 ) -> tuple[list[str], list[str]]:
     """Draw a group's line.
 
     Returns:
         its row of the table, and a note for each run that is cut or left out.
     """
-    notes = [f"no values: {curve.table.file}" for curve in curves if not len(curve.at)]
+    notes = [f"no values: {curve.table.run}" for curve in curves if not len(curve.at)]
     curves = [curve for curve in curves if len(curve.at)]
     nothing = [group.name, "0", "", ""]
     if not curves:
         return nothing, notes
     start, end = max(c.at[0] for c in curves), min(c.at[-1] for c in curves)
     notes += [
-        f"ends at {c.at[-1]:,.0f}: {c.table.file}"
+        f"ends at {c.at[-1]:,.0f} {x}: {c.table.run}"
         for c in curves
         if c.at[-1] == end and any(other.at[-1] > end for other in curves)
     ]
     notes += [
-        f"begins at {c.at[0]:,.0f}: {c.table.file}"
+        f"begins at {c.at[0]:,.0f} {x}: {c.table.run}"
         for c in curves
         if c.at[0] == start and any(other.at[0] < start for other in curves)
     ]
     if start > end:
-        return nothing, [*notes, f"no place that all runs of {group.name} have"]
+        return nothing, [*notes, f"no {x} that all runs of {group.name} have"]
+    unit = X_AXES[x][0]
     at = np.unique([place for c in curves for place in c.at if start <= place <= end])
     values = np.array([np.interp(at, c.at, c.values) for c in curves])
     style = look(number) | ({"marker": ""} if len(at) > 50 else {})

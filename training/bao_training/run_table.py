@@ -20,7 +20,8 @@ LARGEST = 1e100
 class RunTable:
     """The rows of a run that are still valid."""
 
-    file: Path
+    run: Path
+    """The run's folder, or its CSV file."""
     columns: list[str]
     rows: list[dict[str, str]]
     """An entry for each filled cell of a known column."""
@@ -28,6 +29,11 @@ class RunTable:
     """Rows left out, because the run was restarted from before them."""
     not_finite: set[str] = field(default_factory=set)
     """Columns that were read with values left out, because they are not finite."""
+
+    @property
+    def file(self) -> Path:
+        """The CSV file."""
+        return metrics_file(self.run)
 
     def values(self, *names: str) -> Float64Array:
         """Return columns where all of them are filled and finite, float64[rows, columns].
@@ -97,14 +103,13 @@ def read_run(run: Path) -> RunTable:
     Raises:
         OSError, ValueError: as for :func:`read_cells`.
     """
-    file = metrics_file(run)
-    head, lines = read_cells(file)
+    head, lines = read_cells(metrics_file(run))
     rows = [
         {name: cell.strip() for name, cell in zip(head, line, strict=False) if cell.strip()}
         for line in lines
     ]
     order = "steps" if "steps" in head else "seconds"
-    table = RunTable(file, head, [])
+    table = RunTable(run, head, [])
     places: list[float] = []
     for row in rows:
         place = _number(row.get(order, ""))
