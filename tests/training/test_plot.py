@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +70,8 @@ def drawn(groups: list[Group], metrics: list[str] | None = None) -> tuple[Any, s
     return draw_curves(groups, metrics or ())
 
 
-def write_run(file: Path, rows: list[tuple[float, float]], column: str = "m") -> Path:
-    lines = [f"steps,{column}", *(f"{x!r},{y!r}" for x, y in rows), ""]
+def write_run(file: Path, rows: Sequence[tuple[float, float | None]], column: str = "m") -> Path:
+    lines = [f"steps,{column}", *(f"{x!r},{'' if y is None else y}" for x, y in rows), ""]
     file.write_text("\n".join(lines), encoding="utf-8")
     return file
 
@@ -78,19 +79,22 @@ def write_run(file: Path, rows: list[tuple[float, float]], column: str = "m") ->
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 20)), min_size=1, max_size=40))
 def test_a_restarted_run_is_what_it_went_on_with(events: list[tuple[bool, int]]) -> None:
-    """A model of a run: it appends rows, and goes back to a checkpoint that it had passed."""
-    history: list[tuple[float, float]] = []
-    written: list[tuple[float, float]] = []
+    """A model of a run: it appends rows, and goes back to a checkpoint that it had passed.
+
+    Some rows have no value, and also replace those that they overtake.
+    """
+    history: list[tuple[float, float | None]] = []
+    written: list[tuple[float, float | None]] = []
     for number, (restart, place) in enumerate(events):
         if restart:
             history = history[: place % (len(history) + 1)]
-        row = (10.0 * (len(history) + 1), float(number))
+        row = (10.0 * (len(history) + 1), float(number) if number % 3 else None)
         history, written = [*history, row], [*written, row]
     with tempfile.TemporaryDirectory() as folder:
         table = read_run(write_run(Path(folder) / "r.csv", written))
     assert table.overtaken + len(table.rows) == len(written)
-    # A row after a restart replaces those from its steps on, also the later ones of before.
-    assert [tuple(row) for row in table.values("steps", "m")] == history
+    filled = [row for row in history if row[1] is not None]
+    assert [tuple(row) for row in table.values("steps", "m")] == filled
 
 
 RUNS = st.lists(
