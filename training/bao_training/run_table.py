@@ -95,7 +95,7 @@ def read_run(run: Path) -> RunTable:
     """Read the table of a run.
 
     Rows whose steps (without steps, seconds) are below those of earlier rows were written after a
-    restart. They replace the rows that they overtake.
+    restart. They replace the rows that they overtake. Rows with equal steps complete each other.
 
     Args:
         run: its folder, or a CSV file.
