@@ -269,8 +269,11 @@ def test_resume_after_a_killed_write(saved_run: Path, tmp_path: Path, run: Fails
     (folder / train.LAST).write_bytes(saved_run.read_bytes())
     (folder / f".{train.LAST}.12.tmp").write_bytes(b"begun")
     table = folder / "metrics.csv"
-    table.write_bytes(b"update,steps\n1,\xff\n")
-    assert f"{table} is not a metrics table" in run("--resume")
+    cut_inside = b"update,steps\n1,64\n2\n3,192\n"
+    for content in (b"update,steps\n1,\xff\n", b"1,64,0.5\n2,128,0.4\n", cut_inside):
+        table.write_bytes(content)
+        assert "it is not a metrics table" in (error := run("--resume")) and str(table) in error
+        assert table.read_bytes() == content
     table.write_text("update,steps,exploration\n1,64,0.5\n2")  # cut short in 24
     assert f"resumed {folder} at step" in run("--resume", status=0)
     assert [row["update"] for row in metrics(tmp_path)] == ["1", *map(str, range(4, 13))]
@@ -329,7 +332,7 @@ def test_interrupts_leave_the_workers_usable() -> None:
 
 
 def test_tensorboard_counts_environment_steps(tmp_path: Path) -> None:
-    written = Metrics(tmp_path, ["update", "steps", "td_loss"], 0)
+    written = Metrics(tmp_path, ["update", "steps", "td_loss"], 0, 0)
     for update in (1, 2):
         written.write({"update": update, "steps": 64 * update, "td_loss": 0.5})
     written.close()

@@ -41,6 +41,7 @@ import torch
 
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import CheckpointError
+from bao_agents.support.figures import save_figure
 from bao_agents.support.files import HeldError
 from bao_agents.support.progress import Progress
 from bao_agents.support.provenance import current_commit
@@ -197,7 +198,7 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> bool:
     handled = threading.current_thread() is threading.main_thread()
     signals = [signal.SIGINT, signal.SIGTERM] if handled else []
     handlers = {number: signal.signal(number, ask_to_stop) for number in signals}
-    metrics = Metrics(folder, trainer.columns, trainer.update) if first else None
+    metrics = Metrics(folder, trainer.columns, trainer.update, trainer.steps) if first else None
     bar = Progress(
         total=config.steps,
         initial=trainer.steps,
@@ -251,7 +252,8 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> bool:
         return False
     if first:
         trainer.save_policy(folder / "final.safetensors")
-        draw_curves([Group(folder.name, [folder])], folder / "curves.png")
+        figure, _ = draw_curves([Group(folder.name, [folder])])
+        save_figure(figure, folder / "curves.png")
     return True
 
 

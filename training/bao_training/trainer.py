@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar
 import numpy as np
 import torch
 
-from bao_agents.arena.elo import Score
+from bao_agents.arena.elo import Score, wilson_interval
 from bao_agents.arena.match import play_match
 from bao_agents.evaluators.learning import NNUEModel
 from bao_agents.exact.solved_positions import SolvedPositions
@@ -192,8 +192,9 @@ class Trainer(ABC, Generic[W, C]):
         """Return the columns of this run's metrics.csv."""
         columns = ["update", "steps", "seconds", "steps_per_second", "learning_rate"]
         columns += [*self.COLUMNS, *self.worker_class.STATS, "gradient_norm", "plies_per_game"]
-        columns += [*(f"score_against_{name}" for name in self.opponents)]
-        return (*columns, *(["blunders"] if self._won else []))
+        measured = [f"score_against_{name}" for name in self.opponents]
+        measured += ["blunders"] if self._won else []
+        return (*columns, *(name + end for name in measured for end in ("", "_low", "_high")))
 
     # An update and its parts.
 
@@ -310,12 +311,12 @@ class Trainer(ABC, Generic[W, C]):
     # Other players and checkpoints.
 
     def evaluate(self) -> dict[str, float]:
-        """Return the scores of paired games against :attr:`opponents`.
+        """Return the scores of paired games against :attr:`opponents`, each with its interval.
 
         The network plays alone, without search. If it has an NNUE, guided alpha-beta also plays
         with both, against plain alpha-beta with the same number of nodes. If the settings name won
         positions, also return ``blunders``: the share of the network's moves from them that give
-        the win away.
+        the win away. ``NAME_low`` and ``NAME_high`` are the ends of the 95 % interval of ``NAME``.
         """
         checkpoint = self._checkpoint()
         player = NetworkAgent(copy.deepcopy(self.network).cpu(), self.ruleset)
@@ -330,10 +331,19 @@ class Trainer(ABC, Generic[W, C]):
                 pairs=self.config.evaluate_pairs,
                 seed=_MATCH_SEED,
             ).score
-        row = {f"score_against_{name}": score.rate for name, score in self.scores.items()}
+        measured = {
+            f"score_against_{name}": (score.rate, score.low, score.high)
+            for name, score in self.scores.items()
+        }
         if self._won is not None:
-            row["blunders"] = float(self._won.mistakes(player).mean())
-        return row
+            mistakes = self._won.mistakes(player)
+            share = float(mistakes.mean())
+            measured["blunders"] = (share, *wilson_interval(share, len(mistakes)))
+        return {
+            name + end: value
+            for name, values in measured.items()
+            for end, value in zip(("", "_low", "_high"), values, strict=True)
+        }
 
     def _won_positions(self) -> SolvedPositions | None:
         """The won positions that the settings name.
