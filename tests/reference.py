@@ -30,6 +30,7 @@ The rule set comes in as an object with plain attributes:
     capture_limit              most seeds a capture in mtaji may start with
     lone_kichwa_takasa         "illegal" or "loses": a lone kichwa played to the back row
     takasia                    "zanzibar", "dutch" or "none"
+    takasia_spares_singletons  takasia never bars a hole with one seed
     sow_limit                  most seeds one move may put down
 """
 
@@ -346,9 +347,12 @@ def mtaji_takasas(position: Position, player: str, rules: Any) -> list[Start]:
     return both_ways(position, player, may_start, rules)
 
 
-def exempt_from_takasia(position: Position, hole: Hole) -> bool:
+def exempt_from_takasia(position: Position, hole: Hole, rules: Any) -> bool:
     """Whether the mover's `hole` can never be barred."""
     mover = position.mover
+    # CHOICE (Donkers 4.1): de Voogt also spares a hole with a single seed.
+    if rules.takasia_spares_singletons and position.holes[hole] == 1:
+        return True
     # Donkers 4.1c: the owned house.
     if hole == HOUSE[mover] and position.owned[mover]:
         return True
@@ -372,7 +376,7 @@ def takasia_hole(position: Position, rules: Any) -> Hole | None:
     if len(threatened) != 1:
         return None
     (hole,) = threatened
-    return None if exempt_from_takasia(position, hole) else hole
+    return None if exempt_from_takasia(position, hole, rules) else hole
 
 
 # --- one move ---------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from tests.positions import random_position
 VARIANTS = {
     "short moves": RULESETS["zanzibar"].replace(sow_limit=64),
     "short dutch moves": RULESETS["dutch"].replace(sow_limit=80),
+    "single seeds are spared": RULESETS["zanzibar"].replace(takasia_spares_singletons=True),
     "footnote 2": RULESETS["dutch"].replace(house_lost_below_min=True),
     "kibao stop, dutch captures": RULESETS["kibao"].replace(
         capture_side="free", endelea_turns=True, capture_limit=63, takasia="zanzibar"
