@@ -269,7 +269,12 @@ class Board:
     def _named(self, move: str | int) -> int | None:
         """Return the action of an integer or a canonical name; None for other strings."""
         if not isinstance(move, str):
-            return operator.index(move)
+            try:
+                return operator.index(move)
+            except TypeError:
+                raise TypeError(
+                    f"move {move!r}: expected a string, or an integer from 0 to {NUM_ACTIONS - 1}"
+                ) from None
         try:
             return move_to_action(move)
         except NotationError:

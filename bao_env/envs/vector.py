@@ -15,7 +15,7 @@ from gymnasium.vector.utils import batch_space
 from bao_env.board import Board
 from bao_env.bots import Opponent, get_agent
 from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError
-from bao_env.engine.array_checks import as_actions
+from bao_env.engine.array_checks import MAX_COUNT, as_actions, as_integer
 from bao_env.engine.layout import Seat, seat_number
 from bao_env.engine.masks import check_legal, is_legal, unpack_masks
 from bao_env.engine.position import (
@@ -130,9 +130,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         render_mode: str | None = None,
     ) -> None:
         super().__init__()
-        if num_envs < 1:
-            raise ValueError(f"num_envs={num_envs}: expected at least 1")
-        self.num_envs = num_envs
+        num_envs = self.num_envs = as_integer(num_envs, "num_envs", 1, MAX_COUNT)
         self.max_plies = check_max_plies(max_plies)
         self._max_steps = check_max_episode_steps(max_episode_steps)
         self._steps = np.zeros(num_envs, np.int64)

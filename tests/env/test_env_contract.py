@@ -156,6 +156,14 @@ def test_actions_of_any_integer_type(make: Make, kind: type) -> None:
     assert (env.positions[:, PLY] > 0).all()
 
 
+@EVERY_ENV
+def test_numpy_integers_are_integers(make: Make) -> None:
+    more = {"threads": np.uint8(2)} if getattr(make, "func", None) is BaoVectorEnv else {}
+    env = make(max_plies=np.int64(9), opening_plies=(np.int8(2), np.uint64(3)), **more)
+    env.reset(seed=0)
+    assert (env.positions[:, PLY] >= 2).all()
+
+
 # --- starts -------------------------------------------------------------------------------------
 
 
