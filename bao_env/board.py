@@ -6,7 +6,7 @@ import copy
 import operator
 from collections.abc import Iterable, Mapping
 
-from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of, unpack_action
+from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of
 from bao_env.engine.layout import NORTH, SOUTH, Seat, seat_number
 from bao_env.engine.position import (
     NO_WINNER,
@@ -45,7 +45,7 @@ from bao_env.notation.transcript import (
     rules_head,
     transcribe,
 )
-from bao_env.render.marks import Mark, MarkKind
+from bao_env.render.marks import Mark, MarkKind, action_marks
 from bao_env.render.svg import svg_board
 from bao_env.render.text import ascii_board
 
@@ -401,25 +401,22 @@ class Board:
         return ascii_board(self.position, status=self._status(), viewer=seat)
 
     def svg(self, *, legal: bool = False, width: int = 760, viewer: Seat = SOUTH) -> str:
-        """Return the board as an SVG document; mark the hole and direction of the last action.
+        """Return the board as an SVG document; mark the last action: its hole and its hand's way.
 
         Args:
-            legal: also mark the holes and directions of the legal actions.
+            legal: also mark the legal actions.
             width: the width of the picture, in pixels.
             viewer: the seat at the bottom.
 
         Raises:
             ValueError: the viewer is not a seat.
         """
-        marks = []
+        marks: list[Mark] = []
         if legal:
-            ways: dict[int, tuple[int, ...]] = {}
-            for pit, direction, _ in map(unpack_action, self.legal_actions):
-                ways[pit] = (*ways.get(pit, ()), direction)
-            marks = [Mark(MarkKind.LEGAL, self.turn, pit, both) for pit, both in ways.items()]
+            marks += action_marks(MarkKind.LEGAL, self._packed, self._ruleset, self.legal_actions)
         if self._actions:
-            pit, direction, _ = unpack_action(self._actions[-1])
-            marks.append(Mark(MarkKind.LAST, turn_of(self._past[-1][0]), pit, (direction,)))
+            before, last = self._past[-1][0], self._actions[-1:]
+            marks += action_marks(MarkKind.LAST, before, self._ruleset, last)
         return svg_board(
             self.position,
             marks=marks,

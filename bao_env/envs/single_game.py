@@ -33,11 +33,14 @@ from bao_env.game import SEAT_NAMES
 from bao_env.notation.positions import action_to_move
 from bao_env.observation.observer import Observer, make_observations, take_rows
 from bao_env.render.drawing import drawing
-from bao_env.render.marks import Mark, MarkKind
+from bao_env.render.marks import Mark, MarkKind, action_marks
 from bao_env.render.raster import Window, rgb_array
-from bao_env.render.shapes import Shape
 from bao_env.render.text import ascii_board
 
+_SHARED = {"ruleset", "observer", "possible_agents"} | {
+    f"{kind}_space{plural}" for kind in ("observation", "action") for plural in ("", "s")
+}
+"""Attributes of environments that never change, so that copies share them."""
 _NONE_LEGAL = np.zeros(1, np.uint64)
 
 Start: TypeAlias = tuple[PackedPositions, Legal] | int | None
@@ -56,20 +59,6 @@ def result_line(position: Position, winner: int, truncated: bool) -> str | None:
     if winner >= 0:
         return f"{SEAT_NAMES[winner]} wins"
     return f"cut short after {position.ply} plies" if truncated else None
-
-
-def picture(position: Position, last: int, status: str | None) -> list[Shape]:
-    """Draw a game, with a mark on the hole of the last action.
-
-    Args:
-        position: the position.
-        last: the last action, plus 64 if North played it; -1 for none.
-        status: how the game ended (:func:`result_line`).
-    """
-    seat, action = divmod(last, NUM_ACTIONS)
-    pit, direction, _ = unpack_action(action)
-    marks = [Mark(MarkKind.LAST, seat, pit, (direction,))] if last >= 0 else []
-    return drawing(position, marks=marks, status=status)
 
 
 def warn_of_no_render_mode(metadata: dict[str, Any]) -> None:
@@ -122,8 +111,10 @@ class SingleGame:
         """The seat that has won, or -1."""
         self.truncated = False
         """Whether the game was cut short."""
-        self.last = -1
-        """The last action, plus 64 if North played it; -1 at the start."""
+        self.marks_last = False
+        """Whether pictures mark the last action."""
+        self.marks: list[Mark] = []
+        """The mark of the last action; none at the start."""
         self.guard = Guard()
         """Code that changes the game does so in ``with`` blocks of this guard."""
         self._switches = ruleset.switches
@@ -178,7 +169,7 @@ class SingleGame:
         else:
             self.positions, self.legal = self.openings.draw(1, rng, start)
         self.mover, self.winner, self.truncated = turn_of(self.positions[0]), NO_WINNER, False
-        self.last = -1
+        self.marks = []
 
     def read(self, action: Any, illegal: str = "raise") -> int | None:
         """Return an action as an int; None if it is illegal and an illegal action loses.
@@ -212,7 +203,8 @@ class SingleGame:
             self.winner = 1 - self.mover
             self.legal[0] = 0
             return
-        self.last = NUM_ACTIONS * self.mover + action
+        if self.marks_last:
+            self.marks = action_marks(MarkKind.LAST, self.positions[0], self.ruleset, [action])
         self.winner, self.mover, plies = play_one(
             self._switches, self.positions, self.legal, action
         )
@@ -307,7 +299,7 @@ class SingleGameEnv:
             return None
         if self.render_mode == "ansi":
             return ascii_board(game.position, status=game.result_line)
-        shapes = picture(game.position, game.last, game.result_line)
+        shapes = drawing(game.position, marks=game.marks, status=game.result_line)
         if self.render_mode == "rgb_array":
             return rgb_array(shapes)
         self._window.show(shapes, self.metadata["render_fps"])

@@ -141,6 +141,7 @@ _WOOD_DARK = "#4f2f17"
 GRAIN = ("#7b4c28", "#8c5b33", "#77492a", "#905f36")
 _DEEP = (0x38, 0x20, 0x0F)
 _LIT = (0x74, 0x48, 0x26)
+_STATUS = "#33200f"
 _INK = "#2e1a0c"
 _PALE = "#f3e3c3"
 _SEEDS = ("#b9c0b4", "#a3aca3", "#c9c7b5", "#95a19b")
@@ -160,6 +161,9 @@ def _between(share: float) -> str:
 _HOLLOW = tuple(_between((i / 6) ** 1.3) for i in range(7))
 """The colours of a hollow, from its edge inwards."""
 COLOUR_NAMES = {
+    _PAPER: "paper",
+    _SHADOW: "shadow",
+    _STATUS: "status",
     WOOD: "wood",
     _WOOD_LIGHT: "wood-light",
     _WOOD_DARK: "wood-dark",
@@ -367,5 +371,5 @@ def drawing(
         where = (x + w / 2, y - 16) if h > w else (x + 30, y + 16)
         shapes += _name(*where, seat, golden=status is None and seat == position.mover)
     line = status_line(position, status)
-    shapes.append(Text(layout.width / 2, layout.height - 24, line, 18, _INK))
+    shapes.append(Text(layout.width / 2, layout.height - 24, line, 18, _STATUS))
     return shapes

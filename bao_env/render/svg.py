@@ -11,6 +11,13 @@ from bao_env.render.drawing import COLOUR_NAMES, HEIGHT, WIDTH, drawing
 from bao_env.render.marks import Mark
 from bao_env.render.shapes import Circle, Polygon, Rect, Shape, Text
 
+_FONTS = "FreeSans, Helvetica, Arial, sans-serif"
+"""The typeface of raster images, or the most similar one."""
+_DARK = """<style>@media (prefers-color-scheme: dark) {
+.bao-paper { fill: #1d1712 } .bao-shadow { fill: #0e0a07 } .bao-status { fill: #efe6d5 }
+}</style>
+"""
+
 
 def svg_board(
     position: Position,
@@ -31,11 +38,14 @@ def svg_board(
 
 
 def svg_document(shapes: Iterable[Shape], width: int) -> str:
-    """Return shapes as an SVG document, ``width`` pixels wide."""
+    """Return shapes as an SVG document, ``width`` pixels wide.
+
+    Where the reader prefers dark pages, the paper around the board is dark.
+    """
     height = round(width * HEIGHT / WIDTH)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {WIDTH:g} {HEIGHT:g}">\n{svg_shapes(shapes)}\n</svg>\n'
+        f'viewBox="0 0 {WIDTH:g} {HEIGHT:g}">\n{_DARK}{svg_shapes(shapes)}\n</svg>\n'
     )
 
 
@@ -53,7 +63,8 @@ def _svg(shape: Shape) -> str:
         return (
             f'<text x="{shape.x:.1f}" y="{shape.y + 0.35 * shape.size:.1f}"{_class(shape)} '
             f'fill="{shape.fill}" '
-            f'font-family="Georgia, serif" font-size="{shape.size:g}" text-anchor="middle">'
+            f'font-family="{_FONTS}" font-weight="bold" font-size="{shape.size:g}" '
+            'text-anchor="middle">'
             f"{escape(shape.text)}</text>"
         )
     if isinstance(shape, Circle):
