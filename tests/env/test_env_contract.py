@@ -305,6 +305,8 @@ def test_copies_continue_the_games(make: Make, duplicate: Callable[[Any], Any]) 
     env.reset(seed=3)
     play(env, 12, np.random.default_rng(8))
     twin = duplicate(env)
+    if duplicate is copy.deepcopy and not isinstance(env, VectorEnv):
+        assert twin.ruleset is env.ruleset and twin.observer is env.observer  # or it takes long
     mine, theirs = (play(one, 60, np.random.default_rng(9)) for one in (env, twin))
     assert same(mine, theirs) and np.array_equal(env.positions, twin.positions)
     assert any(np.any(result[2]) for result in mine if result is not None and len(result) == 5)
