@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import operator
 from collections.abc import Iterable, Mapping
 
-from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of, unpack_action
+from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of
 from bao_env.engine.layout import NORTH, SOUTH, Seat, seat_number
 from bao_env.engine.position import (
     NO_WINNER,
@@ -45,7 +44,7 @@ from bao_env.notation.transcript import (
     rules_head,
     transcribe,
 )
-from bao_env.render.marks import Mark, MarkKind
+from bao_env.render.marks import Mark, MarkKind, action_marks
 from bao_env.render.svg import svg_board
 from bao_env.render.text import ascii_board
 
@@ -269,7 +268,12 @@ class Board:
     def _named(self, move: str | int) -> int | None:
         """Return the action of an integer or a canonical name; None for other strings."""
         if not isinstance(move, str):
-            return operator.index(move)
+            try:
+                return operator.index(move)
+            except TypeError:
+                raise TypeError(
+                    f"move {move!r}: expected a string, or an integer from 0 to {NUM_ACTIONS - 1}"
+                ) from None
         try:
             return move_to_action(move)
         except NotationError:
@@ -329,7 +333,8 @@ class Board:
 
     def copy(self) -> Board:
         """Return an independent board with the same game."""
-        board = copy.copy(self)
+        board = type(self).__new__(type(self))  # five times as fast as copy.copy
+        board.__dict__.update(self.__dict__)
         board._actions = list(self._actions)
         board._past = list(self._past)
         return board
@@ -396,25 +401,22 @@ class Board:
         return ascii_board(self.position, status=self._status(), viewer=seat)
 
     def svg(self, *, legal: bool = False, width: int = 760, viewer: Seat = SOUTH) -> str:
-        """Return the board as an SVG document; mark the hole and direction of the last action.
+        """Return the board as an SVG document; mark the last action: its hole and its hand's way.
 
         Args:
-            legal: also mark the holes and directions of the legal actions.
+            legal: also mark the legal actions.
             width: the width of the picture, in pixels.
             viewer: the seat at the bottom.
 
         Raises:
             ValueError: the viewer is not a seat.
         """
-        marks = []
+        marks: list[Mark] = []
         if legal:
-            ways: dict[int, tuple[int, ...]] = {}
-            for pit, direction, _ in map(unpack_action, self.legal_actions):
-                ways[pit] = (*ways.get(pit, ()), direction)
-            marks = [Mark(MarkKind.LEGAL, self.turn, pit, both) for pit, both in ways.items()]
+            marks += action_marks(MarkKind.LEGAL, self._packed, self._ruleset, self.legal_actions)
         if self._actions:
-            pit, direction, _ = unpack_action(self._actions[-1])
-            marks.append(Mark(MarkKind.LAST, turn_of(self._past[-1][0]), pit, (direction,)))
+            before, last = self._past[-1][0], self._actions[-1:]
+            marks += action_marks(MarkKind.LAST, before, self._ruleset, last)
         return svg_board(
             self.position,
             marks=marks,

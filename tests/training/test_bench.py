@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.conftest import Says
-from tests.make_golden import recorded_numbers
+from tests.record import recorded_numbers
 from tests.training.runs import options
 
 
