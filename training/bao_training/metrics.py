@@ -84,7 +84,7 @@ class Metrics:
 
 def _group(name: str) -> str:
     """Return the group of a metric in TensorBoard."""
-    if name.startswith("score") or name == "blunders":
+    if "score_against_" in name or name == "blunders":
         return "eval"
     return "loss" if name.endswith("loss") else "train"
 

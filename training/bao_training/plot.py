@@ -21,7 +21,7 @@ CURVES = {
     "score_against_greedy": "points against greedy, %",
     "score_against_alphabeta:2": "points against alphabeta:2, %",
     "score_against_alphabeta:4": "points against alphabeta:4, %",
-    "score_against_alphabeta:2000n": "points of guided alpha-beta against plain, 2,000 nodes, %",
+    "guided_score_against_alphabeta:2000n": "points of guided alpha-beta against plain, 2,000 nodes, %",
     "value_loss": "value loss",
     "policy_loss": "policy loss",
     "entropy": "entropy of the policy",
@@ -29,7 +29,7 @@ CURVES = {
     "blunders": "won games given away, %",
 }
 """The columns of ``metrics.csv`` that are drawn by default, with their titles."""
-_PERCENT = ("score_against_", "blunders")
+_PERCENT = ("score_against_", "guided_score_against_", "blunders")
 _AT_MOST = 8
 """Columns that are drawn by default if a CSV has none of these."""
 X_AXES = {"steps": (1e6, "million steps"), "seconds": (60, "minutes of training")}
@@ -157,7 +157,7 @@ def draw_curves(
         axes.set_title(CURVES.get(metric, metric), size=10)
         axes.set_xlabel(title, size=9)
         axes.set_xlim(left=0)
-        if metric.startswith("score_against_"):
+        if "score_against_" in metric:
             axes.set_ylim(0, 100)
         axes.grid(alpha=0.3)
     if len(groups) > 1:
