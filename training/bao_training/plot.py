@@ -21,7 +21,7 @@ CURVES = {
     "score_against_greedy": "points against greedy, %",
     "score_against_alphabeta:2": "points against alphabeta:2, %",
     "score_against_alphabeta:4": "points against alphabeta:4, %",
-    "guided_score_against_alphabeta:2000n": "points of guided alpha-beta against plain, 2,000 nodes, %",
+    "guided_score_against_alphabeta:2000n": "points of guided alpha-beta against plain, %",
     "value_loss": "value loss",
     "policy_loss": "policy loss",
     "entropy": "entropy of the policy",
