@@ -37,6 +37,13 @@ def test_overview(capsys: Capsys) -> None:
     assert bao(["--version"]) == 0
 
 
+def test_the_environment_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TQDM_DISABLE", "0")
+    before = dict(os.environ)
+    assert bao(["players", "--quiet"]) == 0
+    assert dict(os.environ) == before
+
+
 @pytest.mark.parametrize("line", ["players", "replay game"])
 def test_output_is_not_limited_to_ascii(line: str, tmp_path: Path) -> None:
     """What the terminal cannot show becomes an escape."""

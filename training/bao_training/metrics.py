@@ -113,7 +113,7 @@ def _rows_until(file: Path, update: int) -> tuple[list[str], list[dict[str, str]
 
 def _group(name: str) -> str:
     """Return the group of a metric in TensorBoard."""
-    if name.startswith(("score", "blunders")):
+    if "score_against_" in name or name.startswith("blunders"):
         return "eval"
     return "loss" if name.endswith("loss") else "train"
 

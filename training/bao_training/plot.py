@@ -23,7 +23,7 @@ CURVES = {
     "score_against_greedy": "points against greedy, %",
     "score_against_alphabeta:2": "points against alphabeta:2, %",
     "score_against_alphabeta:4": "points against alphabeta:4, %",
-    "score_against_alphabeta:2000n": "points of guided alpha-beta against plain, 2,000 nodes, %",
+    "guided_score_against_alphabeta:2000n": "points of guided alpha-beta against plain, %",
     "value_loss": "value loss",
     "policy_loss": "policy loss",
     "entropy": "entropy of the policy",
@@ -31,8 +31,7 @@ CURVES = {
     "blunders": "won games given away, %",
 }
 """The columns of ``metrics.csv`` that are drawn by default, with their titles."""
-_SCORE = "score_against_"
-_PERCENT = (_SCORE, "blunders")
+_PERCENT = ("score_against_", "guided_score_against_", "blunders")
 _ENDS = ("_low", "_high")
 """What the names of the columns with the ends of an interval add to that of the metric."""
 _AT_MOST = 8
@@ -241,7 +240,7 @@ def _dress(axes: Axes, metric: str, x: str) -> None:
     axes.set_title(_plain(CURVES.get(metric, metric)), size=10)
     axes.set_xlabel(X_AXES[x][1], size=9)
     axes.set_xlim(left=0)
-    if metric.startswith(_SCORE):
+    if "score_against_" in metric:
         axes.axhline(50, color="0.5", linestyle="--", linewidth=1, label="equal play, 50 %")
         axes.set_ylim(-3, 103)  # dots at 0 and 100 % stay whole
     axes.grid(alpha=0.3)
