@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -28,6 +29,7 @@ import bao_env
 from bao_env import BaoEnv, BaoVectorEnv, Engine, raw_env
 from bao_env.engine.action import actions_of
 from bao_env.engine.exclusive import Exclusive
+from bao_env.envs.guard import Guard
 from tests.vector import DISABLED, NEXT, SAME, same
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -215,6 +217,27 @@ def test_interrupted_lock_opens_for_its_thread_alone() -> None:
     lock.__enter__()
     with ThreadPoolExecutor(1) as pool, pytest.raises(RuntimeError, match="in use by another"):
         pool.submit(lock.__enter__).result()
+
+
+def test_two_threads_never_pass_a_guard_at_once() -> None:
+    guard, alone = Guard(), threading.Lock()
+
+    def enter() -> int:
+        passed = 0
+        for _ in range(20_000):
+            with suppress(RuntimeError), guard:
+                assert alone.acquire(blocking=False)
+                alone.release()
+                passed += 1
+        return passed
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            assert all(pool.map(lambda _: enter(), range(2)))
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_two_threads_in_one_environment() -> None:
