@@ -274,6 +274,7 @@ def test_the_rule_that_forbids_a_move(ruleset: str, seed: int) -> None:
         ),
         (f"replay '{ENDLESS}' --move A1R", ["the move has not ended: illegal (Donkers 1.5a)"]),
         (f"replay '{TAKASIA}'", ["takasia bars A2", "A6L (A6L*)"]),
+        (f"replay 'position: {TAKASIA}'", [f"position: {TAKASIA}"]),
     ],
 )
 def test_commands_print(line: str, printed: list[str], says: Says) -> None:
