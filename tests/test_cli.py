@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import io
+import json
 import os
 import subprocess
 import sys
@@ -17,6 +19,7 @@ from bao_agents.cli import main as cli
 from bao_agents.cli.main import COMMANDS
 from bao_agents.cli.main import main as bao
 from bao_agents.support import progress
+from bao_env.notation.transcript import parse_transcripts
 from tests.conftest import Capsys
 from tests.processes import python
 
@@ -114,6 +117,27 @@ def test_closed_output_is_no_error() -> None:
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False)
     os.close(write)
     assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
+def test_results_that_cannot_be_printed_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And those that cannot be written are printed: nobody plays the games again."""
+    games, results = tmp_path / "games.txt", tmp_path / "results.json"
+    line = f"match random greedy --pairs 1 --games {games} --json {results}"
+    with open("/dev/full", "w", buffering=1) as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert bao(line.split()) == 2
+        full.detach()  # closing would fail
+    assert len(parse_transcripts(games.read_text())) == 2
+    assert len(json.loads(results.read_text())["results"]) == 1
+    said = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", said)
+    monkeypatch.setattr("os.fsync", lambda file: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        bao(line.split())
+    assert "random" in said.getvalue()
 
 
 def test_progress_without_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:

@@ -135,7 +135,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         num_envs = self.num_envs = as_integer(num_envs, "num_envs", 1, MAX_COUNT)
         self.max_plies = check_max_plies(max_plies)
         self._max_steps = check_max_episode_steps(max_episode_steps)
-        self._steps = np.zeros(num_envs, np.int64)
+        self.steps = np.zeros(num_envs, np.int64)
+        """int64[B], the steps in each game."""
         """Steps of each game, int64[B]."""
         self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
         self.autoreset_mode = AutoresetMode(autoreset_mode)
@@ -339,9 +340,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             batch.forfeit(np.flatnonzero(illegal))
             infos |= _where(illegal, illegal=illegal)
         result = batch.step(actions, self._shown.viewers, buffer)
-        self._steps += 1
+        self.steps += 1
         if self._max_steps is not None:
-            late = (self._steps >= self._max_steps) & ~result.terminated
+            late = (self.steps >= self._max_steps) & ~result.terminated
             result.truncated[late] = True
             batch.state.legal[late] = 0  # the game is over, but is shown with its legal actions
         if len(waiting):
@@ -406,7 +407,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         Raises:
             ValueError: a game ends before the learner can act, from every opening drawn.
         """
-        self._steps[games] = 0
+        self.steps[games] = 0
         if self.opponent is not None:
             if seats is None:
                 seats = self._fixed_seat

@@ -205,12 +205,14 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def _write(report: dict[str, Any], args: argparse.Namespace) -> None:
-    """Print the results so far, and write the files that the options name."""
+    """Write the files that the options name, and print the results so far."""
     results = report["results"]
-    if args.format and results:
-        print(result_table(args.format, *table(results), [values(row) for row in results]))
-    elif args.json != "-":
-        print(tables(report))
-    write_json(args.json, report)
-    if args.plot and results:
-        save_figure(plot(results, f"Rule set {args.ruleset.name}"), args.plot)
+    try:
+        write_json(args.json, report)
+        if args.plot and results:
+            save_figure(plot(results, f"Rule set {args.ruleset.name}"), args.plot)
+    finally:
+        if args.format and results:
+            print(result_table(args.format, *table(results), [values(row) for row in results]))
+        elif args.json != "-":
+            print(tables(report))

@@ -11,6 +11,7 @@ verdict. The interval of such a match is biased; the verdict is not.
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
 from typing import Any
 
 from bao_agents.arena.elo import Sprt, finite
@@ -168,9 +169,38 @@ def _report(
     sprt: Sprt | None,
     rows: list[tuple[str, Match]],
 ) -> None:
-    """Print the results, and write the files that the options name."""
-
+    """Write the files that the options name, and print the results."""
     results = [result(name, match) for name, match in rows]
+    with ExitStack() as parts:  # each is done even if another fails
+        parts.callback(_print, args, player, ruleset, sprt, rows, results)
+        parts.callback(
+            write_json,
+            args.json,
+            {
+                "made_with": provenance(ruleset),
+                "player": args.player,
+                "ruleset": ruleset.to_dict(),
+                "opening_plies": None if args.openings else args.opening_plies,
+                "balance": None if args.openings else args.balance,
+                "openings": args.openings,
+                "seed": args.seed,
+                "results": results,
+            },
+        )
+        if args.games:
+            texts = [text for name, m in rows for text in m.transcripts((player, name))]
+            write_atomically(args.games, "\n".join(texts))
+
+
+def _print(
+    args: argparse.Namespace,
+    player: str,
+    ruleset: Ruleset,
+    sprt: Sprt | None,
+    rows: list[tuple[str, Match]],
+    results: list[dict[str, Any]],
+) -> None:
+    """Print the results."""
     if args.format:
         named = [{"player": player} | row for row in results]
         print(result_table(args.format, *table(rows), named))
@@ -194,21 +224,3 @@ def _report(
                 decided = {"H0": f"{sprt.elo0:+g} or less", "H1": f"{sprt.elo1:+g} or more"}
                 verdict = decided.get(str(match.verdict), "not decided within these games")
                 print(f"{name}: SPRT of {sprt.elo0:+g} against {sprt.elo1:+g} Elo: {verdict}")
-    try:
-        if args.games:
-            texts = [text for name, m in rows for text in m.transcripts((player, name))]
-            write_atomically(args.games, "\n".join(texts))
-    finally:  # if the games cannot be written, the results can
-        write_json(
-            args.json,
-            {
-                "made_with": provenance(ruleset),
-                "player": args.player,
-                "ruleset": ruleset.to_dict(),
-                "opening_plies": None if args.openings else args.opening_plies,
-                "balance": None if args.openings else args.balance,
-                "openings": args.openings,
-                "seed": args.seed,
-                "results": results,
-            },
-        )

@@ -210,13 +210,16 @@ def _run(args: argparse.Namespace) -> int:
         "changed_anchors": changed,
         "blunders": blunders and blunders.to_dict(),
     }
-    options = f"--seed {args.seed} --precision {args.precision:g} --seconds {args.seconds:g}"
-    text = card(report, f"bao rate {shlex.quote(args.player)} --ladder {args.ladder} {options}")
-    if args.format:
-        print(result_table(args.format, *rating_table(report), [report]))
-    elif args.json != "-":
-        print(text)
-    write_json(args.json, report)
+    command = ["bao", "rate", args.player, "--ladder", args.ladder, "--seed", f"{args.seed}"]
+    command += ["--precision", f"{args.precision:g}", "--seconds", f"{args.seconds:g}"]
+    command += ["--threads", f"{args.threads}", *(f"--path={folder}" for folder in args.path)]
+    try:  # what cannot be written can be printed, and the other way round
+        write_json(args.json, report)
+    finally:
+        if args.format:
+            print(result_table(args.format, *rating_table(report), [report]))
+        elif args.json != "-":
+            print(card(report, shlex.join(command)))
     if result.ended in ("time is up", "no openings left"):
         more = "--seconds" if result.ended == "time is up" else "--precision"
         print(

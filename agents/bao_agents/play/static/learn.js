@@ -54,7 +54,11 @@ export class Learn {
   }
 
   done() {
-    return new Set(JSON.parse(this.store.get("done") ?? "[]"));
+    try {
+      return new Set(JSON.parse(this.store.get("done") ?? "[]"));
+    } catch {
+      return new Set(); // what is stored is damaged
+    }
   }
 
   // Ends the lesson or puzzle; another game has begun, or is about to.

@@ -21,6 +21,12 @@ function remembered(name, fallback) {
   }
 }
 
+// Sets a control to its remembered value, or to the first one if it has no such option.
+function choose(id, first) {
+  $(id).value = remembered(id, first);
+  if ($(id).selectedIndex === -1) $(id).value = first;
+}
+
 function remember(name, value) {
   try {
     localStorage.setItem(`bao ${name}`, value);
@@ -305,8 +311,11 @@ class Page {
 
   // Goes on with the visitor's last game, or begins one.
   async resume(how) {
-    const last = JSON.parse(remembered("game", "null"));
-    return (last && !last.over && await this.openGame(last, how)) || this.newGame(how);
+    let last = null;
+    try {
+      last = JSON.parse(remembered("game", "null"));
+    } catch { /* it is damaged, so a new game begins */ }
+    return (last?.game && !last.over && await this.openGame(last, how)) || this.newGame(how);
   }
 
   // Shows a game of this server; if it has lost the game, begins it anew from the transcript.
@@ -346,9 +355,9 @@ class Page {
 }
 
 async function main() {
-  $("language").value = remembered("language", navigator.language.startsWith("sw") ? "sw" : "en");
+  choose("language", navigator.language.startsWith("sw") ? "sw" : "en");
   await useLanguage($("language").value);
-  for (const [id, first] of [["speed", "4"], ["spelling", "0"]]) $(id).value = remembered(id, first);
+  for (const [id, first] of [["speed", "4"], ["spelling", "0"]]) choose(id, first);
   $("counts").checked = remembered("counts", "true") === "true";
   const setup = await get("/api/setup").catch((error) => { $("message").textContent = t(error.message); });
   if (!setup) return;
