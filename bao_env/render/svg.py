@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape
 
 from bao_env.engine.layout import SOUTH
 from bao_env.engine.position import Position
-from bao_env.render.drawing import HEIGHT, WIDTH, drawing
+from bao_env.render.drawing import COLOUR_NAMES, HEIGHT, WIDTH, drawing
 from bao_env.render.marks import Mark
 from bao_env.render.shapes import Circle, Polygon, Rect, Shape, Text
 
@@ -40,14 +40,19 @@ def svg_document(shapes: Iterable[Shape], width: int) -> str:
 
 
 def svg_shapes(shapes: Iterable[Shape]) -> str:
-    """Return shapes as SVG elements, one per line, without the document around them."""
+    """Return shapes as SVG elements, one per line, without the document around them.
+
+    The name of its fill's colour is a class of each, for example ``bao-wood``, and that of its
+    outline's with ``-line``, so a style sheet can give the board other colours.
+    """
     return "\n".join(_svg(shape) for shape in shapes)
 
 
 def _svg(shape: Shape) -> str:
     if isinstance(shape, Text):
         return (
-            f'<text x="{shape.x:.1f}" y="{shape.y + 0.35 * shape.size:.1f}" fill="{shape.fill}" '
+            f'<text x="{shape.x:.1f}" y="{shape.y + 0.35 * shape.size:.1f}"{_class(shape)} '
+            f'fill="{shape.fill}" '
             f'font-family="Georgia, serif" font-size="{shape.size:g}" text-anchor="middle">'
             f"{escape(shape.text)}</text>"
         )
@@ -63,4 +68,14 @@ def _svg(shape: Shape) -> str:
     outline = f' stroke="{shape.outline}" stroke-width="{shape.width:g}"' if shape.width else ""
     if isinstance(shape, Circle | Rect) and shape.dash:
         outline += f' stroke-dasharray="{shape.dash:g}"'
-    return f'{where} fill="{shape.fill}"{outline}/>'
+    return f'{where}{_class(shape)} fill="{shape.fill}"{outline}/>'
+
+
+def _class(shape: Shape) -> str:
+    line = "none" if isinstance(shape, Text) else shape.outline
+    names = [
+        f"bao-{COLOUR_NAMES[colour]}{end}"
+        for colour, end in ((shape.fill, ""), (line, "-line"))
+        if colour in COLOUR_NAMES
+    ]
+    return f' class="{" ".join(names)}"' if names else ""
