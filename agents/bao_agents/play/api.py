@@ -46,6 +46,8 @@ _BYTE_ORDER_MARK = "\ufeff"
 Data = dict[str, Any]
 Players = Annotated[list[str], Field(min_length=2, max_length=2)]
 """The names of the players South and North."""
+Name = Annotated[str, Field(pattern="^[A-Za-z0-9_-]{16}$")]
+"""The name of a game, as Sessions makes them."""
 T = TypeVar("T")
 
 
@@ -94,8 +96,13 @@ class Tables:
         first_player: Literal["south", "north"] = "south",
         position: str | None = None,
         transcript: str | None = None,
+        name: Name | None = None,
     ) -> Data:
-        """Start a game from an opening, a position or a transcript; return its name and state."""
+        """Start a game from an opening, a position or a transcript; return its name and state.
+
+        ``name`` is that of a game which the server has lost. If another page of the game was
+        faster, the game that it began is returned.
+        """
         try:
             if transcript is not None:
                 board = Board.from_transcript(transcript.removeprefix(_BYTE_ORDER_MARK))
@@ -107,7 +114,8 @@ class Tables:
         except ValueError as error:
             raise Refused(str(error)) from error
         game = Game(board, self._checked(seats, board.ruleset))
-        return {"id": self.games.add(game, client), **game.show()}
+        name = self.games.add(game, client, name)
+        return {"id": name, **self.games.call(Game.show, name)}
 
     @check_types
     def puzzle(self, client: str, ruleset: str = "zanzibar") -> Data:

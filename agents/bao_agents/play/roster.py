@@ -108,13 +108,12 @@ class Roster:
         """Return LEVELS as plain values.
 
         Each has a ``spec``, the names of the ``rulesets`` that it can play, and its ``elo``,
-        measured in zanzibar, or None. Without torch no guided search can play.
+        measured in zanzibar, or None.
         """
         elo = {name: round(rating) for name, rating in anchors_elo().items()}
-        specs = LEVELS if find_spec("torch") else LEVELS[:-1]
         return [
             {"spec": spec, "elo": elo.get(spec), "rulesets": self._rules_of(self.parse(spec))}
-            for spec in specs
+            for spec in LEVELS
         ]
 
     def choices(self) -> list[dict[str, Any]]:
@@ -163,8 +162,8 @@ class Roster:
         for choice in self.choices():
             if choice["kind"] in NETWORKS:
                 budget = str(choice["budget"]["default"]) if choice["budget"] else ""
-                label = {key: choice[key] for key in ("kind", "checkpoint", "rulesets")}
-                found.append({"value": budget.join(choice["spec"]), "budget": budget, **label})
+                label = {key: choice[key] for key in ("kind", "rulesets")}
+                found.append({"value": budget.join(choice["spec"]), **label})
         return found
 
     def parse(self, spec: str) -> PlayerName:
@@ -264,11 +263,14 @@ def _offers() -> Iterator[tuple[Kind, str, Unit | None]]:
 
 
 def _plays(spec: PlayerName, rules: Ruleset) -> bool:
-    """Return whether a player can play some rules: whether its network was trained for them."""
+    """Return whether a player can play some rules.
+
+    If it has a network, torch must be installed, and the network trained for the rules.
+    """
     path = spec.path
     if spec.kind.name == "guided":
         path = GUIDES / f"{rules.name}.safetensors"
-    return path is None or trained_under(path) == rules
+    return path is None or (find_spec("torch") is not None and trained_under(path) == rules)
 
 
 def _version(path: Path) -> tuple[Path, int, int]:

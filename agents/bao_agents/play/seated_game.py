@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
 from itertools import takewhile
 from typing import Annotated, Any
@@ -141,8 +142,11 @@ class Game:
         self.seats = seats
         self._board = board.copy()
         """The game, including moves that have been undone."""
-        self._version = 0
-        """Increased by each change, so that a page notices those made by another."""
+        self._version = time.time_ns() // 1_000_000
+        """Increased by each change, so that a page notices those made by another.
+
+        It begins with the time in milliseconds: a game that is begun anew, because the server has
+        lost it, counts as later than the lost one."""
         self._written: tuple[int, list[str]] | None = None
         """The transcripts, with the version that they are of."""
         self.ply = len(board.move_stack)
@@ -274,12 +278,13 @@ class Game:
         return {"events": events, "state": self.state(ply)}
 
     @check_types
-    def choice(self, pit: Pit, direction: Direction) -> Data:
-        """Return the events of a move up to its house choice.
+    def choice(self, pit: Pit, direction: Direction, ply: int) -> Data:
+        """Return the events of a move at ``ply`` up to its house choice.
 
         Raises:
-            Refused: the move does not come to a house choice.
+            Refused: the game stands at another ply, or the move does not come to a house choice.
         """
+        self._check_ply(ply)
         board = self.board()
         stop, go = (pack_action(pit, direction, house) for house in (0, 1))
         if not {stop, go} <= set(board.legal_actions):
@@ -289,12 +294,13 @@ class Game:
         return {"events": [event_values(event) for event, _ in shared]}
 
     @check_types
-    def why_not(self, pit: Pit, direction: Direction) -> dict[str, str]:
-        """Return the rule that forbids a pit and a direction; empty texts if it is legal.
+    def why_not(self, pit: Pit, direction: Direction, ply: int) -> dict[str, str]:
+        """Return the rule that forbids a pit and a direction at ``ply``; empty texts if legal.
 
         Raises:
-            Refused: the game is over.
+            Refused: the game stands at another ply, or is over.
         """
+        self._check_ply(ply)
         action = pack_action(pit, direction)
         board = self.board()
         if board.outcome() is not None:
