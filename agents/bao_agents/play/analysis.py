@@ -131,7 +131,6 @@ def review(board: Board) -> dict[str, Any]:
     return {
         "ply": ply,
         "south": share_of(found.analysis.score, found.seat),
-        "win": _win(found.analysis.proof),
         "mark": found.mark,
         "given_away": found.gives_win_away,
         "played": _move(before, found.played),

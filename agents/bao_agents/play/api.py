@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -48,7 +48,6 @@ Players = Annotated[list[str], Field(min_length=2, max_length=2)]
 """The names of the players South and North."""
 Name = Annotated[str, Field(pattern="^[A-Za-z0-9_-]{16}$")]
 """The name of a game, as Sessions makes them."""
-T = TypeVar("T")
 
 
 @dataclass
@@ -58,10 +57,6 @@ class Tables:
     roster: Roster
     games: Sessions = field(default_factory=lambda: Sessions(MAX_GAMES, MAX_GAMES_OF_CLIENT))
     computing: Computing = field(default_factory=Computing)
-
-    async def compute(self, work: Callable[[], T], client: str, name: str) -> T:
-        """Return the result of work that may take long, for a client and the game ``name``."""
-        return await self.computing.run(work, BOT_TIMEOUT, name, client)
 
     @check_types
     def setup(self) -> Data:
@@ -157,9 +152,7 @@ class Tables:
         self, name: str, evaluator: str = analysis.SEARCH, ply: int | None = None
     ) -> Data:
         """Return South's chance, for the evaluation bar, by the search or checkpoint of hints."""
-        board = self.games.call(Game.board, name, ply)
-        chance = analysis.south_chance(board, evaluator, self.roster)
-        return {"ply": len(board.move_stack), **chance}
+        return analysis.south_chance(self.games.call(Game.board, name, ply), evaluator, self.roster)
 
     @check_types
     def review(self, name: str, ply: Ply) -> Data:
@@ -210,7 +203,8 @@ def computed(function: Callable[..., Data]) -> Handler:
     """Run a function that computes for a long time."""
 
     async def answer(tables: Tables, client: str, values: Data) -> Data:
-        return await tables.compute(partial(function, tables, **values), client, values["name"])
+        work = partial(function, tables, **values)
+        return await tables.computing.run(work, BOT_TIMEOUT, values["name"], client)
 
     return shared(answer)
 
@@ -228,7 +222,8 @@ async def bot(tables: Tables, client: str, values: Data) -> Data:
     """
     call, name = tables.games.call, values.pop("name")
     board, player = await run_in_threadpool(partial(call, Game.turn, name, **values))
-    action = await tables.compute(partial(tables.roster.act, player, board), client, name)
+    work = partial(tables.roster.act, player, board)
+    action = await tables.computing.run(work, BOT_TIMEOUT, name, client)
     advance = partial(call, Game.advance, name, board=board, action=action)
     return await asyncio.shield(run_in_threadpool(advance))
 

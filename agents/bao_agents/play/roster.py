@@ -162,8 +162,13 @@ class Roster:
         for choice in self.choices():
             if choice["kind"] in NETWORKS:
                 budget = str(choice["budget"]["default"]) if choice["budget"] else ""
-                label = {key: choice[key] for key in ("kind", "rulesets")}
-                found.append({"value": budget.join(choice["spec"]), **label})
+                found.append(
+                    {
+                        "value": budget.join(choice["spec"]),
+                        "kind": choice["kind"],
+                        "rulesets": choice["rulesets"],
+                    }
+                )
         return found
 
     def parse(self, spec: str) -> PlayerName:

@@ -192,10 +192,9 @@ class Game:
         Raises:
             Refused: the game stands at another ply, is too long, or the action is illegal.
         """
-        self._check_ply(ply)
+        board = self._board_at(ply)
         if ply >= MAX_PLIES:
             raise Refused(f"a game here has at most {MAX_PLIES} plies")
-        board = self.board()
         try:
             board.parse_move(action)
         except IllegalMoveError as error:
@@ -212,21 +211,24 @@ class Game:
         """Play a move in any notation; see :meth:`play`.
 
         Raises:
-            Refused: the text is not a legal move; the message lists those.
+            Refused: the text is not a legal move; the message lists those, as the page does.
         """
-        self._check_ply(ply)
+        board = self._board_at(ply)
         try:
-            return self.play(self.board().parse_move(text.strip()), ply)
+            return self.play(board.parse_move(text.strip()), ply)
         except IllegalMoveError as error:
-            raise Refused(str(error)) from error
+            listed = " ".join(map(board.move_text, board.legal_actions))
+            raise Refused(str(error).replace(" ".join(board.legal_moves), listed)) from error
 
     def version(self) -> int:
         """Return a number that changes whenever the game does."""
         return self._version
 
-    def _check_ply(self, ply: int) -> None:
+    def _board_at(self, ply: int) -> Board:
+        """Return the board for a request of a page that saw the game at ``ply``."""
         if ply != self.ply:
             raise Refused(f"the game is at ply {self.ply}, not {ply}: look again", 409)
+        return self.board()
 
     @check_types
     def turn(self, ply: int) -> tuple[Board, str]:
@@ -235,8 +237,7 @@ class Game:
         Raises:
             Refused: the game stands at another ply, is over, or a person is to move.
         """
-        self._check_ply(ply)
-        board = self.board()
+        board = self._board_at(ply)
         player = self.seats[board.turn]
         if board.outcome() is not None:
             raise Refused("the game is over")
@@ -284,8 +285,7 @@ class Game:
         Raises:
             Refused: the game stands at another ply, or the move does not come to a house choice.
         """
-        self._check_ply(ply)
-        board = self.board()
+        board = self._board_at(ply)
         stop, go = (pack_action(pit, direction, house) for house in (0, 1))
         if not {stop, go} <= set(board.legal_actions):
             raise Refused("this move does not come to a house choice")
@@ -300,9 +300,8 @@ class Game:
         Raises:
             Refused: the game stands at another ply, or is over.
         """
-        self._check_ply(ply)
+        board = self._board_at(ply)
         action = pack_action(pit, direction)
-        board = self.board()
         if board.outcome() is not None:
             raise Refused(f"the game is over: {board.outcome()}")
         words = rule = ""

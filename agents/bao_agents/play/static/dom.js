@@ -17,3 +17,14 @@ export function button(words, work, className = "") {
   made.addEventListener("click", work);
   return made;
 }
+
+// Does some work when a button is pressed: `works` by the id of the button.
+export function onClick(works) {
+  for (const [id, work] of Object.entries(works)) $(id).addEventListener("click", work);
+}
+
+// On a small screen the board may be out of sight.
+export function scrollToBoard() {
+  const { top, bottom } = $("board").getBoundingClientRect();
+  if (top < 0 || bottom > innerHeight) document.querySelector(".stage").scrollIntoView();
+}
