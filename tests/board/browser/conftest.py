@@ -18,8 +18,6 @@ from bao_env.engine.ruleset import RULESETS
 
 ROOT = Path(__file__).parents[3]
 CHROMIUM = os.environ.get("BAO_CHROMIUM", "/usr/bin/chromium")
-NO_SANDBOX = ["--no-sandbox"] if os.geteuid() == 0 else []
-"""Chromium's sandbox does not work for root, as in a container."""
 expect.set_options(timeout=150_000)  # the first bot compiles, the first network loads torch
 
 
@@ -49,7 +47,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def browser() -> Iterator[Browser]:
     """Run Chromium without a window."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=NO_SANDBOX)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM)
         yield browser
         browser.close()
 

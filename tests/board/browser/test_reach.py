@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.board.browser.conftest import CHROMIUM, NO_SANDBOX
+from tests.board.browser.conftest import CHROMIUM
 from tests.board.browser.test_browser import (
     HOUSE,
     Open,
@@ -167,9 +167,8 @@ def test_a_new_visitor_is_left_at_the_board(open_page: Open) -> None:
 
 
 def test_text_follows_the_browser_s_size(browser: Browser, address: str, shoot: Shoot) -> None:
-    larger = browser.browser_type.launch(
-        executable_path=CHROMIUM, args=[*NO_SANDBOX, "--blink-settings=defaultFontSize=32"]
-    )
+    settings = ["--blink-settings=defaultFontSize=32"]
+    larger = browser.browser_type.launch(executable_path=CHROMIUM, args=settings)
     page = larger.new_page(viewport={"width": 1280, "height": 800})
     page.goto(address)
     page.wait_for_selector("body[data-ready]")

@@ -47,7 +47,7 @@ def test_a_review_names_the_win_that_was_given_away(open_page: Open, shoot: Shoo
     see(page, "#moves button").to_have_count(1)
     unfold(page, "panel-study")
     page.click("#review-game")
-    see(page, "#review-text").to_have_text(re.compile(r"Mistakes: South \d, North 0\."))
+    see(page, "#review-text").to_have_text(re.compile(r"^Mistakes: South \d, North 0\.$"))
     shoot(page, "review")
     given = page.locator("#mistakes li > button").first
     expect(given).to_contain_text("A proven win given away. (South wins in 13 plies)")
@@ -75,7 +75,7 @@ def test_a_review_says_since_when_the_game_was_lost(open_page: Open, shoot: Shoo
     """The analysis is made up here; its numbers stand at the axes of the graph."""
     page = open_page()
     south = [0.5, 0.4, 0.08, 0.04, 0.02, 0.0]
-    move = {"seat": 0, "texts": ["7L*", "7<*"], "value": 0.5, "win": None}
+    move = {"seat": 0, "texts": ["7L*", "7<*"], "value": 0.0, "win": None}
 
     def answer(route: Route) -> None:
         ply = json.loads(route.request.post_data or "")["ply"]

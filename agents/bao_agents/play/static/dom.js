@@ -18,6 +18,14 @@ export function button(words, work, className = "") {
   return made;
 }
 
+// Offers options in a list; what was chosen stays chosen if it is still offered.
+export function offer(select, options, otherwise) {
+  const chosen = select.value;
+  select.replaceChildren(...options);
+  select.value = chosen;
+  if (select.selectedIndex < 0) select.selectedIndex = otherwise;
+}
+
 // Does some work when a button is pressed: `works` by the id of the button.
 export function onClick(works) {
   for (const [id, work] of Object.entries(works)) $(id).addEventListener("click", work);

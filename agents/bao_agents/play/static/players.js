@@ -1,6 +1,6 @@
 // The choice of a player: a level, or another kind with how much it may think. The server lists both.
 
-import { element } from "./dom.js";
+import { element, offer } from "./dom.js";
 import { playerWords, t } from "./texts.js";
 
 const LEVEL = "level "; // and the name of its player: the value of a level in the list
@@ -45,7 +45,6 @@ export class PlayerInput {
 
   // Offers only players that can play these rules.
   play(ruleset) {
-    const chosen = this.select.value;
     const levels = element("optgroup");
     levels.label = t("levels");
     levels.append(...this.setup.levels.flatMap(({ spec, rulesets }, i) => (rulesets.includes(ruleset)
@@ -54,9 +53,7 @@ export class PlayerInput {
     more.label = t("more_players");
     const able = this.setup.players.filter((choice) => choice.rulesets.includes(ruleset));
     more.append(...able.map((choice) => new Option(playerWords(choice), choice.value)));
-    this.select.replaceChildren(new Option(t("person"), "human"), levels, more);
-    if (chosen) this.select.value = chosen;
-    if (this.select.selectedIndex < 0) this.select.selectedIndex = 1;
+    offer(this.select, [new Option(t("person"), "human"), levels, more], 1);
     this.showBudget(true);
   }
 

@@ -60,11 +60,12 @@ export class Review {
   lostWords() {
     const { found, table } = this;
     if (found.length < table.game.length) return "";
-    const seat = found.at(-1).south < 0.5 ? 0 : 1;
-    const chance = ({ south }) => (seat === 0 ? south : 1 - south);
-    const before = found.findLastIndex((one) => chance(one) >= LOST);
-    if (before === found.length - 1) return "";
-    return t("lost_from", { who: seatName(seat), number: numberOf(table.game, before + 1), share: percent(LOST) });
+    const { seat: last, value } = found.at(-1).played;
+    const south = [...found.map((one) => one.south), last === 0 ? value : 1 - value]; // before each move, and at the end
+    const seat = south.at(-1) < 0.5 ? 0 : 1;
+    const from = 1 + south.findLastIndex((share) => (seat === 0 ? share : 1 - share) >= LOST);
+    if (from >= found.length) return "";
+    return t("lost_from", { who: seatName(seat), number: numberOf(table.game, from), share: percent(LOST) });
   }
 
   show() {

@@ -1,7 +1,7 @@
 // What the page says: a red message or a caption below the board, and words for screen readers.
 
 import { $ } from "./dom.js";
-import { t, withTerms } from "./texts.js";
+import { reasonWords, ruleWords, t, withTerms } from "./texts.js";
 
 const COMPILE_MS = 6000; // longer than any bot thinks: it is being compiled
 
@@ -27,6 +27,17 @@ export function say(words, lang = "", more = {}) {
   box.classList.remove("far");
   const { top, bottom } = box.getBoundingClientRect();
   box.classList.toggle("far", Boolean(words) && (top < 0 || bottom > innerHeight));
+}
+
+// Says why a pit cannot be played, with the rule as a term, and shakes the pit.
+export function refuse(place, why) {
+  const rule = why.rule && `(${why.rule})`;
+  const words = reasonWords(why).replaceAll("{hole}", place.name);
+  const { text } = ruleWords(why.rule, why.rule_text);
+  const said = [`${t("illegal", { hole: place.name })}: ${words}`, rule].filter(Boolean).join(" ");
+  say(said, "", rule && text ? { [rule]: text } : {});
+  place.button.classList.remove("refused");
+  requestAnimationFrame(() => place.button.classList.add("refused"));
 }
 
 // Errors of the server are in English, unless the page has words for them.

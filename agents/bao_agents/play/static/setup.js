@@ -39,16 +39,8 @@ export class SetUp {
       "edit-play": () => play($("position").value),
       "edit-end": () => table.look(table.game.at),
     });
-    $("edit-mover").addEventListener("change", () => this.set({ mover: Number($("edit-mover").value) }));
-    for (const seat of [0, 1]) {
-      $(`edit-store-${seat}`).addEventListener("change", () => {
-        this.state.store[seat] = Math.min(SEEDS, Math.max(0, Number($(`edit-store-${seat}`).value) || 0));
-        this.show();
-      });
-      $(`edit-house-${seat}`).addEventListener("change", () => {
-        this.state.owns_house[seat] = $(`edit-house-${seat}`).checked;
-        this.show();
-      });
+    for (const field of $("edit-tools").querySelectorAll("select, input:not(#edit-less)")) {
+      field.addEventListener("change", () => this.read());
     }
   }
 
@@ -61,13 +53,19 @@ export class SetUp {
     scrollToBoard();
   }
 
-  set(change) {
-    Object.assign(this.state, change);
+  // Takes what the fields say.
+  read() {
+    const stored = (seat) => Math.min(SEEDS, Math.max(0, Number($(`edit-store-${seat}`).value) || 0));
+    this.state.store = [0, 1].map(stored);
+    this.state.owns_house = [0, 1].map((seat) => $(`edit-house-${seat}`).checked);
+    this.state.mover = Number($("edit-mover").value);
     this.show();
   }
 
   clear() {
-    this.set({ counts: [0, 1].map(() => Array(16).fill(0)), store: [0, 0], owns_house: [false, false] });
+    const counts = [0, 1].map(() => Array(16).fill(0));
+    Object.assign(this.state, { counts, store: [0, 0], owns_house: [false, false] });
+    this.show();
   }
 
   click(place, right) {

@@ -1,6 +1,6 @@
 // Hints, the evaluation bar, and the story of a move, event by event.
 
-import { $, button, element, onClick, scrollToBoard } from "./dom.js";
+import { $, button, element, offer, onClick, scrollToBoard } from "./dom.js";
 import { numberOf, spelling } from "./moves.js";
 import { specWords } from "./players.js";
 import { announce, caption, say, slowly } from "./say.js";
@@ -38,12 +38,9 @@ export class Study {
 
   // Offers the evaluators that can judge some rules.
   setup(setup, ruleset) {
-    const select = $("evaluator");
-    const chosen = select.value;
     const able = setup.evaluators.filter((one) => one.rulesets.includes(ruleset));
-    select.replaceChildren(...able.map((one) => new Option(one.kind === "hints" ? playerWords(one) : specWords(setup, one.value), one.value)));
-    if (chosen) select.value = chosen;
-    if (select.selectedIndex < 0) select.selectedIndex = 0;
+    const words = (one) => (one.kind === "hints" ? playerWords(one) : specWords(setup, one.value));
+    offer($("evaluator"), able.map((one) => new Option(words(one), one.value)), 0);
   }
 
   // A new position is shown: drop what was said about the old one.
@@ -129,6 +126,7 @@ export class Study {
     return line.flatMap(({ after }, i) => {
       const told = `${t("best_line")}: ${texts.slice(0, i + 1).join(" ")}`;
       const show = () => {
+        this.endStory();
         this.table.peek(after, told);
         scrollToBoard();
       };
@@ -187,12 +185,10 @@ export class Study {
       if (i === at) item.setAttribute("aria-current", "step");
       return item;
     }));
-    const now = $("events").children[at];
-    if (now) $("events").scrollTop = now.offsetTop - $("events").offsetTop - 40;
-    const event = events[at];
-    const rule = event ? ruleWords(event.rule, event.rule_text) : { text: "", lang: "en" };
-    $("rule").textContent = rule.text;
-    $("rule").lang = rule.lang;
+    $("events").scrollTop = $("events").children[at].offsetTop - $("events").offsetTop - 40;
+    const { text, lang } = ruleWords(events[at].rule, events[at].rule_text);
+    $("rule").textContent = text;
+    $("rule").lang = lang;
   }
 
   // Goes one event forward or back; after the last, to the next move.
@@ -200,13 +196,10 @@ export class Study {
     if (!this.story || this.table.pending.has("seeds")) return;
     const { story, table } = this;
     const at = story.at + by;
-    if (at >= story.events.length) {
-      if (story.ply + 1 < table.game.length) await this.tell(story.ply + 1);
-      else await table.look(table.game.at);
-      return;
-    }
-    if (at < 0) {
-      if (story.ply > 0) await this.tell(story.ply - 1);
+    if (at < 0 || at >= story.events.length) {
+      const ply = story.ply + by;
+      if (ply === table.game.length) await table.look(table.game.at);
+      else if (ply >= 0) await this.tell(ply);
       return;
     }
     const { board } = table;

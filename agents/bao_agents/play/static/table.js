@@ -14,9 +14,9 @@ import { post } from "./api.js";
 import { $, onClick } from "./dom.js";
 import { moveSummary, showMoves } from "./moves.js";
 import { Pits } from "./pits.js";
-import { announce, caption, complain, say, serverAnswers, slowly, tell } from "./say.js";
+import { announce, caption, complain, refuse, say, serverAnswers, slowly, tell } from "./say.js";
 import { captionWords, showControls, showStatus, statusWords, whyWords } from "./status.js";
-import { eventWords, reasonWords, ruleWords, seatName, t } from "./texts.js";
+import { eventWords, seatName, t } from "./texts.js";
 
 const FOLLOW_MS = 2000; // milliseconds between two looks for moves that another page made
 const ANNOUNCE_MS = 1000; // a bot that thinks longer is announced
@@ -310,29 +310,19 @@ export class Table {
     this.pits.choose(null);
     const direction = [0, 1].find((way) => this.board.side(place.seat, way) === side);
     const options = this.pits.options(place, side);
-    if (options.length === 0) await this.attempt(() => this.explainRefusal(place, direction));
+    const where = { pit: place.pit, direction, ply: this.state.ply };
+    if (options.length === 0) await this.attempt(async () => refuse(place, await this.ask("why", where)));
     else if (options.length === 1) await this.send(() => this.play(options[0].action, 0));
-    else await this.send(() => this.askHouse(place, direction, options));
+    else await this.send(() => this.askHouse(where, options));
   }
 
   send(work) {
     return this.during("move", () => this.attempt(work));
   }
 
-  async explainRefusal(place, direction) {
-    const why = await this.ask("why", { pit: place.pit, direction, ply: this.state.ply });
-    const rule = why.rule && `(${why.rule})`;
-    const words = reasonWords(why).replaceAll("{hole}", place.name);
-    const { text } = ruleWords(why.rule, why.rule_text);
-    const said = [`${t("illegal", { hole: place.name })}: ${words}`, rule].filter(Boolean).join(" ");
-    say(said, "", rule && text ? { [rule]: text } : {});
-    place.button.classList.remove("refused");
-    requestAnimationFrame(() => place.button.classList.add("refused"));
-  }
-
   // Asks below the board whether to stop in the house or to play it.
-  async askHouse(place, direction, options) {
-    const { events } = await this.ask("choice", { pit: place.pit, direction, ply: this.state.ply });
+  async askHouse(where, options) {
+    const { events } = await this.ask("choice", where);
     if (!(await this.animate(events))) return;
     const strip = $("house");
     strip.returnValue = "";
