@@ -152,13 +152,8 @@ export class Learn {
     const rules = ruleset === "kujifunza" ? "kujifunza" : "zanzibar";
     await this.load();
     this.end();
-    let made = null;
-    const begun = await this.page.begin({ ruleset: rules }, {
-      path: "/api/puzzles",
-      task: `puzzle=${rules}`,
-      told: (answer) => { made = answer; },
-    });
-    if (!begun) return;
+    const made = await this.page.begin({ ruleset: rules }, { path: "/api/puzzles", task: `puzzle=${rules}` });
+    if (!made) return;
     this.task = { kind: "puzzle", plies: made.plies, who: made.state.mover };
     $("lesson").style.minHeight = "";
     this.showPuzzle("puzzle_text");

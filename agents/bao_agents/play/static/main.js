@@ -174,18 +174,17 @@ class Page {
     return this.players.map((player) => player.spec);
   }
 
-  // Begins a game; false if the server refuses it.
-  async begin(data, { path = "/api/games", told = () => {}, ...how } = {}) {
+  // Begins a game, and returns the server's answer; null if it refuses.
+  async begin(data, { path = "/api/games", ...how } = {}) {
     try {
       const made = post(path, data);
       await this.table.begin(made, how);
-      told(await made);
       if (!how.task) this.showSeats();
       scrollToBoard();
-      return true;
+      return await made;
     } catch (error) {
       this.table.complain(error);
-      return false;
+      return null;
     }
   }
 
@@ -296,7 +295,7 @@ class Page {
       this.showSeats();
       return true;
     } catch {
-      return Boolean(transcript) && this.begin({ transcript, seats, name: game }, how);
+      return transcript && this.begin({ transcript, seats, name: game }, how);
     }
   }
 
