@@ -128,7 +128,8 @@ def draw_curves(
     found = [y for y in metrics if any(len(read_curve(run, x, y)[0]) for run in runs)]
     found = found if metrics else _default_metrics(runs, x)
     if not found or len(found) < len(metrics):
-        wanted = ", ".join({*metrics} - {*found}) or f"metric to draw against {x} yet"
+        missing = ", ".join(repr(metric) for metric in metrics if metric not in found)
+        wanted = f"numbers in a column {missing}" if missing else f"metric to draw against {x} yet"
         raise ValueError(f"{metrics_file(runs[0])} has no {wanted}")
     columns = min(2, len(found))
     lines = -(-len(found) // columns)

@@ -3,7 +3,7 @@
     bao engine alphabeta:6
 
 ``docs/engine-protocol.md`` describes what it reads and writes. The player keeps the limit in its
-name.
+name, and answers in less than the time that the host allows.
 """
 
 from __future__ import annotations
@@ -12,19 +12,22 @@ import argparse
 import json
 import os
 import queue
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
 
 from bao_agents.cli.options import Run, add_player_options
-from bao_agents.players.base import NamedPlayer
+from bao_agents.players.base import NamedPlayer, PlayerName, Unit
 from bao_agents.players.fingerprint import fingerprint
 from bao_agents.players.pipe import PROTOCOL
-from bao_agents.players.registry import load
+from bao_agents.players.registry import load, parse
 from bao_agents.support.provenance import current_commit
 from bao_env.board import Board
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
+_MARGIN = 0.02, 0.005
+"""What a search leaves of the host's time for everything else: a share, and seconds."""
 _MAX_ERROR = 1000
 """Most characters of an error's line."""
 
@@ -44,6 +47,8 @@ class Engine:
         self._seed = 0
         self._threads: int | None = None
         self._player: NamedPlayer | None = None
+        self._hurried: tuple[int, NamedPlayer] | None = None
+        """A limit in milliseconds and the player that keeps it, if the host's time is shorter."""
         self._position = ""
         self._legal: list[int] = []
         self._thinking = False
@@ -95,25 +100,26 @@ class Engine:
         elif word == "legal":
             self._legal = [int(action) for action in rest.split()]
         elif word == "go":
-            action = self._choose()
+            action = self._choose(rest)
             self._thinking = False
             self._write(f"move {action}")
 
-    def _load(self) -> NamedPlayer:
-        return load(self._spec, ruleset=self._ruleset, seed=self._seed, threads=self._threads)
+    def _load(self, player: str | PlayerName) -> NamedPlayer:
+        return load(player, ruleset=self._ruleset, seed=self._seed, threads=self._threads)
 
     def _get_ready(self) -> None:
         self._write("info loading")  # the host then knows that its lines arrive
-        player = self._load()
+        player = self._load(self._spec)
         player.choose(Board(self._ruleset))  # compiles what it needs before a clock runs
-        self._player = self._load()  # without the first one's random draws
+        self._hurried = None
+        self._player = self._load(self._spec)  # without the first one's random draws
         self._write(f"name {self._spec}")
         mark, commit = fingerprint(self._spec, player), current_commit()
         if mark is not None and commit != "unknown" and not commit.endswith("dirty"):
             self._write(f"version {commit} {mark}".rstrip())
         self._write("ready")
 
-    def _choose(self) -> int:
+    def _choose(self, words: str) -> int:
         if self._player is None:
             raise ValueError("go came before isready")
         board = Board.from_text(self._position, self._ruleset)
@@ -121,7 +127,27 @@ class Engine:
             raise ValueError(
                 f"other rules: the legal actions of {self._position} are {board.legal_actions} here"
             )
-        return self._player.choose(board)
+        return self._in_time(words, self._player).choose(board)
+
+    def _in_time(self, words: str, player: NamedPlayer) -> NamedPlayer:
+        """Return the player, or one with a shorter time limit if the host allows less.
+
+        Args:
+            words: what follows ``go``.
+            player: the player. Without a time limit in its name it takes the time it needs.
+        """
+        found = re.fullmatch("movetime ([0-9]{1,9})", words)
+        name = parse(self._spec)
+        if not found or name.limit.seconds is None:
+            return player
+        share, seconds = _MARGIN
+        milliseconds = max(1, round(int(found[1]) * (1 - share) - 1000 * seconds))
+        if milliseconds >= 1000 * name.limit.seconds:
+            return player
+        if self._hurried is None or self._hurried[0] != milliseconds:
+            limited = name._replace(number=milliseconds, unit=Unit("ms"))
+            self._hurried = milliseconds, self._load(limited)
+        return self._hurried[1]
 
 
 def _read_rules(text: str) -> Ruleset:

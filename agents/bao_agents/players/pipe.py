@@ -25,6 +25,7 @@ from typing import IO, NoReturn
 import numpy as np
 
 from bao_agents.players.faults import PlayerFault
+from bao_agents.support.cores import cores
 from bao_agents.support.remade import Remade
 from bao_env.engine.action import actions_of
 from bao_env.engine.array_checks import as_batch
@@ -157,7 +158,7 @@ class PipeAgent(Remade):
             f"bao {PROTOCOL}",
             f"ruleset {ruleset.name if named else json.dumps(ruleset.to_dict())}",
             f"seed {seed}",
-            f"threads {threads or os.cpu_count() or 1}",
+            f"threads {threads or cores()}",
             "isready",
         )
         while True:
@@ -269,7 +270,8 @@ class _Program:
         while True:
             left = begun + seconds - time.monotonic()
             if left <= 0:
-                self.fail(f"gave no answer within {seconds:g} s: {_HINT}")
+                late = "it thinks for longer, or does not flush its lines"
+                self.fail(f"gave no answer within {seconds:g} s: {_HINT if waiting_for else late}")
             if waiting_for and self._silent and seconds - left > QUIET_SECONDS:
                 print(f'waiting for "{waiting_for}" from {self._name}: {_HINT}', file=sys.stderr)
                 waiting_for = ""
