@@ -17,7 +17,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bao_agents.arena import scheduler
 from bao_agents.arena.match import play_match
+from bao_agents.arena.openings import draw_openings
+from bao_agents.arena.scheduler import Event
 from bao_agents.arena.tournament import TournamentSettings, run
 from bao_agents.cli.engine import Engine
 from bao_agents.players import pipe
@@ -190,6 +193,32 @@ def test_the_example_of_the_documents(tmp_path: Path, says: Says) -> None:
     games = tmp_path / "games.txt"
     assert "front," in says(f"match front='pipe:{EXAMPLE}' random --pairs 3 --games {games}")
     assert games.read_text().count("front") == 6
+
+
+def test_a_program_plays_all_parts_of_a_match(tmp_path: Path, says: Says) -> None:
+    """It is told a seed for each of them, so the games are those of a program started anew."""
+    games, starts = tmp_path / "games", tmp_path / "starts"
+    file = tmp_path / "bot.py"
+    file.write_text(
+        f"open({str(starts)!r}, 'a').write('once ')\n"
+        + (ROOT / "docs" / "engine_example.py").read_text()
+    )
+    spec = f"pipe:{sys.executable} {file}"
+    line = f"match 'front={spec}' random --pairs 60 --seed 3 --threads 1 --games {games}"
+    says(line)
+    assert starts.read_text() == "once once "  # the first one only says what it is
+    event = Event(
+        {"front": spec, "random": "random"},
+        ZANZIBAR,
+        draw_openings("zanzibar", 60, 8, seed=3),
+        seed=3,
+        keep_games=True,
+    )
+    anew = ""
+    for part in event.parts("front", "random"):
+        anew += "\n".join([*part.play().games, ""])
+        scheduler._program.cache_clear()
+    assert games.read_text() + "\n" == anew
 
 
 def test_opponent_in_an_environment() -> None:

@@ -48,7 +48,8 @@ class Broken:
     def act(self, positions, legal):
         raise TypeError("my mistake")
 
-def lowest(ruleset, seed):
+def lowest(ruleset, seed, file=None):
+    assert file is None or open(file).read() == "weights"
     return Lowest()
 
 def broken(ruleset, seed):
@@ -281,6 +282,18 @@ def test_families(
     (tmp_path / "elo.csv").write_text(text)
     assert says("curve elo.csv --metrics low --out elo.png").count("\n") >= 3
     assert says(line).count("| mine/step-") == 2
+
+    (tmp_path / "mine.py").write_text(MINE)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    for name in ("w_9.pt", "w_10.pt"):
+        (tmp_path / name).write_text("weights")
+    line = f"rate mine:lowest@w_*.pt --path . --ladder {ladder_file} --seconds 0.001 --threads 1"
+    rows = list(csv.DictReader(says(f"{line} --format csv").splitlines()))
+    assert [(row["player"], row["steps"]) for row in rows] == [
+        ("mine:lowest@w_9.pt", "9"),
+        ("mine:lowest@w_10.pt", "10"),
+    ]
 
 
 @pytest.mark.usefixtures("threads")

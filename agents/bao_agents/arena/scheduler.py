@@ -36,6 +36,7 @@ import numpy as np
 from bao_agents.arena.openings import MatchOpenings
 from bao_agents.arena.pairs import Pairs, play_pairs
 from bao_agents.players import registry
+from bao_agents.players.base import NamedPlayer
 from bao_agents.players.fingerprint import fingerprint
 from bao_agents.support.progress import Progress
 from bao_agents.support.provenance import current_commit
@@ -81,8 +82,8 @@ class Part:
             ValueError: a player has an unexpected fingerprint, cannot be loaded, or failed.
         """
         players = []
-        for spec, seed in zip(self.specs, self.seeds, strict=True):
-            player = registry.load(spec, ruleset=self.ruleset, seed=seed, threads=threads)
+        for side, spec in enumerate(self.specs):
+            player = self._load(side, threads)
             if spec in self.known and fingerprint(spec, player) != self.known[spec]:
                 raise ValueError(
                     f"player {spec} changed meanwhile: give a file that does not change, and "
@@ -106,6 +107,15 @@ class Part:
                 f"{first} failed against {second}: {type(error).__name__}: {error}"
             ) from error
         return replace(played, commits=frozenset([current_commit()]))
+
+    def _load(self, side: int, threads: int) -> NamedPlayer:
+        """Load the first player (0) or the second (1)."""
+        spec, seed = self.specs[side], self.seeds[side]
+        if registry.parse(spec).kind.name != "pipe":
+            return registry.load(spec, ruleset=self.ruleset, seed=seed, threads=threads)
+        player = _program(side, spec, self.ruleset, threads)
+        player.reseed(seed)
+        return player
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +163,12 @@ class Event:
             self.part(first, second, range(low, min(low + PART_PAIRS, pairs)))
             for low in range(0, pairs, PART_PAIRS)
         ]
+
+
+@cache
+def _program(side: int, spec: str, ruleset: Ruleset, threads: int) -> NamedPlayer:
+    """Return the first (0) or the second (1) player of all parts here, a running program."""
+    return registry.load(spec, ruleset=ruleset, threads=threads)
 
 
 @cache
@@ -332,6 +348,7 @@ class Workers:
 
     def __exit__(self, *exception: Any) -> None:
         self._pools.__exit__(*exception)
+        _program.cache_clear()  # ends them
 
     def play(self, parts: Sequence[Part], bar: Progress) -> Iterator[tuple[Part, Pairs]]:
         """Play parts; yield each with its results as it ends.

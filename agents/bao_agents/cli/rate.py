@@ -47,17 +47,24 @@ def expand(words: Iterable[str]) -> Iterator[str]:
     """Yield the words, and for a pattern such as ``runs/x/step-*.safetensors`` its files.
 
     They come in the order of the numbers in their names. A file of that very name is no pattern.
+    ``module:function@PATTERN`` is one too.
     """
     for word in words:
-        files = [] if os.path.exists(word) else glob(word)
-        yield from sorted(files, key=lambda file: [*map(int, re.findall("[0-9]+", file))]) or [word]
+        code, at, pattern = word.rpartition("@")
+        files = [] if os.path.exists(pattern) else glob(pattern)
+        files.sort(key=lambda file: [*map(int, re.findall("[0-9]+", file))])
+        yield from [f"{code}{at}{file}" for file in files] or [word]
 
 
 def steps_of(spec: str) -> int | None:
-    """Return the environment steps for which a player's checkpoint has been trained, if known."""
+    """Return the environment steps for which a player has been trained, if known.
+
+    Its checkpoint says it, or the last number in the name of the file after ``@``.
+    """
     path = registry.parse(spec).path
     if path is None:
-        return None
+        numbers = re.findall("[0-9]+", os.path.basename(spec.partition("@")[2]))
+        return int(numbers[-1]) if numbers else None
     from bao_agents.nets import checkpoint
 
     return checkpoint.load(path).info.get("steps")

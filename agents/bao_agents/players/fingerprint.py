@@ -15,8 +15,9 @@ def fingerprint(spec: str, player: NamedPlayer) -> str | None:
     """Return a hash of a player, 16 hex digits; empty for a bot that comes with the project.
 
     It covers a checkpoint's file, the version that a program gives, or the source file of
-    ``module:function`` and the fingerprint of its agent. None if there is no version or
-    fingerprint: then the program, its weights or the modules it imports could change unnoticed.
+    ``module:function``, the file after its ``@`` and the fingerprint of its agent. None if there is
+    no version or fingerprint: then the program, its weights or the modules it imports could change
+    unnoticed.
 
     Raises:
         ValueError: the agent's fingerprint is not a string.
@@ -28,8 +29,9 @@ def fingerprint(spec: str, player: NamedPlayer) -> str | None:
         return ""
     if player.fingerprint is None:
         return None
-    source = None
+    code = b""
     if found.kind.name == "function":
         source = inspect.getsourcefile(importlib.import_module(spec.partition(":")[0]))
-    code = Path(source).read_bytes() if source else b""
+        files = source, spec.partition("@")[2]
+        code = b"".join(Path(file).read_bytes() for file in files if file)
     return hashlib.sha256(code + player.fingerprint.encode()).hexdigest()[:16]

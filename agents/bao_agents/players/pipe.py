@@ -129,6 +129,20 @@ class PipeAgent(Remade):
                 raise
         return actions
 
+    def reseed(self, seed: int) -> None:
+        """Play other games, with another seed.
+
+        The program is asked again whether it is ready. If it fails, the next move starts it anew.
+        """
+        with self._lock:
+            command, ruleset, _, threads, seconds = self._arguments
+            self._arguments = command, ruleset, seed, threads, seconds
+            if self._program is not None:
+                try:
+                    self._prepare(self._program, ruleset, seed, threads)
+                except PlayerFault:
+                    self.close()
+
     def processor_seconds(self) -> float:
         """Return the processor time that the program's moves have taken so far.
 

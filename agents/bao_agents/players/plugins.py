@@ -7,9 +7,15 @@ from typing import Any
 
 
 def is_own(name: str) -> bool:
-    """Return whether a name has the form of users' code, ``package.module:name``."""
-    module, _, function = name.partition(":")
-    return all(word.isidentifier() for word in [*module.split("."), function])
+    """Return whether a name has the form of users' code, ``package.module:name``.
+
+    ``@FILE`` may follow.
+    """
+    code, at, file = name.partition("@")
+    module, _, function = code.partition(":")
+    return bool(file or not at) and all(
+        word.isidentifier() for word in [*module.split("."), function]
+    )
 
 
 def find(name: str) -> Any:
