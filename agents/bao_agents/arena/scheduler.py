@@ -94,7 +94,8 @@ class Part:
             for spec in self.specs:
                 warm_up(spec, self.ruleset)
             played = play_pairs(
-                *players,
+                players[0],
+                players[1],
                 self.openings,
                 Engine(self.ruleset),
                 names=self.names if self.keep_games else None,

@@ -15,4 +15,4 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
         count = len(os.sched_getaffinity(0))
     asked = os.environ.get("SLURM_CPUS_PER_TASK", "")
-    return min(count, int(asked)) if asked.isdecimal() and int(asked) else count
+    return min(count, int(asked) or count) if asked.isdecimal() else count
