@@ -215,7 +215,7 @@ def test_a_program_plays_all_parts_of_a_match(tmp_path: Path, says: Says) -> Non
         keep_games=True,
     )
     anew = ""
-    for part in event.parts("front", "random"):
+    for part in event.parts("front", "random", size=4):
         anew += "\n".join([*part.play().games, ""])
         scheduler._program.cache_clear()
     assert games.read_text() + "\n" == anew

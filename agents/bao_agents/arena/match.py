@@ -6,20 +6,24 @@ match on a scheduler's workers, with players that every process can load by thei
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from bao_agents.arena.elo import Sprt
 from bao_agents.arena.games import MAX_PLIES
 from bao_agents.arena.openings import BALANCE, OPENING_PLIES, draw_openings
 from bao_agents.arena.pairs import Pairs, play_pairs
-from bao_agents.arena.scheduler import Event, Workers
+from bao_agents.arena.scheduler import PART_PAIRS, Event, Workers
 from bao_agents.support.progress import Progress
 from bao_env.bots import Agent
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 SPRT_PAIRS = 50
-"""Pairs played between two checks of a sequential test."""
+"""Least number of pairs between two checks of a sequential test."""
+LEAST_PARTS = 16
+"""Parts of a match, if it has as many pairs: a match of few pairs between slow players uses several
+cores too."""
 
 
 def play_match(
@@ -91,12 +95,13 @@ def play_named(
         first, second: the names of the players.
         workers: they play the parts.
         bar: counts the games.
-        sprt: stop as soon as this test has a verdict; checked every :data:`SPRT_PAIRS` pairs.
+        sprt: stop as soon as this test has a verdict; checked after :data:`SPRT_PAIRS` more pairs.
 
     Raises:
         ValueError: a player failed; see :meth:`~bao_agents.arena.scheduler.Part.play`.
     """
-    planned = event.parts(first, second)
+    size = min(PART_PAIRS, math.ceil(len(event.openings) / LEAST_PARTS))
+    planned = event.parts(first, second, size)
     ended: dict[int, Pairs] = {}
     played, checked, following = Pairs(), 0, 0
     for part, pairs in workers.play(planned, bar):

@@ -154,15 +154,15 @@ class Event:
             keep_games=self.keep_games,
         )
 
-    def parts(self, first: str, second: str) -> list[Part]:
-        """Return the parts in which two players play all openings.
+    def parts(self, first: str, second: str, size: int = PART_PAIRS) -> list[Part]:
+        """Return the parts, each of up to ``size`` pairs, in which two players play all openings.
 
         More openings only add parts, unless the last one was not full.
         """
         pairs = len(self.openings)
         return [
-            self.part(first, second, range(low, min(low + PART_PAIRS, pairs)))
-            for low in range(0, pairs, PART_PAIRS)
+            self.part(first, second, range(low, min(low + size, pairs)))
+            for low in range(0, pairs, size)
         ]
 
 

@@ -44,7 +44,7 @@ def percent(share: Mapping[str, float] | None) -> str:
 
 def table(results: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
     """Return head and rows of a table of the players; JSON has the classes of positions."""
-    head = ["player", "moves", "given away, %", "could", "given away, %"]
+    head = ["player", "moves", "given away, %", "that could", "of those, %"]
     rows = []
     for result in results:
         found = result["blunders"]["all"]["all"]
