@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from difflib import get_close_matches
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
+from itertools import count, islice
 from types import SimpleNamespace
 from typing import Protocol, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from bao_env.engine.array_checks import as_actions, as_batch
 from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
@@ -29,12 +31,17 @@ from bao_env.engine.sampling import random_actions, random_states
 
 _WIN = U(1000)
 
+GameNumbers = npt.NDArray[np.int64]
+_numbers = count()
+"""Numbers of games; none is used twice, so an agent in several environments confuses none."""
+
 
 class Agent(Protocol):
     """Anything that chooses actions for a batch of positions.
 
     An agent whose attribute ``seeded`` is False does not depend on a seed, so environments do not
-    load it again at a reset.
+    load it again at a reset. One whose attribute ``remembers`` is True is a
+    :class:`RememberingAgent`.
     """
 
     def act(self, positions: PackedPositions, legal: Legal) -> Actions:
@@ -49,6 +56,42 @@ class Agent(Protocol):
             the actions, int64[B].
         """
         ...
+
+
+class RememberingAgent(Agent, Protocol):
+    """An agent that is told which game a position belongs to, and may use what it found there.
+
+    Its choice then depends on the game so far. A position asked without a game is judged alone.
+    """
+
+    remembers: bool
+    """True."""
+
+    def act(
+        self, positions: PackedPositions, legal: Legal, *, games: GameNumbers | None = None
+    ) -> Actions:
+        """Choose one legal action for each position.
+
+        Args:
+            positions, legal: see :meth:`Agent.act`.
+            games: int64[B], the number of each position's game, all different. A new number begins
+                a new game (:func:`new_games`).
+        """
+        ...
+
+
+def new_games(size: int) -> GameNumbers:
+    """Return numbers for new games, int64[size], which this process has not used before."""
+    return np.fromiter(islice(_numbers, size), np.int64, size)
+
+
+def answer(
+    agent: Agent, positions: PackedPositions, legal: Legal, games: GameNumbers | None
+) -> Actions:
+    """Return what an agent answers; only one that remembers is told the ``games``, int64[B]."""
+    if games is None or not getattr(agent, "remembers", False):
+        return agent.act(positions, legal)
+    return cast(RememberingAgent, agent).act(positions, legal, games=games)
 
 
 def check_actions(answer: object, legal: Legal, who: str) -> Actions:
@@ -70,15 +113,17 @@ def check_actions(answer: object, legal: Legal, who: str) -> Actions:
     return actions
 
 
-def answer_of(opponent: Agent, positions: PackedPositions, legal: Legal) -> Actions:
+def answer_of(
+    opponent: Agent, positions: PackedPositions, legal: Legal, games: GameNumbers
+) -> Actions:
     """Return an opponent's actions, int64[B]; it gets copies of ``positions`` and ``legal``.
 
     Raises:
         RuntimeError: they are not one legal action for each position.
     """
-    answer = opponent.act(positions.copy(), legal.copy())
+    chosen = answer(opponent, positions.copy(), legal.copy(), games)
     try:
-        return check_actions(answer, legal, "the opponent")
+        return check_actions(chosen, legal, "the opponent")
     except ValueError as error:
         raise RuntimeError(str(error)) from error
 
@@ -190,7 +235,7 @@ def get_agent(
     if opponent == "greedy":
         return GreedyAgent(ruleset)
     if isinstance(opponent, str):
-        return _load_by_name(opponent, get_ruleset(ruleset), seed, threads)
+        return load_from_packages(opponent, get_ruleset(ruleset), seed, threads)
     if callable(getattr(opponent, "act", None)):
         return cast(Agent, opponent)
     if callable(opponent):
@@ -201,14 +246,30 @@ def get_agent(
     )
 
 
-def _load_by_name(name: str, ruleset: Ruleset, seed: int, threads: int) -> Agent:
+def packages(but: str = "") -> list[EntryPoint]:
+    """Return the entry points of packages with players, except those of the package ``but``."""
+    found = entry_points(group="bao_env.players")
+    return [entry for entry in found if entry.value.partition(".")[0] != but]
+
+
+def load_from_packages(
+    name: str, ruleset: Ruleset, seed: int, threads: int, *, but: str = ""
+) -> Agent:
     """Load a player from the packages that have an entry point; see the module.
 
     A package that fails is skipped, and named in the error if no other has the player.
+
+    Args:
+        name: the player's name.
+        ruleset, seed, threads: see :func:`get_agent`.
+        but: a package that is not asked.
+
+    Raises:
+        ValueError: no package has the player; the message says why.
     """
     reasons: list[str] = []
     cause: BaseException | None = None
-    for entry in entry_points(group="bao_env.players"):
+    for entry in packages(but):
         package = entry.dist.name if entry.dist else entry.name
         load = None
         try:

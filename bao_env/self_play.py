@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.bots import Agent, Opponent, get_agent
+from bao_env.bots import Agent, GameNumbers, Opponent, answer, get_agent
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.array_checks import as_actions, as_batch
 from bao_env.engine.masks import unpack_masks
@@ -84,6 +84,9 @@ class OpponentPool:
         ValueError: an argument is wrong.
     """
 
+    remembers = True
+    """Whether it remembers games; see :class:`bao_env.Agent`. A member may."""
+
     def __init__(
         self,
         first: Opponent = "random",
@@ -120,6 +123,8 @@ class OpponentPool:
         """Take over the members and the generator of another pool, to continue training with it."""
         self.__dict__.update(saved.__dict__)
 
-    def act(self, positions: PackedPositions, legal: Legal) -> Actions:
-        """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
-        return self.current.act(positions, legal)
+    def act(
+        self, positions: PackedPositions, legal: Legal, *, games: GameNumbers | None = None
+    ) -> Actions:
+        """Choose actions; see :meth:`bao_env.bots.RememberingAgent.act`."""
+        return answer(self.current, positions, legal, games)

@@ -34,7 +34,7 @@ def test_overview(capsys: Capsys) -> None:
     out = capsys.readouterr().out
     assert bao([]) == 0 and capsys.readouterr().out == out
     listed = [line.split()[0] for line in out.splitlines() if line.startswith("  ")]
-    assert listed == [name.split()[0] for name in COMMANDS] and len(set(listed)) <= 13
+    assert listed == [name.split()[0] for name in COMMANDS] and len(set(listed)) <= 14
     assert bao(["--version"]) == 0
 
 

@@ -1,5 +1,7 @@
 """Register the OpenSpiel game ``python_bao`` when this module is imported.
 
+.. code-block:: python
+
     import pyspiel
     import bao_env.adapters.open_spiel
 

@@ -1,5 +1,7 @@
 """Run thousands of games as a batched TorchRL environment.
 
+.. code-block:: python
+
     from torchrl.envs import ActionMask, TransformedEnv
     from bao_env.adapters.torchrl import BaoTorchEnv
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.bots import Agent, answer_of
+from bao_env.bots import Agent, answer_of, new_games
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import ZERO, U
@@ -213,6 +213,8 @@ class GameBatch:
             np.full(size, NO_WINNER, np.int8),
             np.full(size, NO_LEARNER, np.int8),
         )
+        self._numbers = new_games(size)
+        """The numbers of the games, for an agent that remembers them; int64[B]."""
         self.marks_last = False
         """Whether pictures mark :attr:`last`."""
         self.last = np.full(size, -1)
@@ -241,6 +243,7 @@ class GameBatch:
         self.last[games] = -1
         if self.agent is None:
             return np.zeros(len(games), np.bool_)
+        self._numbers[games] = new_games(len(games))
         self._reply(self.agent)
         over = (state.winners[games] >= 0) | (state.positions[games, PLY] >= self.max_plies)
         return np.asarray(over)
@@ -316,7 +319,7 @@ class GameBatch:
         while count := _find_unanswered(state, self.max_plies, indices):
             games = indices[:count]
             positions, legal, winners, _ = state.rows(games)
-            actions = answer_of(agent, positions, legal)
+            actions = answer_of(agent, positions, legal, self._numbers[games])
             if self.marks_last:
                 self.last[games] = actions + NUM_ACTIONS * movers(positions)
             self.engine.play_legal(positions, actions, legal, winners)

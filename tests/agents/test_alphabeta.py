@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ from bao_agents.search.alphabeta.transposition import (
     probe,
     store,
 )
+from bao_agents.search.limits import Limit
 from bao_env import Board
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
@@ -72,7 +72,9 @@ def test_successors_are_the_legal_moves(name: str) -> None:
 def test_search_is_minimax(name: str) -> None:
     ruleset = RULESETS[name]
     rules, tables = ruleset.kernel, load_tables(ruleset)
-    agents = {depth: AlphaBetaAgent(ruleset, depth=depth, threads=1) for depth in (1, 2, 3, 4)}
+    agents = {
+        depth: AlphaBetaAgent(ruleset, Limit(plies=depth), threads=1) for depth in (1, 2, 3, 4)
+    }
     proven = 0
     for position in mixed_batch(ruleset, 60, seed=4):
         for depth, agent in agents.items():
@@ -88,7 +90,7 @@ def test_line_leads_to_the_value() -> None:
     """The best line is legal, and leads to the end of a proven win."""
     ruleset = RULESETS["zanzibar"]
     rules = ruleset.kernel
-    agent = AlphaBetaAgent(ruleset, depth=7, threads=1)
+    agent = AlphaBetaAgent(ruleset, Limit(plies=7), threads=1)
     wins = 0
     for position in mixed_batch(ruleset, 100, seed=8):
         found = agent.search(position)
@@ -153,11 +155,13 @@ def test_limits() -> None:
     """Within each limit a search returns an action and its line, and ends in time."""
     opening = packed_opening(RULESETS["zanzibar"])
     legal = Board().legal_actions
-    limits: dict[str, Any]
-    for limits in ({"nodes": 1}, {"nodes": 40}, {"nodes": 40_000}, {"seconds": 0.05}):
-        found = AlphaBetaAgent(**limits, threads=1).search(opening)
+    anything = AlphaBetaAgent("zanzibar", Limit(plies=2), threads=1)
+    for limit in (Limit(nodes=1), Limit(nodes=40), Limit(nodes=40_000), Limit(seconds=0.05)):
+        found = AlphaBetaAgent("zanzibar", limit, threads=1).search(opening)
         assert 1 <= found.depth < MAX_DEPTH and found.line[0] == found.action in legal
-        assert found.nodes <= 1.05 * limits.get("nodes", math.inf) + 20
+        assert found.nodes <= 1.05 * (limit.nodes or math.inf) + 20
+        if limit.nodes:
+            assert anything.search(opening, limit) == found
     assert found.depth >= 3
 
 
@@ -165,7 +169,7 @@ def test_chooses_among_the_actions_of_the_mask() -> None:
     """Without the best action, it plays the best of the others."""
     ruleset = RULESETS["zanzibar"]
     rules = ruleset.kernel
-    agent, shallow = (AlphaBetaAgent(ruleset, depth=depth, threads=1) for depth in (3, 2))
+    agent, shallow = (AlphaBetaAgent(ruleset, Limit(plies=depth), threads=1) for depth in (3, 2))
     compared = 0
     for position in mixed_batch(ruleset, 40, seed=12):
         best = agent.search(position).action

@@ -24,7 +24,7 @@ from bao_agents.arena.match import SPRT_PAIRS, play_match, play_named
 from bao_agents.arena.openings import BALANCED, MatchOpenings, draw_openings, read_openings
 from bao_agents.arena.pairs import Pairs
 from bao_agents.arena.report import notes
-from bao_agents.arena.scheduler import Event, Part, Workers, warm_up
+from bao_agents.arena.scheduler import Event, Part, Workers
 from bao_agents.cli import match
 from bao_agents.cli.main import main as bao
 from bao_agents.evaluators.tables import SCALE
@@ -32,6 +32,7 @@ from bao_agents.players import registry
 from bao_agents.players.base import NamedPlayer
 from bao_agents.players.faults import PlayerFault
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_agents.search.limits import Limit
 from bao_agents.support.progress import Progress
 from bao_env.board import Board
 from bao_env.bots import GreedyAgent, RandomAgent
@@ -79,7 +80,7 @@ def test_openings(ruleset: str) -> None:
 
 def test_openings_are_balanced() -> None:
     """A search of six plies gives no side more than the limit; without a limit, some have more."""
-    search, rules = AlphaBetaAgent(depth=6), Engine("zanzibar").rules
+    search, rules = AlphaBetaAgent("zanzibar", Limit(plies=6)), Engine("zanzibar").rules
 
     def largest_value(balance: float | None) -> float:
         positions = draw_openings("zanzibar", 100, 8, 5, balance).positions
@@ -96,7 +97,7 @@ def test_balanced_openings() -> None:
     assert len({position.tobytes() for position in openings.positions}) == 2000
     rules = Engine("zanzibar").rules
     legal = np.array([legal_of(rules, position) for position in openings.positions], np.uint64)
-    values = AlphaBetaAgent(depth=6).values(openings.positions, legal)
+    values = AlphaBetaAgent("zanzibar", Limit(plies=6)).values(openings.positions, legal)
     assert legal.all() and np.abs(values).max() <= SCALE
 
 
@@ -143,6 +144,22 @@ def test_openings_between_comments_are_the_same(
     found = _read((end.join(lines) + end).encode(encoding), len(plain))
     np.testing.assert_array_equal(found.positions, plain.positions)
     np.testing.assert_array_equal(found.actions, plain.actions)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.sampled_from(BALANCED_LINES), min_size=1, max_size=5, unique=True),
+    st.lists(st.sampled_from(["{}", " {}", "{}\t0.5", "{}\t", "{}  "]), min_size=1, max_size=20),
+    st.randoms(use_true_random=False),
+)
+def test_an_opening_counts_once(lines: list[str], forms: list[str], rng: random.Random) -> None:
+    """Its position decides, however often and with whatever after the moves it is written."""
+    repeated = lines + [form.format(rng.choice(lines)) for form in forms]
+    found = _read("\n".join(repeated).encode(), len(lines))
+    alone = _read("\n".join(lines).encode(), len(lines))
+    np.testing.assert_array_equal(found.positions, alone.positions)
+    with pytest.raises(ValueError, match=f"{len(lines)} different openings"):
+        _read("\n".join(repeated).encode(), len(lines) + 1)
 
 
 MOVES = st.text("ABab12345678LR<>*/- \t", max_size=30) | st.sampled_from(["A6L", "A7R A6L"])
@@ -233,7 +250,7 @@ def test_games_are_kept(ruleset: str) -> None:
 
 
 def test_sequential_test_stops_early() -> None:
-    players = AlphaBetaAgent(depth=3), GreedyAgent()
+    players = AlphaBetaAgent("zanzibar", Limit(plies=3)), GreedyAgent()
     sprt = Sprt(0, 10)
     match = play_match(*players, pairs=1000, seed=1, sprt=sprt)
     assert sprt.verdict(match.score.pair_counts) == "H1" and match.score.pairs < 1000
@@ -382,9 +399,9 @@ def test_a_move_takes_no_time_to_compile(monkeypatch: pytest.MonkeyPatch) -> Non
         return NamedPlayer("slow", Slow())
 
     monkeypatch.setattr(registry, "load", load)
-    warm_up.cache_clear()
+    registry.warm_up.cache_clear()
     for _ in range(2):
-        warm_up("greedy", get_ruleset("zanzibar"))
+        registry.warm_up("greedy", get_ruleset("zanzibar"))
     assert len(moves) == 1
 
 

@@ -21,6 +21,7 @@ from bao_agents.exact.solved_positions import (
     shipped_won_positions,
 )
 from bao_agents.exact.solving import Solved, solve
+from bao_agents.search.limits import Limit
 from bao_agents.search.solver.player import PROOF_PART, SolverAgent
 from bao_agents.search.solver.solver import Solver
 from bao_env.engine.action import actions_of
@@ -61,7 +62,9 @@ def test_won_positions_are_those_that_are_won(found: Solved) -> None:
 
 
 def test_the_solver_gives_nothing_away(found: Solved) -> None:
-    assert not found.known.won.mistakes(SolverAgent(KUJIFUNZA, nodes=PROOF_PART * NODES)).any()
+    assert not found.known.won.mistakes(
+        SolverAgent(KUJIFUNZA, Limit(nodes=PROOF_PART * NODES))
+    ).any()
 
 
 def test_counts_by_hand() -> None:

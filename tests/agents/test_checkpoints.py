@@ -23,6 +23,7 @@ from bao_agents.nets.network import PolicyNetwork
 from bao_agents.nets.player import NetworkAgent
 from bao_agents.search.gumbel.player import SearchAgent
 from bao_agents.search.gumbel.search import GumbelSearch
+from bao_agents.search.limits import Limit
 from bao_env import RULESETS, Board
 from tests.networks import make_network
 from tests.positions import draw
@@ -87,7 +88,7 @@ def test_network_that_is_not_finite_does_not_play(saved: Path) -> None:
     rules = ruleset.kernel
     for play in (
         NetworkAgent(network, ruleset).act,
-        SearchAgent(network, ruleset, 8, threads=1).act,
+        SearchAgent(network, ruleset, Limit(nodes=8), threads=1).act,
         lambda positions, _: GumbelSearch(rules, network, 200, 8).search(positions),
     ):
         with pytest.raises(ValueError, match="outputs are not finite"):

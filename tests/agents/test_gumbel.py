@@ -16,6 +16,7 @@ from bao_agents.search.gumbel.action_selection import (
 )
 from bao_agents.search.gumbel.search import GumbelSearch
 from bao_agents.search.gumbel.tree import ROOT, Tree
+from bao_agents.search.limits import Limit
 from bao_agents.search.solver.solver import Solver
 from bao_env import RULESETS
 from bao_env.engine.batch import Engine
@@ -240,7 +241,7 @@ def test_no_move_in_a_waiting_capture_loses() -> None:
     ruleset = RULESETS["dutch"].replace(sow_limit=64)
     text = "1,1,1,1,7,10,1,1/1,1,1,1,1,1,1,1/2,1,1,20,2,1,2,2/0,0,0,0,0,0,0,0 1,1 SN S -"
     (positions, _), rules = pack_texts([text], ruleset), ruleset.kernel
-    value = AlphaBetaAgent(ruleset, depth=4, threads=1).search(positions[0]).value
+    value = AlphaBetaAgent(ruleset, Limit(plies=4), threads=1).search(positions[0]).value
     found = GumbelSearch(rules, make_network(), 1, 60).search(positions)
     after = positions[0].copy()
     assert play(rules, after, np.uint64(found.actions[0])) == 0

@@ -7,6 +7,7 @@ import pytest
 
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN
+from bao_agents.search.limits import Limit
 from bao_agents.search.mcts import MctsAgent, _random_move
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
@@ -41,9 +42,9 @@ def test_random_moves_are_the_legal_moves(name: str) -> None:
 @pytest.mark.parametrize("name", RULESETS)
 def test_it_finds_wins(name: str) -> None:
     """Where alpha-beta proves a win, most chosen actions keep it."""
-    judge = AlphaBetaAgent(name, depth=5, threads=1)
+    judge = AlphaBetaAgent(name, Limit(plies=5), threads=1)
     positions, legal = draw(name, 300, 18)
     won = judge.values(positions, legal) > PROVEN
-    actions = MctsAgent(name, simulations=3000, seed=1).act(positions[won], legal[won])
+    actions = MctsAgent(name, Limit(nodes=3000), seed=1).act(positions[won], legal[won])
     kept = [wins_by(name, judge, *chosen) for chosen in zip(positions[won], actions, strict=True)]
     assert len(kept) >= 8 and np.mean(kept) >= 0.8

@@ -33,7 +33,7 @@ from bao_env.envs.single import BaoEnv
 from tests.conftest import Says
 from tests.processes import ROOT, start
 
-EXAMPLE = f"{sys.executable} {ROOT / 'docs' / 'engine_example.py'}"
+EXAMPLE = f"{sys.executable} {ROOT / 'training' / 'examples' / 'engine_bot.py'}"
 OURS = f"{sys.executable} -m bao_training engine"
 ZANZIBAR = RULESETS["zanzibar"]
 
@@ -201,7 +201,7 @@ def test_a_program_plays_all_parts_of_a_match(tmp_path: Path, says: Says) -> Non
     file = tmp_path / "bot.py"
     file.write_text(
         f"open({str(starts)!r}, 'a').write('once ')\n"
-        + (ROOT / "docs" / "engine_example.py").read_text()
+        + (ROOT / "training" / "examples" / "engine_bot.py").read_text()
     )
     spec = f"pipe:{sys.executable} {file}"
     line = f"match 'front={spec}' random --pairs 60 --seed 3 --threads 1 --games {games}"

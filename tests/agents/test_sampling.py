@@ -10,6 +10,7 @@ from bao_agents.exact.solved_positions import (
     without_seats,
 )
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_agents.search.limits import Limit
 from bao_env.bots import GreedyAgent, RandomAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import PLY, movers
@@ -46,7 +47,7 @@ def test_random_games(ruleset: str) -> None:
 
 
 def test_games_of_players() -> None:
-    alphabeta, greedy = AlphaBetaAgent("kujifunza", depth=2), GreedyAgent("kujifunza")
+    alphabeta, greedy = AlphaBetaAgent("kujifunza", Limit(plies=2)), GreedyAgent("kujifunza")
     sample = games("kujifunza", alphabeta, greedy, 200, opening_plies=(2, 4), seed=3)
     check(sample, "kujifunza", 200)
     assert sample.positions[:, PLY].min() >= 2

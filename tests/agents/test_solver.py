@@ -11,6 +11,7 @@ import pytest
 from bao_agents import solve
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN, WIN_VALUE
+from bao_agents.search.limits import Limit
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
 from bao_agents.search.solver.proof_search import ProofSearch
 from bao_agents.search.solver.solver import Solver
@@ -72,7 +73,9 @@ def test_agrees_with_what_alphabeta_proves(ruleset: str, thorough: bool) -> None
     rules = RULESETS[ruleset]
     count = 600 if thorough else 100
     positions, legal = draw(ruleset, count, (10, 40))
-    values = AlphaBetaAgent(rules, depth=6 if thorough else 5, threads=1).values(positions, legal)
+    values = AlphaBetaAgent(rules, Limit(plies=6 if thorough else 5), threads=1).values(
+        positions, legal
+    )
     solver = Solver(rules, nodes=300_000)
     proved = np.abs(values) > PROVEN
     positions, legal, values = positions[proved], legal[proved], values[proved]

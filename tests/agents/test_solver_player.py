@@ -7,6 +7,7 @@ import time
 import numpy as np
 
 from bao_agents.players.base import NamedPlayer
+from bao_agents.search.limits import Limit
 from bao_agents.search.solver.player import PROOF_PART, SolverAgent
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
 from bao_agents.search.solver.proof_search import ProofSearch
@@ -25,7 +26,7 @@ def test_wins_soonest_and_loses_latest(ruleset: str, thorough: bool) -> None:
     count = 40 if thorough else 16
     positions, legal = draw(ruleset, count, (8, 14) if ruleset == "kujifunza" else (38, 44), seed=2)
     solver = Solver(ruleset, nodes=30_000)
-    chosen = SolverAgent(ruleset, nodes=200_000, threads=1).act(positions, legal)
+    chosen = SolverAgent(ruleset, Limit(nodes=200_000), threads=1).act(positions, legal)
     won = lost = 0
     for position, action in zip(positions, chosen, strict=True):
         before = solver.solve(position, shortest=True)
@@ -49,7 +50,7 @@ def test_avoids_what_is_proven_to_lose() -> None:
     nodes = 4000
     positions, legal = draw("zanzibar", 150, (26, 34), seed=3)
     search = ProofSearch(RULESETS["zanzibar"], 14)
-    chosen = SolverAgent(nodes=nodes, threads=1).act(positions, legal)
+    chosen = SolverAgent("zanzibar", Limit(nodes=nodes), threads=1).act(positions, legal)
     avoided = 0
     for position, action in zip(positions, chosen, strict=True):
         search.table.clear()
@@ -74,8 +75,8 @@ def test_nothing_is_kept_between_positions() -> None:
         if ply >= 24:
             positions.append(env.positions.copy())
             legal.append(env.legal.copy())
-    later = SolverAgent(nodes=4000, threads=1)
-    earlier = SolverAgent(nodes=4000, threads=1)
+    later = SolverAgent("zanzibar", Limit(nodes=4000), threads=1)
+    earlier = SolverAgent("zanzibar", Limit(nodes=4000), threads=1)
     backwards = [later.act(*some) for some in zip(positions[::-1], legal[::-1], strict=True)]
     forwards = [earlier.act(*some) for some in zip(positions, legal, strict=True)]
     np.testing.assert_array_equal(forwards, backwards[::-1])
@@ -86,7 +87,9 @@ def test_only_action_is_played_at_once() -> None:
     only = np.flatnonzero(legal & (legal - np.uint64(1)) == 0)[:3]
     assert len(only) == 3
     begun = time.monotonic()
-    chosen = SolverAgent(seconds=60.0, threads=1).act(positions[only], legal[only])
+    chosen = SolverAgent("zanzibar", Limit(seconds=60.0), threads=1).act(
+        positions[only], legal[only]
+    )
     assert time.monotonic() - begun < 30
     np.testing.assert_array_equal(np.uint64(1) << chosen.astype(np.uint64), legal[only])
 
@@ -94,15 +97,16 @@ def test_only_action_is_played_at_once() -> None:
 def test_proof_is_kept_for_the_next_move() -> None:
     """A win that has been proved is not lost when time runs out."""
     positions, legal = draw("kujifunza", 6, (6, 10), seed=6)
-    solver, agent = Solver("kujifunza"), SolverAgent("kujifunza", seconds=1.0, threads=1)
+    solver = Solver("kujifunza")
+    player = NamedPlayer("quick", SolverAgent("kujifunza", Limit(seconds=1.0), threads=1))
     for position in positions[solved_values(solver, positions, legal) == WIN]:
         board = board_of(position, "kujifunza")
         seat = board.turn
-        agent._seconds = 1.0
+        limit = Limit(seconds=1.0)
         while (outcome := board.outcome()) is None:
             if board.turn == seat:
-                board.push(NamedPlayer("quick", agent).choose(board))
-                agent._seconds = 0.001
+                board.push(player.choose(board, limit))
+                limit = Limit(seconds=0.001)
             else:
                 assert solver.solve(board.packed).winner == seat
                 board.push(board.legal_actions[-1])

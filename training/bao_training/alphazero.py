@@ -5,11 +5,11 @@ search is a Gumbel tree search (Danihelka et al., "Policy improvement by plannin
 2022), or guided alpha-beta: then the policy is its choice alone (expert iteration, Anthony et al.,
 "Thinking fast and slow with deep learning and tree search", 2017).
 
-Guided alpha-beta needs two things: the network, which orders the actions of few nodes, and rows of
-numbers (:mod:`bao_agents.evaluators.learning`), which evaluate millions of positions a second. The
-rows learn the values of the searches, and the network's values of the board after every action,
-which cost nothing here. They learn a position fifty times as fast as the network, so they learn
-each more often.
+Guided alpha-beta needs two things: the network, which orders the actions of few nodes, and an NNUE
+(:mod:`bao_agents.evaluators.learning`), which evaluates millions of positions a second. The NNUE
+learns the values of the searches, and the network's values of the board after every action, which
+cost nothing here. It learns a position fifty times as fast as the network, so it learns each more
+often.
 
 An update (:meth:`AlphaZeroTrainer.train_update`):
 
@@ -21,7 +21,7 @@ An update (:meth:`AlphaZeroTrainer.train_update`):
 2. Targets: what the network should say about a position whose game has ended: the search's policy,
    and a mean of the game's result and the search's value (:meth:`AlphaZeroWorker.targets`).
 3. Learn: enough minibatches are drawn from the buffers for the network to learn from each position
-   ``replay_ratio`` times on average, and the rows ``rows_replay_ratio`` times
+   ``replay_ratio`` times on average, and the NNUE ``nnue_replay_ratio`` times
    (:meth:`AlphaZeroWorker.learn`).
 """
 
@@ -35,12 +35,14 @@ from pydantic import Field
 from torch import Tensor
 from typing_extensions import override
 
+from bao_agents.evaluators.learning import NNUEModel
 from bao_agents.evaluators.tables import SCALE
-from bao_agents.nets.checkpoint import Arrays
+from bao_agents.nets.checkpoint import Arrays, Checkpoint
 from bao_agents.nets.encoding import encode
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.gumbel.search import GumbelSearch, SearchOutput
+from bao_agents.search.limits import Limit
 from bao_agents.support.array_types import Float32Array, Int64Array
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import FULL
@@ -52,7 +54,7 @@ from bao_training.config import ConfigError, MethodConfig, TrainConfig
 from bao_training.replay_buffer import NOT_VISITED, Histories, ReplayBuffer
 from bao_training.saved import join, part
 from bao_training.trainer import Trainer, plies_per_game
-from bao_training.worker import GameTotals, Worker, log_softmax
+from bao_training.worker import GameTotals, Model, Worker, log_softmax
 
 
 class AlphaZeroConfig(MethodConfig):
@@ -72,8 +74,8 @@ class AlphaZeroConfig(MethodConfig):
     it, a resumed run fills its buffer again."""
     replay_ratio: float = Field(2.0, ge=0, le=1000)
     """How often the network learns from each position, on average."""
-    rows_replay_ratio: float = Field(4.0, ge=0, le=1000)
-    """How often the rows do. They learn only in a step of the network."""
+    nnue_replay_ratio: float = Field(4.0, ge=0, le=1000)
+    """How often the NNUE does. It learns only in a step of the network."""
     search_value: float = Field(0.3, ge=0, le=1)
     """Share of the search's value in the target result; the rest is who won. Also the weight of the
     search's values of actions that were not played."""
@@ -129,20 +131,24 @@ def chances(results: Float32Array) -> Float32Array:
 
 
 class AlphaBetaSearch:
-    """Guided alpha-beta with the network's policy and rows, called like a :class:`GumbelSearch`.
+    """Guided alpha-beta, called like a :class:`GumbelSearch`.
 
     Args:
         ruleset: the rules.
         nodes: the nodes of each search.
+        nnue: the NNUE that the run trains.
     """
 
-    def __init__(self, ruleset: Ruleset, nodes: int) -> None:
+    def __init__(self, ruleset: Ruleset, nodes: int, nnue: NNUEModel) -> None:
         self._ruleset = ruleset
         self._nodes = nodes
+        self._nnue = nnue
 
     def sync_weights(self, network: PolicyNetwork) -> None:
-        """Copy the weights of the network."""
-        self._agent = AlphaBetaAgent(self._ruleset, nodes=self._nodes, network=network, threads=1)
+        """Copy the weights of a network, and those of the NNUE."""
+        guide = Checkpoint(network, self._ruleset, nnue=self._nnue.quantised())
+        limit = Limit(nodes=self._nodes)
+        self._agent = AlphaBetaAgent(self._ruleset, limit, guide=guide, threads=1)
 
     def search(self, positions: PackedPositions, rng: RandomStates) -> SearchOutput:
         """Search positions uint64[B, 6], none of them over.
@@ -193,27 +199,30 @@ def search_statistics(batch: SearchBatch) -> Tensor:
 
 
 class AlphaZeroWorker(Worker[AlphaZeroConfig]):
-    """One thread's games, searches, replay buffer and copy of the network."""
+    """One thread's games, searches, replay buffer and copy of the model."""
 
-    STATS: ClassVar = ("policy_loss", "value_loss", "entropy", "agreement", "rows_loss")
+    STATS: ClassVar = ("policy_loss", "value_loss", "entropy", "agreement", "nnue_loss")
     """``agreement`` counts positions where network and search have the same likeliest action."""
 
     def __init__(
         self,
         config: TrainConfig,
         method_config: AlphaZeroConfig,
-        network: PolicyNetwork,
+        model: Model,
         seed: np.random.SeedSequence,
     ) -> None:
-        super().__init__(config, method_config, network, seed)
-        self._network = network
+        super().__init__(config, method_config, model, seed)
+        assert model.nnue is not None
+        self._network = model.network
         self.search: AlphaBetaSearch | GumbelSearch
         if method_config.search == "alphabeta":
-            self.search = AlphaBetaSearch(self.games.engine.ruleset, method_config.nodes)
+            self.search = AlphaBetaSearch(
+                self.games.engine.ruleset, method_config.nodes, model.nnue
+            )
         else:
             self.search = GumbelSearch(
                 self.games.engine.rules,
-                network,
+                model.network,
                 len(self.games),
                 method_config.simulations,
                 config.gamma,
@@ -318,14 +327,14 @@ class AlphaZeroWorker(Worker[AlphaZeroConfig]):
             targets=to_device(targets),
             weights=to_device(weights),
         )
-        rows_loss = self.rows_loss(index, legal_actions, values[:count].detach().cpu().numpy())
-        stats = torch.cat([search_statistics(batch), rows_loss[None]])
-        return stats[0] + self.config.value_weight * stats[1] + rows_loss, stats
+        nnue_loss = self.nnue_loss(index, legal_actions, values[:count].detach().cpu().numpy())
+        stats = torch.cat([search_statistics(batch), nnue_loss[None]])
+        return stats[0] + self.config.value_weight * stats[1] + nnue_loss, stats
 
-    def rows_loss(
+    def nnue_loss(
         self, index: Int64Array, legal_actions: Int64Array, values: Float32Array
     ) -> Tensor:
-        """Return the loss of the rows, times N.
+        """Return the loss of the NNUE, times N.
 
         It is the sum of two means: over the boards after each legal action, whose values the
         network knows, and over other positions of the buffer, with the values of their searches.
@@ -335,8 +344,8 @@ class AlphaZeroWorker(Worker[AlphaZeroConfig]):
             legal_actions: int64[K], their legal actions (position * 64 + action).
             values: float32[K], the network's values of these actions.
         """
-        rows, engine, buffer = self.replica.network.rows, self.games.engine, self.buffer
-        assert rows is not None
+        nnue, engine, buffer = self.replica.nnue, self.games.engine, self.buffer
+        assert nnue is not None
         positions = buffer.positions[index]
         before, actions = np.divmod(legal_actions, 64)
         after, legal = positions[before], buffer.legal[index][before]
@@ -345,11 +354,11 @@ class AlphaZeroWorker(Worker[AlphaZeroConfig]):
         running = winners < 0
         same_mover = movers(after) == movers(positions)[before]
         results = np.where(same_mover, values, -values)[running]
-        loss = rows.loss(after[running], chances(results)) / max(1, len(results))
-        ratio = self.method_config.rows_replay_ratio / self.method_config.replay_ratio
+        loss = nnue.loss(after[running], chances(results)) / max(1, len(results))
+        ratio = self.method_config.nnue_replay_ratio / self.method_config.replay_ratio
         drawn = buffer.draw(self.games.generator, round(ratio * len(index)))
         if len(drawn):
-            searched = rows.loss(buffer.positions[drawn], chances(buffer.values[drawn]))
+            searched = nnue.loss(buffer.positions[drawn], chances(buffer.values[drawn]))
             loss = loss + searched / len(drawn)
         return loss * len(index)
 
@@ -379,8 +388,8 @@ class AlphaZeroTrainer(Trainer[AlphaZeroWorker, AlphaZeroConfig]):
     worker_class = AlphaZeroWorker
 
     @override
-    def make_network(self) -> PolicyNetwork:
-        return PolicyNetwork(self.config.hidden, rows=True)
+    def make_model(self) -> Model:
+        return Model(PolicyNetwork(self.config.hidden), NNUEModel())
 
     @override
     def play(self) -> dict[str, float]:

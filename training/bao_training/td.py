@@ -28,14 +28,13 @@ from typing_extensions import override
 from bao_agents.nets.compiled import Weights, compile_if_faster, evaluate
 from bao_agents.nets.encoding import ENCODING_STEP, encode
 from bao_agents.nets.features import ENCODING_SIZE
-from bao_agents.nets.network import PolicyNetwork
 from bao_agents.support.array_types import Float32Array, Int64Array, Uint8Array
 from bao_env.engine.bits import U, popcount, select_bit, xorshift
 from bao_env.engine.compile import jit
 from bao_env.engine.position import Actions
 from bao_training.config import MethodConfig, TrainConfig
 from bao_training.trainer import Trainer, plies_per_game
-from bao_training.worker import Games, GameTotals, Worker
+from bao_training.worker import Games, GameTotals, Model, Worker
 
 
 class TdConfig(MethodConfig):
@@ -171,10 +170,10 @@ class TdWorker(Worker[TdConfig]):
         self,
         config: TrainConfig,
         method_config: TdConfig,
-        network: PolicyNetwork,
+        model: Model,
         seed: np.random.SeedSequence,
     ) -> None:
-        super().__init__(config, method_config, network, seed)
+        super().__init__(config, method_config, model, seed)
         self.rollout = Rollout(config.rollout, len(self.games))
 
     def play(self, exploration: float, weights: Weights | None = None) -> GameTotals:
@@ -271,12 +270,12 @@ class TdTrainer(Trainer[TdWorker, TdConfig]):
     COLUMNS: ClassVar = ("exploration", "explained_variance")
 
     @override
-    def make_network(self) -> PolicyNetwork:
-        network = super().make_network()
+    def make_model(self) -> Model:
+        model = super().make_model()
         with torch.no_grad():  # preferences are not learnt: the values alone are the policy
-            network.head.weight[0] = 0.0
-            network.head.bias[0] = 0.0
-        return network
+            model.network.head.weight[0] = 0.0
+            model.network.head.bias[0] = 0.0
+        return model
 
     @override
     def play(self) -> dict[str, float]:

@@ -348,7 +348,7 @@ def closing_table(trainer: Trainer[Any, Any], folder: Path) -> str:
         )
     run_folder = shlex.quote(str(folder))
     strongest, opponent = run_folder, "alphabeta:4"
-    if trainer.network.rows is not None:
+    if trainer.model.nnue is not None:
         strongest, opponent = f"guided:{run_folder}:5ms", "alphabeta:5ms"
     # The ladder has its own rules; a match takes those of the run.
     rated = trainer.ruleset == get_ruleset("zanzibar")

@@ -1,27 +1,28 @@
-"""Provide what all training methods need: network, optimiser, workers, counters, saving.
+"""Provide what all training methods need: model, optimiser, workers, counters, saving.
 
 A training method is a :class:`Trainer` and its :class:`~bao_training.worker.Worker`:
 :mod:`bao_training.td` or :mod:`bao_training.alphazero`. Workers play and compute gradients side by
-side, each in its own thread; the trainer updates the network. Both methods have three verbs:
+side, each in its own thread; the trainer updates the model. Both methods have three verbs:
 ``play``, ``targets`` and ``learn``.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from bao_agents.arena.elo import Score
 from bao_agents.arena.match import play_match
+from bao_agents.evaluators.learning import NNUEModel
 from bao_agents.exact.solved_positions import SolvedPositions
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Arrays, Checkpoint, CheckpointError, model_arrays
@@ -30,6 +31,7 @@ from bao_agents.nets.network import PolicyNetwork
 from bao_agents.nets.player import NetworkAgent
 from bao_agents.players import registry
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_agents.search.limits import Limit
 from bao_env.engine.threads import Threads
 from bao_training import distributed
 from bao_training.config import C, ConfigError, TrainConfig
@@ -42,7 +44,7 @@ from bao_training.saved import (
     part,
     set_generator_state,
 )
-from bao_training.worker import GameTotals, Worker, has_bfloat16
+from bao_training.worker import GameTotals, Model, Worker, has_bfloat16
 
 NODES = 2000
 """The nodes of guided alpha-beta and of its opponent in an evaluation."""
@@ -96,19 +98,19 @@ class Trainer(ABC, Generic[W, C]):
         seeds = np.random.SeedSequence(config.seed).spawn(config.workers + 2)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(seeds[0].generate_state(1)[0]))
-            self.network = self.make_network().to(self.device)
+            self.model = self.make_model().to(self.device)
         self._won = self._won_positions()
         if config.start:
-            self.network.load_state_dict(self.load_weights("start", config.start), strict=False)
+            self._start_with(config.start)
         self.generator = np.random.Generator(np.random.PCG64(seeds[1]))
         self.workers = [
-            self.worker_class(config, method_config, self.network, seeds[2 + i]) for i in self._here
+            self.worker_class(config, method_config, self.model, seeds[2 + i]) for i in self._here
         ]
         """The workers of this process."""
         self.optimizer = torch.optim.Adam(
-            self.network.parameters(), lr=config.learning_rate, eps=1e-5, fused=True
+            self.model.parameters(), lr=config.learning_rate, eps=1e-5, fused=True
         )
-        for parameter in self.network.parameters():  # from the start, so that it can be saved
+        for parameter in self.model.parameters():  # from the start, so that it can be saved
             self.optimizer.state[parameter] = {
                 "step": torch.zeros((), device=self.device),
                 "exp_avg": torch.zeros_like(parameter),
@@ -128,9 +130,14 @@ class Trainer(ABC, Generic[W, C]):
         """Whether the network computes in bfloat16, on this machine."""
         return self.config.bfloat16 and has_bfloat16(self.device)
 
-    def make_network(self) -> PolicyNetwork:
-        """Make the untrained network."""
-        return PolicyNetwork(self.config.hidden)
+    @property
+    def network(self) -> PolicyNetwork:
+        """The policy network."""
+        return self.model.network
+
+    def make_model(self) -> Model:
+        """Make the untrained model."""
+        return Model(PolicyNetwork(self.config.hidden))
 
     # What a method fills in.
 
@@ -143,34 +150,33 @@ class Trainer(ABC, Generic[W, C]):
         """Learn from what was played (:meth:`take_steps`), and return columns of the metrics."""
 
     def state(self) -> Arrays:
-        """Return everything that a resumed run needs besides the network.
+        """Return everything that a resumed run needs besides the network's weights.
 
         All processes of a run call this.
         """
         arrays = {"generator": generator_state(self.generator)}
         for i, worker in enumerate(self.map_workers(lambda worker: worker.state())):
             arrays |= join(f"worker.{i}", worker)
-        for i, parameter in enumerate(self.network.parameters()):
+        for i, parameter in enumerate(self.model.parameters()):
             adam = self.optimizer.state[parameter]
             # A checkpoint has no scalars.
             flat = {name: tensor.cpu().numpy().reshape(-1) for name, tensor in adam.items()}
             arrays |= join(f"adam.{i}", flat)
-        return arrays | join("rows", {name: t.detach().cpu().numpy() for name, t in self._rows()})
-
-    def _rows(self) -> Iterable[tuple[str, Tensor]]:
-        """Return the parameters of the network's rows; a checkpoint rounds them for the search."""
-        return () if self.network.rows is None else self.network.rows.named_parameters()
+        if self.model.nnue is not None:  # a checkpoint rounds its weights for the search
+            exact = self.model.nnue.state_dict().items()
+            arrays |= join("nnue", {name: tensor.cpu().numpy() for name, tensor in exact})
+        return arrays
 
     def load(self, arrays: Arrays) -> None:
         """Continue from what :meth:`state` returned."""
         set_generator_state(self.generator, arrays["generator"])
-        with torch.no_grad():
-            for name, parameter in self._rows():
-                parameter.copy_(torch.from_numpy(arrays[f"rows.{name}"]))
+        if self.model.nnue is not None:
+            exact = part("nnue", arrays).items()
+            self.model.nnue.load_state_dict({name: torch.from_numpy(a) for name, a in exact})
         for i, worker in zip(self._here, self.workers, strict=True):
             worker.load(part(f"worker.{i}", arrays))
-            worker.replica.sync_weights(self.network)
-        for i, parameter in enumerate(self.network.parameters()):
+            worker.replica.sync_weights(self.model)
+        for i, parameter in enumerate(self.model.parameters()):
             adam = self.optimizer.state[parameter]
             for name, array in part(f"adam.{i}", arrays).items():
                 adam[name].copy_(torch.from_numpy(array).view_as(adam[name]))
@@ -178,8 +184,8 @@ class Trainer(ABC, Generic[W, C]):
     @property
     def opponents(self) -> tuple[str, ...]:
         """Return the opponents of an evaluation."""
-        rows = self.network.rows is not None
-        return (*self.OPPONENTS, GUIDED_OPPONENT) if rows else self.OPPONENTS
+        nnue = self.model.nnue is not None
+        return (*self.OPPONENTS, GUIDED_OPPONENT) if nnue else self.OPPONENTS
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -205,7 +211,7 @@ class Trainer(ABC, Generic[W, C]):
         learnt = self.learn()
         self.part_seconds["play"] += between - start
         self.part_seconds["learn"] += time.perf_counter() - between
-        if not all(bool(p.isfinite().all()) for p in self.network.parameters()):
+        if not all(bool(p.isfinite().all()) for p in self.model.parameters()):
             raise DivergedError(f"the weights after update {self.update + 1} are not finite")
         steps = self.config.steps_per_update
         seconds = time.perf_counter() - start
@@ -289,16 +295,16 @@ class Trainer(ABC, Generic[W, C]):
             for total, gradient in zip(totals, gradients, strict=True):
                 total += gradient
         distributed.all_reduce_sum(totals)
-        for parameter, total in zip(self.network.parameters(), totals, strict=True):
+        for parameter, total in zip(self.model.parameters(), totals, strict=True):
             parameter.grad = total
         norm = float(
-            torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.max_gradient)
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_gradient)
         )
         if not math.isfinite(norm):
             raise DivergedError(f"the gradient of update {self.update + 1} is not finite")
         self.optimizer.step()
         for replica in replicas:
-            replica.sync_weights(self.network)
+            replica.sync_weights(self.model)
         return norm
 
     # Other players and checkpoints.
@@ -306,18 +312,19 @@ class Trainer(ABC, Generic[W, C]):
     def evaluate(self) -> dict[str, float]:
         """Return the scores of paired games against :attr:`opponents`.
 
-        The network plays alone, without search. If it has rows, guided alpha-beta also plays with
-        it, against plain alpha-beta with the same number of nodes. If the settings name won
+        The network plays alone, without search. If it has an NNUE, guided alpha-beta also plays
+        with both, against plain alpha-beta with the same number of nodes. If the settings name won
         positions, also return ``blunders``: the share of the network's moves from them that give
         the win away.
         """
-        network = PolicyNetwork(self.config.hidden, self.network.rows is not None)
-        network.load_state_dict(self.network.state_dict())
-        player = NetworkAgent(network, self.ruleset)
+        checkpoint = self._checkpoint()
+        player = NetworkAgent(copy.deepcopy(self.network).cpu(), self.ruleset)
         for name in self.opponents:
             guided = name == GUIDED_OPPONENT
             self.scores[name] = play_match(
-                AlphaBetaAgent(self.ruleset, nodes=NODES, network=network) if guided else player,
+                AlphaBetaAgent(self.ruleset, Limit(nodes=NODES), guide=checkpoint)
+                if guided
+                else player,
                 registry.load(name, ruleset=self.ruleset, seed=_BOT_SEED),
                 ruleset=self.ruleset,
                 pairs=self.config.evaluate_pairs,
@@ -342,12 +349,8 @@ class Trainer(ABC, Generic[W, C]):
         except ValueError as error:
             raise ConfigError(f"blunder_positions={name!r}: {error}") from error
 
-    def load_weights(self, key: str, name: str) -> dict[str, Tensor]:
-        """Read the weights of a checkpoint that a setting names.
-
-        Args:
-            key: the name of the setting, for error messages.
-            name: its value: a path, or the name of a shipped checkpoint.
+    def _start_with(self, name: str) -> None:
+        """Take over the weights of a checkpoint: a path, or the name of a shipped one.
 
         Raises:
             ConfigError: the checkpoint does not exist, or its network differs from this run's.
@@ -356,15 +359,18 @@ class Trainer(ABC, Generic[W, C]):
         path = find_checkpoint(name)
         if path is None:
             raise ConfigError(
-                f"{key}={name!r}: there is no such checkpoint; expected a file or a shipped name"
+                f"start={name!r}: there is no such checkpoint; expected a file or a shipped name"
             )
-        network = checkpoint.load(path, self.ruleset).network
+        found = checkpoint.load(path, self.ruleset)
+        network = found.network
         if network.hidden != self.config.hidden:
             raise ConfigError(
-                f"{key}={name!r} has hidden={list(network.hidden)}, this run has "
+                f"start={name!r} has hidden={list(network.hidden)}, this run has "
                 f"hidden={list(self.config.hidden)}"
             )
-        return {name: t.to(self.device) for name, t in network.state_dict().items()}
+        self.network.load_state_dict(network.state_dict())
+        if self.model.nnue is not None and found.nnue is not None:
+            self.model.nnue.load_state_dict(NNUEModel(found.nnue).state_dict())
 
     # How a run is saved.
 
@@ -375,9 +381,14 @@ class Trainer(ABC, Generic[W, C]):
     def _info(self) -> dict[str, Any]:
         return {"config": self.settings(), "steps": self.steps, "seconds": self.seconds}
 
+    def _checkpoint(self, arrays: Arrays | None = None) -> Checkpoint:
+        """Return the model, with the settings and the progress of the run."""
+        nnue = None if self.model.nnue is None else self.model.nnue.quantised()
+        return Checkpoint(self.network, self.ruleset, self._info(), arrays or {}, nnue)
+
     def save_policy(self, path: Path) -> None:
-        """Write the network alone."""
-        checkpoint.save(path, Checkpoint(self.network, self.ruleset, self._info()))
+        """Write the model alone."""
+        checkpoint.save(path, self._checkpoint())
 
     def save(self, path: Path) -> None:
         """Write everything that the run needs to resume.
@@ -386,9 +397,10 @@ class Trainer(ABC, Generic[W, C]):
         """
         arrays = self.state()
         if distributed.rank() == 0:
-            info = self._info() | {"update": self.update}
-            info["digest"] = digest(info, arrays | model_arrays(self.network))
-            checkpoint.save(path, Checkpoint(self.network, self.ruleset, info, arrays))
+            made = self._checkpoint(arrays)
+            made.info["update"] = self.update
+            made.info["digest"] = digest(made.info, arrays | model_arrays(made))
+            checkpoint.save(path, made)
 
     def restore(self, saved: Checkpoint) -> None:
         """Continue from what :meth:`save` wrote.
@@ -400,7 +412,7 @@ class Trainer(ABC, Generic[W, C]):
         try:
             if "digest" not in info:
                 raise ValueError("it holds only a network, or has another version")
-            if info["digest"] != digest(info, arrays | model_arrays(saved.network)):
+            if info["digest"] != digest(info, arrays | model_arrays(saved)):
                 raise ValueError("it is damaged: its digest does not match")
             self.update = info["update"]
             self.steps = self.update * self.config.steps_per_update

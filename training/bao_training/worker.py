@@ -1,4 +1,4 @@
-"""Define workers: their games, and their copies of the network with gradients."""
+"""Define workers: their games, and their copies of the model with gradients."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Generic
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from bao_agents.evaluators.learning import NNUEModel
 from bao_agents.nets.checkpoint import Arrays
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.support.array_types import Float64Array, Int64Array, Uint64Array
@@ -105,30 +106,37 @@ class Games:
         set_generator_state(self.generator, arrays["generator"])
 
 
+class Model(nn.Module):
+    """What a run learns: a policy network, and an NNUE if the method trains one."""
+
+    def __init__(self, network: PolicyNetwork, nnue: NNUEModel | None = None) -> None:
+        super().__init__()
+        self.network = network
+        self.nnue = nnue
+
+
 class Replica:
-    """One thread's copy of the network, in the dtype in which it computes.
+    """One thread's copy of the model, whose network is in the dtype in which it computes.
 
     Args:
-        network: the float32 network to copy.
+        model: the float32 model to copy.
         bfloat16: compute in bfloat16 instead of float32 if the device supports it in hardware. In
             software it takes twenty times as long.
     """
 
-    def __init__(self, network: PolicyNetwork, bfloat16: bool) -> None:
-        self.device = next(network.parameters()).device
+    def __init__(self, model: Model, bfloat16: bool) -> None:
+        self.device = next(model.parameters()).device
         dtype = torch.bfloat16 if bfloat16 and has_bfloat16(self.device) else torch.float32
-        self.network = copy.deepcopy(network).to(dtype)
-        if self.network.rows is not None:
-            self.network.rows.float()
-        self._parameters = list(self.network.parameters())
-        self.sync_weights(network)  # the rows have been rounded
-        self.gradients = [torch.zeros_like(p) for p in network.parameters()]
+        self._model = copy.deepcopy(model)
+        self.network, self.nnue = self._model.network.to(dtype), self._model.nnue
+        self._parameters = list(self._model.parameters())
+        self.gradients = [torch.zeros_like(p) for p in model.parameters()]
         """float32, one for each parameter. :meth:`backward` adds to them."""
 
-    def sync_weights(self, network: PolicyNetwork) -> None:
-        """Copy the weights of ``network``."""
+    def sync_weights(self, model: Model) -> None:
+        """Copy the weights of ``model``."""
         with torch.no_grad():
-            for mine, theirs in zip(self._parameters, network.parameters(), strict=True):
+            for mine, theirs in zip(self._parameters, model.parameters(), strict=True):
                 mine.copy_(theirs)
 
     def to_device(self, array: npt.NDArray[Any]) -> Tensor:
@@ -141,22 +149,22 @@ class Replica:
             total.zero_()
 
     def backward(self, loss: Tensor) -> None:
-        """Propagate the gradient of a loss through the network; add it to :attr:`gradients`."""
+        """Propagate the gradient of a loss through the model; add it to :attr:`gradients`."""
         loss.backward()
         with torch.no_grad():
             for total, parameter in zip(self.gradients, self._parameters, strict=True):
                 if parameter.grad is not None:
                     total += parameter.grad
-        self.network.zero_grad(set_to_none=True)
+        self._model.zero_grad(set_to_none=True)
 
 
 class Worker(ABC, Generic[C]):
-    """One thread's games and its copy of the network; what a method plays and learns from.
+    """One thread's games and its copy of the model; what a method plays and learns from.
 
     Args:
         config: the common settings.
         method_config: the method's settings.
-        network: the float32 network to copy.
+        model: the float32 model to copy.
         seed: the seed of this worker's games.
     """
 
@@ -167,12 +175,12 @@ class Worker(ABC, Generic[C]):
         self,
         config: TrainConfig,
         method_config: C,
-        network: PolicyNetwork,
+        model: Model,
         seed: np.random.SeedSequence,
     ) -> None:
         self.config = config
         self.method_config = method_config
-        self.replica = Replica(network, config.bfloat16)
+        self.replica = Replica(model, config.bfloat16)
         self.games = Games(config, seed)
         self.games.reset(np.arange(len(self.games)))
         self.minibatches: list[Int64Array] = []

@@ -10,7 +10,7 @@ import numpy as np
 
 from bao_agents.players.faults import PlayerFault
 from bao_agents.support.array_types import Int64Array, Uint8Array
-from bao_env.bots import Agent, check_actions
+from bao_env.bots import Agent, GameNumbers, answer, check_actions, new_games
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import PLY, Actions, Legal, PackedPositions, Seats, movers
 
@@ -38,7 +38,11 @@ class MatchGames:
 
 
 def choose(
-    player: Agent, positions: PackedPositions, legal: Legal, name: str
+    player: Agent,
+    positions: PackedPositions,
+    legal: Legal,
+    name: str,
+    games: GameNumbers | None = None,
 ) -> tuple[Actions, list[str]]:
     """Ask a player for actions, again after each :class:`~bao_agents.players.faults.PlayerFault`.
 
@@ -47,6 +51,7 @@ def choose(
         positions: uint64[B, 6]; not changed.
         legal: uint64[B], the legal actions.
         name: what errors call the player.
+        games: int64[B], the numbers of the games; None if each position stands alone.
 
     Returns:
         int64[B], the actions, -1 where the player failed; and the causes, in order.
@@ -60,7 +65,9 @@ def choose(
     while begin < len(legal):
         left = legal[begin:]
         try:
-            chosen = check_actions(player.act(positions[begin:], left), left, name)
+            numbers = None if games is None else games[begin:]
+            found = answer(player, positions[begin:], left, numbers)
+            chosen = check_actions(found, left, name)
         except PlayerFault as fault:
             causes.append(fault.cause)
             before = np.array(fault.actions, np.int64)
@@ -82,7 +89,8 @@ def play_games(
     """Play a batch of games to the end. A fault of a player loses one game.
 
     Args:
-        players: each gets all of its positions of a ply in one call. Its method
+        players: each gets all of its positions of a ply in one call, and the numbers of their games
+            if it remembers (:class:`bao_env.bots.RememberingAgent`). Its method
             ``processor_seconds``, if it has one, returns the time that it has used so far.
         positions: uint64[G, 6], the starts; not changed.
         first_seats: int8[G], the seat of the first player in each game.
@@ -94,7 +102,7 @@ def play_games(
         ValueError: a player chose an illegal action; the message names it.
     """
     positions = positions.copy()
-    size = len(positions)
+    size, numbers = len(positions), new_games(len(positions))
     legal = np.empty(size, np.uint64)
     winners = np.empty(size, np.int8)
     engine.find_legal(positions, legal, winners)
@@ -111,7 +119,9 @@ def play_games(
                 who = getattr(players[i], "name", ("the first player", "the second player")[i])
                 clock = getattr(players[i], "processor_seconds", time.process_time)
                 start = clock()
-                chosen, causes = choose(players[i], positions[index], legal[index], who)
+                chosen, causes = choose(
+                    players[i], positions[index], legal[index], who, numbers[index]
+                )
                 seconds[i] += clock() - start
                 moves[i] += len(index) - len(causes)
                 faults[i].extend(causes)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tabulate
 
-from bao_agents.arena.elo import finite
+from bao_agents.arena.elo import FEW_PAIRS, finite
 from bao_agents.arena.pairs import Pairs
 from bao_agents.arena.ratings import rate
 from bao_agents.players import registry
@@ -188,6 +188,10 @@ def markdown(report: Mapping[str, Any]) -> str:
         "Score of the row against the column, in percent:",
         markdown_table(["", *map(str, range(1, len(players) + 1))], against),
     ]
+    if any(row["elo"] is None for row in players):
+        paragraphs.append("A player who won or lost all games has no rating, only a bound.")
+    if _games(report) < 2 * FEW_PAIRS:
+        paragraphs.append("These games are too few for 95 % intervals: take them as a rough guide.")
     paragraphs += map(escaped, all_notes(report))
     return "\n\n".join(paragraphs) + "\n"
 

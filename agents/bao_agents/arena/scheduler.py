@@ -40,7 +40,6 @@ from bao_agents.players.base import NamedPlayer
 from bao_agents.players.fingerprint import fingerprint
 from bao_agents.support.progress import Progress
 from bao_agents.support.provenance import current_commit
-from bao_env.board import Board
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
 
@@ -84,7 +83,7 @@ class Part:
         players = []
         for side, spec in enumerate(self.specs):
             player = self._load(side, threads)
-            if spec in self.known and fingerprint(spec, player) != self.known[spec]:
+            if spec in self.known and fingerprint(spec, player, self.ruleset) != self.known[spec]:
                 raise ValueError(
                     f"player {spec} changed meanwhile: give a file that does not change, and "
                     "another --out"
@@ -92,7 +91,7 @@ class Part:
             players.append(player)
         try:
             for spec in self.specs:
-                warm_up(spec, self.ruleset)
+                registry.warm_up(spec, self.ruleset)
             played = play_pairs(
                 players[0],
                 players[1],
@@ -112,7 +111,7 @@ class Part:
     def _load(self, side: int, threads: int) -> NamedPlayer:
         """Load the first player (0) or the second (1)."""
         spec, seed = self.specs[side], self.seeds[side]
-        if registry.parse(spec).kind.name != "pipe":
+        if not registry.parse(spec).kind.gets_ready:
             return registry.load(spec, ruleset=self.ruleset, seed=seed, threads=threads)
         player = _program(side, spec, self.ruleset, threads)
         player.reseed(seed)
@@ -170,21 +169,6 @@ class Event:
 def _program(side: int, spec: str, ruleset: Ruleset, threads: int) -> NamedPlayer:
     """Return the first (0) or the second (1) player of all parts here, a running program."""
     return registry.load(spec, ruleset=ruleset, threads=threads)
-
-
-@cache
-def warm_up(player: str, ruleset: Ruleset) -> None:
-    """Compile what a player needs, so that its first move takes no longer than the others.
-
-    Another player of that name makes a move, which uses up no random numbers of the first. A
-    program gets ready by itself.
-
-    Args:
-        player: the name for :func:`bao_agents.players.registry.load`.
-        ruleset: the rules.
-    """
-    if registry.parse(player).kind.name != "pipe":
-        registry.load(player, ruleset=ruleset).choose(Board(ruleset))
 
 
 def play_parts(

@@ -80,7 +80,10 @@ class TournamentSettings:
             "made_with": provenance(self.ruleset),
             "players": self.players,
             "known": {
-                name: [spec, fingerprint(spec, registry.load(spec, ruleset=self.ruleset))]
+                name: [
+                    spec,
+                    fingerprint(spec, registry.load(spec, ruleset=self.ruleset), self.ruleset),
+                ]
                 for name, spec in self.players.items()
             },
             "ruleset": self.ruleset.to_dict(),

@@ -15,6 +15,7 @@ from tabulate import tabulate
 from bao_agents.cli.bench_engine import Case, add_rounds, machine, measure
 from bao_agents.cli.options import Run, add_options, at_least, write_json
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_agents.search.limits import Limit
 from bao_agents.search.mcts import MctsAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import PackedPositions
@@ -35,7 +36,7 @@ def sample(ruleset: Ruleset, count: int) -> PackedPositions:
 
 def alphabeta_case(ruleset: Ruleset, positions: PackedPositions, depth: int) -> Case:
     """Make the case of alpha-beta search to a depth; it counts nodes."""
-    agent = AlphaBetaAgent(ruleset, depth=depth, threads=1)
+    agent = AlphaBetaAgent(ruleset, Limit(plies=depth), threads=1)
 
     def play(calls: int) -> int:
         return sum(agent.search(position).nodes for _ in range(calls) for position in positions)
@@ -45,7 +46,7 @@ def alphabeta_case(ruleset: Ruleset, positions: PackedPositions, depth: int) -> 
 
 def mcts_case(ruleset: Ruleset, positions: PackedPositions) -> Case:
     """Make the case of Monte Carlo tree search; it counts playouts."""
-    agent = MctsAgent(ruleset, simulations=SIMULATIONS, threads=1)
+    agent = MctsAgent(ruleset, Limit(nodes=SIMULATIONS), threads=1)
     legal = np.empty(len(positions), np.uint64)
     Engine(ruleset).find_legal(positions, legal, np.empty(len(positions), np.int8))
     has_choice = (legal & (legal - np.uint64(1))) != 0  # only these are searched

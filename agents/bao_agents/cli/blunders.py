@@ -191,14 +191,14 @@ def _run(args: argparse.Namespace) -> None:
         for spec in (*args.players, STRONG)
     }
     shared: dict[str, SolvedPositions] = {}
-    own_games = settings if "own" in args.sources else None
     try:
         for source in args.sources:
             if source != "own":
                 found = solved(source, players[STRONG], settings)
                 shared[source], report["sources"][source] = found.known.won, found.counts
         for spec in args.players:
-            report["results"].append(measure(spec, players[spec], shared, own_games))
+            own = "own" in args.sources
+            report["results"].append(measure(spec, players[spec], shared, settings, own))
     except KeyboardInterrupt:
         _write(report, args)
         raise KeyboardInterrupt("run the same command to continue") from None

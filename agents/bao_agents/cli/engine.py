@@ -18,10 +18,11 @@ import threading
 from collections.abc import Callable, Iterator
 
 from bao_agents.cli.options import Run, add_player_options
-from bao_agents.players.base import NamedPlayer, PlayerName, Unit
+from bao_agents.players.base import NamedPlayer
 from bao_agents.players.fingerprint import fingerprint
 from bao_agents.players.pipe import PROTOCOL
 from bao_agents.players.registry import load, parse
+from bao_agents.search.limits import Limit
 from bao_agents.support.provenance import current_commit
 from bao_env.board import Board
 from bao_env.engine.ruleset import Ruleset, get_ruleset
@@ -47,8 +48,7 @@ class Engine:
         self._seed = 0
         self._threads: int | None = None
         self._player: NamedPlayer | None = None
-        self._hurried: tuple[int, NamedPlayer] | None = None
-        """A limit in milliseconds and the player that keeps it, if the host's time is shorter."""
+        self._game: int | None = None
         self._position = ""
         self._legal: list[int] = []
         self._thinking = False
@@ -95,26 +95,27 @@ class Engine:
             self._threads = int(rest)
         elif word == "isready":
             self._get_ready()
+        elif word == "game":
+            self._game = int(rest)
         elif word == "position":
             self._position = rest
         elif word == "legal":
             self._legal = [int(action) for action in rest.split()]
         elif word == "go":
-            action = self._choose(rest)
+            action, self._game = self._choose(rest), None
             self._thinking = False
             self._write(f"move {action}")
 
-    def _load(self, player: str | PlayerName) -> NamedPlayer:
-        return load(player, ruleset=self._ruleset, seed=self._seed, threads=self._threads)
+    def _load(self) -> NamedPlayer:
+        return load(self._spec, ruleset=self._ruleset, seed=self._seed, threads=self._threads)
 
     def _get_ready(self) -> None:
         self._write("info loading")  # the host then knows that its lines arrive
-        player = self._load(self._spec)
+        player = self._load()
         player.choose(Board(self._ruleset))  # compiles what it needs before a clock runs
-        self._hurried = None
-        self._player = self._load(self._spec)  # without the first one's random draws
+        self._player = self._load()  # without the first one's random draws
         self._write(f"name {self._spec}")
-        mark, commit = fingerprint(self._spec, player), current_commit()
+        mark, commit = fingerprint(self._spec, player, self._ruleset), current_commit()
         if mark is not None and commit != "unknown" and not commit.endswith("dirty"):
             self._write(f"version {commit} {mark}".rstrip())
         self._write("ready")
@@ -127,27 +128,21 @@ class Engine:
             raise ValueError(
                 f"other rules: the legal actions of {self._position} are {board.legal_actions} here"
             )
-        return self._in_time(words, self._player).choose(board)
+        return self._player.choose(board, self._limit(words), game=self._game)
 
-    def _in_time(self, words: str, player: NamedPlayer) -> NamedPlayer:
-        """Return the player, or one with a shorter time limit if the host allows less.
+    def _limit(self, words: str) -> Limit | None:
+        """Return the limit of a move if the host allows less time than the player's name, or None.
 
         Args:
             words: what follows ``go``.
-            player: the player. Without a time limit in its name it takes the time it needs.
         """
         found = re.fullmatch("movetime ([0-9]{1,9})", words)
-        name = parse(self._spec)
-        if not found or name.limit.seconds is None:
-            return player
+        own = parse(self._spec).limit
+        if not found or own.seconds is None:
+            return None
         share, seconds = _MARGIN
-        milliseconds = max(1, round(int(found[1]) * (1 - share) - 1000 * seconds))
-        if milliseconds >= 1000 * name.limit.seconds:
-            return player
-        if self._hurried is None or self._hurried[0] != milliseconds:
-            limited = name._replace(number=milliseconds, unit=Unit("ms"))
-            self._hurried = milliseconds, self._load(limited)
-        return self._hurried[1]
+        allowed = max(0.001, int(found[1]) / 1000 * (1 - share) - seconds)
+        return own._replace(seconds=allowed) if allowed < own.seconds else None
 
 
 def _read_rules(text: str) -> Ruleset:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 GROUPS = {
     "play": {
         "play": ("bao_agents.cli.play:command", "play in a browser, against anyone"),
+        "rules": ("bao_agents.cli.rules:command", "print the rules of a rule set in plain words"),
         "players": ("bao_agents.cli.players:command", "list the players"),
         "engine": ("bao_agents.cli.engine:command", "play as a program, over stdin and stdout"),
         "replay": ("bao_agents.cli.replay:command", "show or review games, positions and moves"),

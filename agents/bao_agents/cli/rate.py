@@ -244,7 +244,9 @@ def command(parser: argparse.ArgumentParser) -> Run:
 def _run(args: argparse.Namespace) -> None:
     ladder = load_ladder(args.ladder)
     players = parse_players([*expand(args.players)])
-    marks = {name: fingerprint(spec, ladder.load(spec)) for name, spec in players.items()}
+    marks = {
+        name: fingerprint(spec, ladder.load(spec), ladder.ruleset) for name, spec in players.items()
+    }
     changed = ladder.changed()
     reports: list[dict[str, Any]] = []
     try:

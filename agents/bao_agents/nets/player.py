@@ -16,6 +16,7 @@ from bao_agents.nets.legal_actions import (
 )
 from bao_agents.nets.network import PolicyNetwork, check_finite
 from bao_agents.support.array_types import Float32Array, Int64Array
+from bao_agents.support.opinion import Opinion, by_probability
 from bao_agents.support.remade import Remade
 from bao_env.board import Board
 from bao_env.engine.action import bits_of
@@ -109,6 +110,19 @@ class NetworkAgent(Remade):
         policy = probabilities(found.logits)
         value = float(found.values @ policy)  # the mean of its actions under the policy
         return Evaluation(dict(zip(actions, policy.tolist(), strict=True)), value)
+
+    def analyse(self, board: Board, limit: object = None) -> list[Opinion]:
+        """Return an opinion of each legal action of a board, best first.
+
+        Args:
+            board: a game that is not over.
+            limit: a network needs none.
+        """
+        del limit
+        actions = board.legal_actions
+        found = self.evaluate(board.packed[None], np.array([bits_of(actions)], np.uint64))
+        shares, values = probabilities(found.logits).tolist(), found.values.clip(-1, 1).tolist()
+        return sorted(map(Opinion, actions, values, shares), key=by_probability, reverse=True)
 
     def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from bao_agents.analysis import NETWORKS, Analysis, Line, analyse, review_move
+from bao_agents.analysis import Analysis, Line, analyse, review_move
 from bao_agents.play.refused import Refused
-from bao_agents.play.roster import Roster
+from bao_agents.play.roster import NETWORKS, Roster
 from bao_agents.play.seated_game import hand_way, move_texts, position_values
 from bao_agents.players import registry
 from bao_agents.search.solver.solver import Solution, solve
@@ -95,7 +95,7 @@ def _analyse(
         known = ", ".join(one["value"] for one in evaluators(roster))
         raise Refused(f"{spec} gives no hints: expected one of {known}")
     try:
-        return analyse(board, spec, lines=lines, proof_nodes=proof_nodes, read=roster.network)
+        return analyse(board, spec, lines=lines, proof_nodes=proof_nodes)
     except Exception as error:  # a damaged file or one for other rules must not stop the server
         raise roster.unusable(f"{spec} cannot give hints", error) from error
 

@@ -219,8 +219,8 @@ async def bot(tables: Tables, client: str, values: Data) -> Data:
     A bot that fails, or takes longer than BOT_TIMEOUT, leaves the game as it was.
     """
     call, name = tables.games.call, values.pop("name")
-    board, player = await run_in_threadpool(partial(call, Game.turn, name, **values))
-    action = await tables.compute(partial(tables.roster.act, player, board), client, name)
+    board, player, game = await run_in_threadpool(partial(call, Game.turn, name, **values))
+    action = await tables.compute(partial(tables.roster.act, player, board, game), client, name)
     advance = partial(call, Game.advance, name, board=board, action=action)
     return await asyncio.shield(run_in_threadpool(advance))
 

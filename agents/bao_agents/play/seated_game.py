@@ -12,6 +12,7 @@ from bao_agents.play.refused import Refused, check_types
 from bao_agents.play.roster import HUMAN
 from bao_agents.play.rule_texts import rule_text
 from bao_env.board import Board, Event, EventKind, IllegalMoveError
+from bao_env.bots import new_games
 from bao_env.engine.action import pack_action, unpack_action
 from bao_env.game import Stage
 from bao_env.notation.moves import SPELLINGS, why_illegal
@@ -139,6 +140,8 @@ class Game:
 
     def __init__(self, board: Board, seats: tuple[str, str]) -> None:
         self.seats = seats
+        self.number = int(new_games(1)[0])
+        """For players that remember a game; see :func:`bao_env.bots.new_games`."""
         self._board = board.copy()
         """The game, including moves that have been undone."""
         self._version = 0
@@ -225,8 +228,8 @@ class Game:
             raise Refused(f"the game is at ply {self.ply}, not {ply}: look again", 409)
 
     @check_types
-    def turn(self, ply: int) -> tuple[Board, str]:
-        """Return the board at ``ply`` and the bot that is to move on it.
+    def turn(self, ply: int) -> tuple[Board, str, int]:
+        """Return the board at ``ply``, the bot that is to move on it, and the game's number.
 
         Raises:
             Refused: the game stands at another ply, is over, or a person is to move.
@@ -238,7 +241,7 @@ class Game:
             raise Refused("the game is over")
         if player == HUMAN:
             raise Refused("a person is to move")
-        return board, player
+        return board, player, self.number
 
     def advance(self, board: Board, action: int) -> Data:
         """Play the action of a bot on the board that :meth:`turn` returned.

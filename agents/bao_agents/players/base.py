@@ -16,16 +16,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bao_agents.nets.checkpoint_files import find_guide, title
+from bao_agents.nets.checkpoint_files import find_guide, title, trained_under
 from bao_agents.players.plugins import is_own
+from bao_agents.search.limits import Limit
+from bao_agents.support.array_types import Int64Array
+from bao_agents.support.opinion import Opinion
 from bao_env.board import Board
-from bao_env.bots import Agent
+from bao_env.bots import Agent, answer
 from bao_env.engine.action import bits_of
 from bao_env.engine.position import Actions, Legal, PackedPositions
 from bao_env.engine.ruleset import Ruleset
 
 if TYPE_CHECKING:
-    from bao_agents.nets.network import PolicyNetwork
+    from bao_agents.nets.checkpoint import Checkpoint
     from bao_agents.nets.player import Evaluation, NetworkAgent
 
 
@@ -40,6 +43,9 @@ class NamedPlayer:
     def __init__(self, name: str, agent: Agent) -> None:
         self.name = name
         self._agent = agent
+        self.remembers = bool(getattr(agent, "remembers", False))
+        """Whether it remembers games; see :class:`bao_env.Agent`. Set it to False to have each
+        position searched alone."""
 
     @property
     def fingerprint(self) -> str | None:
@@ -72,21 +78,67 @@ class NamedPlayer:
         clock: Callable[[], float] = getattr(self._agent, "processor_seconds", time.process_time)
         return clock()
 
-    def act(self, positions: PackedPositions, legal: Legal) -> Actions:
-        """Choose an action in each position; see :meth:`bao_env.bots.Agent.act`."""
-        return self._agent.act(positions, legal)
+    def act(
+        self,
+        positions: PackedPositions,
+        legal: Legal,
+        *,
+        limit: Limit | None = None,
+        games: Int64Array | None = None,
+    ) -> Actions:
+        """Choose an action in each position; see :meth:`bao_env.bots.Agent.act`.
 
-    def choose(self, board: Board) -> int:
-        """Return the action that the player chooses on ``board``.
+        Args:
+            positions, legal: see there.
+            limit: what the player may use for each position, instead of the limit in its name.
+            games: int64[B], the numbers of the positions' games
+                (:class:`bao_env.bots.RememberingAgent`). They are ignored unless :attr:`remembers`.
 
         Raises:
-            ValueError: the game is over.
+            ValueError: there is a limit, and the player is not a search.
+        """
+        if limit is None:
+            return answer(self._agent, positions, legal, games if self.remembers else None)
+        agent: Any = self._agent
+        if not hasattr(agent, "limit"):
+            raise ValueError(
+                f"player {self.name} takes no limit: expected a search, for example 'alphabeta:6'"
+            )
+        told = {"games": games} if self.remembers else {}
+        chosen: Actions = agent.act(positions, legal, limit=limit, **told)
+        return chosen
+
+    def choose(self, board: Board, limit: Limit | None = None, *, game: int | None = None) -> int:
+        """Return the action that the player chooses on ``board``.
+
+        Args:
+            board: a game that is not over.
+            limit: see :meth:`act`.
+            game: the number of the game, for a player that remembers it
+                (:func:`bao_env.bots.new_games`).
+
+        Raises:
+            ValueError: the game is over, or the player takes no limit.
         """
         actions = board.legal_actions
         if not actions:
             raise ValueError("the game is over: there is no move to choose")
         legal = np.array([bits_of(actions)], np.uint64)
-        return int(self.act(board.packed[None], legal)[0])
+        games = None if game is None else np.array([game])
+        return int(self.act(board.packed[None], legal, limit=limit, games=games)[0])
+
+    def analyse(self, board: Board, limit: Limit | None = None) -> list[Opinion] | None:
+        """Return an opinion of each legal action, best first; None if the player gives none.
+
+        Args:
+            board: a game that is not over.
+            limit: what it may use for all actions together, instead of the limit in its name.
+        """
+        agent: Any = self._agent
+        found: list[Opinion] | None = (
+            agent.analyse(board, limit) if hasattr(agent, "analyse") else None
+        )
+        return found
 
     def evaluate(self, board: Board) -> Evaluation:
         """Return the policy and the value of the player's network, without a search.
@@ -117,15 +169,6 @@ class NamedPlayer:
 
     def __repr__(self) -> str:
         return f"<player {self.name}>"
-
-
-class Limit(NamedTuple):
-    """What a player may use for a move, as in python-chess; None is no limit."""
-
-    plies: int | None = None
-    seconds: float | None = None
-    nodes: int | None = None
-    """Positions visited; of a Monte Carlo search its playouts or simulations."""
 
 
 class Unit(NamedTuple):
@@ -160,8 +203,14 @@ class Kind:
     is slow to import, and may be missing."""
     units: Mapping[str, Unit] = field(default_factory=dict)
     """What may follow the number of a limit."""
-    on_board: bool = True
-    """Whether a visitor of the board may choose it."""
+    has_guide: bool = False
+    """Whether it plays with the guide of its rule set, a checkpoint that its name does not give."""
+    code: Callable[[PlayerName], bytes] | None = None
+    """Returns the source code of a player from outside the project, as far as it can be found; None
+    for a kind of the project. What runs outside code is not for visitors of the board or ladders,
+    and its results are kept only if its agent has a fingerprint."""
+    gets_ready: bool = False
+    """Whether a loaded player is ready to move; others compile what they need at their first."""
 
     @property
     def head(self) -> str:
@@ -218,6 +267,22 @@ class PlayerName(NamedTuple):
             return self.text
         return self.text.replace(self.checkpoint, title(self.path), 1)
 
+    def file(self, ruleset: Ruleset) -> Path | None:
+        """Return the checkpoint that it plays with under some rules; None if it has none.
+
+        Raises:
+            ValueError: the rule set has no guide.
+        """
+        return find_guide(ruleset.name) if self.kind.has_guide else self.path
+
+    def plays(self, ruleset: Ruleset) -> bool:
+        """Return whether it can play some rules: whether its checkpoint was trained for them."""
+        try:
+            file = self.file(ruleset)
+        except ValueError:
+            return False
+        return file is None or trained_under(file) == ruleset
+
     def __str__(self) -> str:
         return self.text
 
@@ -231,9 +296,16 @@ class Setting(NamedTuple):
     """The seed of the player's random choices."""
     threads: int | None
     """The number of threads of a search; None for all cores."""
-    read: Callable[[Path, Ruleset], PolicyNetwork]
-    """Returns the network of a checkpoint."""
 
-    def network(self, path: Path | None) -> PolicyNetwork:
-        """Return the network of a checkpoint, or the guide of the rule set."""
-        return self.read(path or find_guide(self.ruleset.name), self.ruleset)
+    def checkpoint(self, name: PlayerName) -> Checkpoint:
+        """Return the checkpoint that a player plays with; callers share it and must not change it.
+
+        Raises:
+            ValueError: the rule set has no guide, or the checkpoint cannot be used under it.
+            ImportError: torch is not installed.
+        """
+        from bao_agents.nets import checkpoint  # torch is slow to import
+
+        file = name.file(self.ruleset)
+        assert file is not None, name
+        return checkpoint.load_shared(file, self.ruleset)

@@ -27,6 +27,7 @@ import numpy as np
 from bao_agents.players.faults import PlayerFault
 from bao_agents.support.cores import cores
 from bao_agents.support.remade import Remade
+from bao_env.bots import GameNumbers
 from bao_env.engine.action import actions_of
 from bao_env.engine.array_checks import as_batch
 from bao_env.engine.position import Actions, Legal, PackedPositions, unpack
@@ -89,6 +90,9 @@ class PipeAgent(Remade):
         ValueError: the program cannot be started, or is not ready in time.
     """
 
+    remembers = True
+    """Whether it remembers games; see :class:`bao_env.Agent`. The program may."""
+
     def __init__(
         self,
         command: str,
@@ -106,8 +110,10 @@ class PipeAgent(Remade):
         self._program: _Program | None = None
         self._program = self._start()
 
-    def act(self, positions: PackedPositions, legal: Legal) -> Actions:
-        """Choose actions, one position after the other; see :meth:`bao_env.bots.Agent.act`.
+    def act(
+        self, positions: PackedPositions, legal: Legal, *, games: GameNumbers | None = None
+    ) -> Actions:
+        """Choose actions one by one; see :meth:`bao_env.bots.RememberingAgent.act`.
 
         Raises:
             PlayerFault: the program gave no legal action in time; the message says what it did.
@@ -120,7 +126,8 @@ class PipeAgent(Remade):
                 for i in np.flatnonzero(legal):
                     program = self._program = self._program or self._start()
                     before = program.processor_seconds()
-                    actions[i] = self._choose(program, positions[i], actions_of(legal[i]))
+                    game = None if games is None else games[i]
+                    actions[i] = self._choose(program, positions[i], actions_of(legal[i]), game)
                     self._used += max(0.0, program.processor_seconds() - before)
             except BaseException as error:  # an answer may be on its way
                 self.close()
@@ -186,9 +193,12 @@ class PipeAgent(Remade):
             else:
                 program.fail_unexpected("name, version, info or ready")
 
-    def _choose(self, program: _Program, position: PackedPositions, legal: list[int]) -> int:
-        """Return the program's action in a position, uint64[6]."""
+    def _choose(
+        self, program: _Program, position: PackedPositions, legal: list[int], game: int | None
+    ) -> int:
+        """Return the program's action in a position, uint64[6], of a game."""
         program.send(
+            *([] if game is None else [f"game {game}"]),
             f"position {format_position(unpack(position))}",
             f"legal {' '.join(map(str, legal))}",
             f"go movetime {round(1000 * self._seconds)}",

@@ -1,4 +1,4 @@
-"""Limit searches: check numbers and times, read the clock in compiled code, and handle Ctrl-C.
+"""Limit searches: say what one may use, read the clock in compiled code, and handle Ctrl-C.
 
 A compiled search checks its *deadline*, an int64[1] in nanoseconds of :func:`nanoseconds`, many
 times a millisecond. Time limits are wall-clock time, and start afresh with the search of each
@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 import time
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numba import types
@@ -20,8 +21,8 @@ from bao_env.engine.batch import MAX_THREADS
 from bao_env.engine.compile import jit
 from bao_env.engine.threads import run_in_threads
 
-MAX_SECONDS = 3600.0
-"""The most seconds that a move may take."""
+LEAST_SECONDS, MAX_SECONDS = 0.001, 3600.0
+"""The least and the most seconds that a move may take."""
 MAX_NODES = 1 << 62
 NEVER = np.iinfo(np.int64).max
 """The deadline of a search without a time limit."""
@@ -52,23 +53,51 @@ def check_whole(what: str, number: object, low: int, high: int) -> int:
     return value
 
 
-def check_nodes(name: str, nodes: object) -> int:
-    """Return a node limit; see :func:`check_whole`."""
-    return check_whole(f"{name}: nodes", nodes, 1, MAX_NODES)
+class Limit(NamedTuple):
+    """What a player may use for a move, as in python-chess; None means no limit.
+
+    A search ends at the first of its limits that it reaches.
+    """
+
+    plies: int | None = None
+    seconds: float | None = None
+    """Wall-clock time. The choice is then the best one found so far, and depends on the machine."""
+    nodes: int | None = None
+    """Positions visited; of a Monte Carlo search its playouts or simulations."""
 
 
-def check_seconds(name: str, seconds: object) -> float:
-    """Return a time limit in seconds.
+def check_limit(name: str, limit: Limit, lowest: Limit, highest: Limit) -> Limit:
+    """Return a limit with plain numbers.
+
+    Args:
+        name: the search, for messages.
+        limit: the limit.
+        lowest, highest: the range of each number; None where the search has no such limit.
 
     Raises:
-        TypeError: it is not a number.
-        ValueError: it is below a millisecond or above :data:`MAX_SECONDS`.
+        TypeError: it is not a :class:`Limit`, or has something other than numbers.
+        ValueError: it limits nothing, or a number is out of range.
     """
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float | np.number):
-        raise TypeError(f"{name}: seconds={seconds!r:.80}: expected a number")
-    if not 0.001 <= seconds <= MAX_SECONDS:
-        raise ValueError(f"{name}: {seconds} seconds a move: expected 0.001 to {MAX_SECONDS:.0f}")
-    return float(seconds)
+    if not isinstance(limit, Limit):
+        raise TypeError(
+            f"{name}: limit={limit!r:.80}: expected a Limit, for example Limit(nodes=1000)"
+        )
+    units = [unit for unit, most in highest._asdict().items() if most is not None]
+    given = {unit: number for unit, number in limit._asdict().items() if number is not None}
+    if not given or not given.keys() <= set(units):
+        numbers = ", ".join(f"{unit}={number!r:.80}" for unit, number in given.items())
+        raise ValueError(f"{name}: Limit({numbers}): expected {' or '.join(units)}")
+    for unit, number in given.items():
+        low, high = getattr(lowest, unit), getattr(highest, unit)
+        if unit != "seconds":
+            given[unit] = check_whole(f"{name}: {unit}", number, low, high)
+        elif isinstance(number, bool) or not isinstance(number, int | float | np.number):
+            raise TypeError(f"{name}: seconds={number!r:.80}: expected a number")
+        elif not low <= number <= high:
+            raise ValueError(f"{name}: {number} seconds a move: expected {low} to {high:.0f}")
+        else:
+            given[unit] = float(number)
+    return Limit(**given)
 
 
 def check_threads(threads: object | None) -> int:

@@ -15,19 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bao_agents.search.limits import (
-    SHORT,
-    check_seconds,
-    check_threads,
-    check_whole,
-    deadline,
-    nanoseconds,
-    share,
-)
-from bao_agents.support.array_types import Int32Array
-from bao_agents.support.remade import Remade
-from bao_env.engine.action import actions_of
-from bao_env.engine.array_checks import as_batch
+from bao_agents.search.limits import LEAST_SECONDS, MAX_SECONDS, Limit, nanoseconds
+from bao_agents.search.masks import keep_actions
+from bao_agents.search.player import SearchPlayer
+from bao_agents.support.array_types import Int32Array, Int64Array
 from bao_env.engine.bits import (
     FULL,
     ONE,
@@ -38,7 +29,6 @@ from bao_env.engine.bits import (
     xorshift,
 )
 from bao_env.engine.compile import jit
-from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.kernel import INFINITE, simulate
 from bao_env.engine.position import (
     META,
@@ -46,11 +36,10 @@ from bao_env.engine.position import (
     Actions,
     Legal,
     PackedPositions,
-    packed_opening,
     read_at,
     same_mover,
 )
-from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.starts import candidates
 from bao_env.engine.successors import (
     ACTION,
@@ -183,23 +172,24 @@ def _choose_child(tree, node, rng):
 
 
 @jit
-def _expand(rules, tree, node, size):
+def _expand(rules, tree, node, size, actions):
     """Append the children of a node, without visits, to the nodes of the tree.
 
-    Returns the new number of nodes.
+    Only those after ``actions``, their bits. Returns the new number of nodes.
     """
-    count = successors(rules, read_at(tree.positions, node), tree.positions, size)
+    end = size + successors(rules, read_at(tree.positions, node), tree.positions, size)
+    end = keep_actions(tree.positions, size, end, actions)
     tree.first_child[node] = size
-    tree.num_children[node] = count
-    for child in range(size, size + count):
+    tree.num_children[node] = end - size
+    for child in range(size, end):
         tree.first_child[child] = 0
         tree.node_visits[child] = 0
         tree.result_sums[child] = 0
-    return size + count
+    return end
 
 
 @jit
-def _simulate_once(rules, tree, size, rng):
+def _simulate_once(rules, tree, size, rng, actions):
     """Run one simulation: select, expand, play out, back up.
 
     Args:
@@ -207,6 +197,7 @@ def _simulate_once(rules, tree, size, rng):
         tree: the :class:`PlayoutTree`.
         size: the number of its nodes.
         rng: the state of a generator, uint64.
+        actions: the bits of the root's actions to choose from.
 
     Returns:
         the generator, and the new number of nodes.
@@ -227,7 +218,7 @@ def _simulate_once(rules, tree, size, rng):
             rng, result = _playout(rules, read_at(positions, node), rng)
             break
         if tree.first_child[node] == 0:
-            size = _expand(rules, tree, node, size)
+            size = _expand(rules, tree, node, size, actions if node == 0 else FULL)
         if tree.num_children[node] == 0:  # no move: the mover has lost (1.2)
             result = np.int64(-1)
             break
@@ -244,13 +235,14 @@ def _simulate_once(rules, tree, size, rng):
 
 
 @jit
-def _search(rules, tree, position, seed, simulations, deadline):
+def _search(rules, tree, position, actions, seed, simulations, deadline):
     """Return the action that a search of one position visits most; among equals, the better one.
 
     Args:
         rules: the :class:`KernelRules`.
         tree: the :class:`PlayoutTree`, overwritten.
         position: uint64[6].
+        actions: the bits of the actions to choose from.
         seed: the agent's seed, uint64.
         simulations: the number of simulations; at least two run, so that the root is expanded.
         deadline: int64[1], see :mod:`bao_agents.search.limits`.
@@ -268,7 +260,7 @@ def _search(rules, tree, position, seed, simulations, deadline):
     for done in range(simulations):
         if done > 1 and nanoseconds() >= deadline[0]:
             break
-        rng, size = _simulate_once(rules, tree, size, rng)
+        rng, size = _simulate_once(rules, tree, size, rng, actions)
     first = np.int64(tree.first_child[0])
     best = first
     for child in range(first + 1, first + np.int64(tree.num_children[0])):
@@ -279,75 +271,59 @@ def _search(rules, tree, position, seed, simulations, deadline):
     return tree.positions[best, ACTION]
 
 
-class MctsAgent(Remade):
+class MctsAgent(SearchPlayer):
     """Play the action that a Monte Carlo tree search visits most.
 
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
-        simulations: simulations of each search.
-        seconds: time for each search, instead of ``simulations``; the choice then depends on the
-            machine.
+        limit: what it may use for each position: simulations, as ``nodes``, or time.
         seed: the seed of the playouts.
-        threads: number of threads that share a batch; each position is searched on one. None for
-            all cores.
+        threads: see :class:`SearchPlayer`.
 
     Raises:
-        ValueError: a limit is missing or out of range.
+        TypeError, ValueError: the limit is not one, or out of range.
     """
+
+    NAME = "mcts"
+    LOWEST = Limit(None, LEAST_SECONDS, 2)
+    HIGHEST = Limit(None, MAX_SECONDS, MAX_SIMULATIONS)
+    seeded = True
 
     def __init__(
         self,
-        ruleset: str | Ruleset = "zanzibar",
+        ruleset: str | Ruleset,
+        limit: Limit,
         *,
-        simulations: int | None = None,
-        seconds: float | None = None,
         seed: int = 0,
         threads: int | None = None,
     ) -> None:
-        if (simulations is None) == (seconds is None):
-            raise ValueError("mcts: give either a number of simulations or a time")
-        if simulations is not None:
-            simulations = check_whole("mcts: simulations", simulations, 2, MAX_SIMULATIONS)
-        if seconds is not None:
-            seconds = check_seconds("mcts", seconds)
-        self._rules = get_ruleset(ruleset).kernel
-        self._simulations = simulations if simulations is not None else MAX_SIMULATIONS
-        self._seconds = seconds
+        super().__init__(ruleset, limit, threads=threads)
         self._seed = U(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
-        self._threads = check_threads(threads)
-        self._exclusive = Exclusive("player")
-        self._trees = [_make_tree(self._simulations) for _ in range(self._threads)]
-        self._deadlines = [np.zeros(1, np.int64) for _ in range(self._threads)]
-        self._expected_seconds = seconds or self._simulations * _SIMULATION
-        # Compile before the clock runs and before Ctrl-C may come.
-        if seconds is not None or self._expected_seconds > SHORT:
-            self._search(packed_opening(get_ruleset(ruleset)), 0)
+        simulations = self.limit.nodes or MAX_SIMULATIONS
+        self._trees = [_make_tree(simulations) for _ in self._deadlines]
+        self._get_ready(self.limit)
 
-    def act(self, positions: PackedPositions, legal: Legal) -> Actions:
-        """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
-        positions, legal = as_batch(positions, legal)
-        actions = np.zeros(len(legal), np.int64)
+    def _expected_seconds(self, limit: Limit) -> float:
+        return limit.seconds or (limit.nodes or MAX_SIMULATIONS) * _SIMULATION
 
-        def search(part: slice, thread: int) -> None:
-            i = part.start
-            choices = actions_of(int(legal[i]))
-            if len(choices) > 1:
-                self._deadlines[thread][0] = deadline(self._seconds)
-                actions[i] = self._search(positions[i], thread)
-            elif choices:
-                actions[i] = choices[0]  # no choice
-
-        with self._exclusive:
-            share(len(legal), 1, search, self._deadlines, self._expected_seconds)
+    def _search(
+        self,
+        positions: PackedPositions,
+        legal: Legal,
+        limit: Limit,
+        thread: int,
+        places: Int64Array | None,
+    ) -> Actions:
+        del places  # each search begins anew
+        actions = np.empty(len(legal), np.int64)
+        for i, position in enumerate(positions):
+            actions[i] = _search(
+                self.ruleset.kernel,
+                self._trees[thread],
+                position,
+                legal[i],
+                self._seed,
+                limit.nodes or MAX_SIMULATIONS,
+                self._deadlines[thread],
+            )
         return actions
-
-    def _search(self, position: PackedPositions, thread: int) -> int:
-        action = _search(
-            self._rules,
-            self._trees[thread],
-            position,
-            self._seed,
-            self._simulations,
-            self._deadlines[thread],
-        )
-        return int(action)

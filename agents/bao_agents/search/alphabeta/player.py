@@ -11,8 +11,11 @@ A *full* search to depth D returns the value of plain minimax to that depth: it 
 guess. A *guided* search is selective: it searches actions that a network or the move order ranks
 low less deeply, and forced actions more deeply (:mod:`bao_agents.search.alphabeta.reductions`).
 
-No search uses anything from an earlier one. So an agent's choice depends only on the position, not
-on the rest of the batch or on the number of threads.
+A position asked alone is searched as if it were the first. In a game, which a number tells
+(:meth:`AlphaBetaAgent.act`), a search begins with the transposition table of the game's earlier
+ones. So a choice depends on the position, or on the game so far; never on the rest of the batch or
+on the number of threads. If one agent plays both seats, both use the same table: its entries are
+facts about positions.
 
 The search itself is :func:`bao_agents.search.alphabeta.search.search`, called here for depths 1, 2,
 3 and so on.
@@ -20,53 +23,49 @@ The search itself is :func:`bao_agents.search.alphabeta.search.search`, called h
 
 from __future__ import annotations
 
+import math
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bao_agents.evaluators.nnue import Network, network_of
-from bao_agents.evaluators.tables import CELLS, Tables, load_tables
+from bao_agents.evaluators.tables import SCALE, load_tables
+from bao_agents.search.alphabeta.game_tables import GameTables
 from bao_agents.search.alphabeta.ordering import forget_cutoffs
 from bao_agents.search.alphabeta.policy_order import make_guides
+from bao_agents.search.alphabeta.reductions import STANDARD, Reductions
 from bao_agents.search.alphabeta.search import search
 from bao_agents.search.alphabeta.transposition import NO_ACTION, PROVEN
 from bao_agents.search.alphabeta.workspace import MAX_DEPTH, make_workspace
-from bao_agents.search.limits import (
-    SHORT,
-    check_nodes,
-    check_seconds,
-    check_threads,
-    check_whole,
-    deadline,
-    share,
-)
-from bao_agents.support.array_types import Int16Array, Int64Array
-from bao_agents.support.remade import Remade
+from bao_agents.search.limits import LEAST_SECONDS, MAX_NODES, MAX_SECONDS, Limit
+from bao_agents.search.player import SearchPlayer
+from bao_agents.support.array_types import Int64Array
+from bao_agents.support.opinion import Opinion
+from bao_env.board import Board
 from bao_env.engine.array_checks import as_batch, check_array
-from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
+from bao_env.engine.bits import FULL, ONE, ZERO
 from bao_env.engine.compile import jit
-from bao_env.engine.exclusive import Exclusive
+from bao_env.engine.kernel import legal_of
 from bao_env.engine.position import (
     WORDS,
     Actions,
     Legal,
     PackedPositions,
-    packed_opening,
     read,
     write_at,
 )
-from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.engine.ruleset import Ruleset
 
 if TYPE_CHECKING:  # torch is slow to import, and only a guided search needs it
-    from bao_agents.nets.network import PolicyNetwork
+    from bao_agents.nets.checkpoint import Checkpoint
 
 _SPEED = 8e6
 """Nodes per second that a search visits on a fast core, roughly."""
 _BRANCHING = 3.0
 """The factor by which a full search grows with each ply, roughly."""
-_CHUNK = 16
-"""Positions that a thread takes at a time."""
+_LEAST_NODES = 1000
+"""The least nodes for an action of an analysis."""
+_NO_PLACES = np.zeros(0, np.int64)
 
 
 class SearchResult(NamedTuple):
@@ -85,29 +84,29 @@ class SearchResult(NamedTuple):
 
 
 @jit
-def _deepen(rules, evaluator, guide, workspace, position, actions, depth):
+def _deepen(rules, evaluator, guide, table, work, position, actions, depth):
     """Search a position to depths 1, 2, ... ``depth``, or until stopped.
 
     Args:
-        rules, evaluator, guide: see :func:`bao_agents.search.alphabeta.search.search`.
-        workspace: a :class:`Workspace`. Its memory gets depth, nodes, value and best line.
+        rules, evaluator, guide, table: see :func:`bao_agents.search.alphabeta.search.search`.
+        work: a record of :data:`~.workspace.MEMORY`, whose epoch is set. It gets depth, nodes,
+            value and best line.
         position: uint64[6].
         actions: the bits of the actions to choose from.
         depth: the last depth.
     """
-    work = workspace.memory[0]
     work.nodes = 0
     work.look_at = 0
     work.stopped = 0
     work.value = 0
     work.actions = actions
-    work.epoch += ONE
+    work.left_out = legal_of(rules, position) & ~actions
     work.lines[0, 0] = NO_ACTION
     forget_cutoffs(work)
     write_at(work.stack, 0, read(position))
     work.finished = 0
     for iteration in range(1, depth + 1):
-        value = search(rules, evaluator, guide, workspace.table, work, iteration)
+        value = search(rules, evaluator, guide, table, work, iteration)
         if work.stopped != 0:
             break
         work.finished = iteration
@@ -117,162 +116,177 @@ def _deepen(rules, evaluator, guide, workspace, position, actions, depth):
 
 
 @jit
-def _search_many(rules, evaluator, guide, workspace, positions, legal, depth, actions, values):
+def _search_each(
+    rules, evaluator, guide, workspace, tables, epochs, places, positions, legal, depth, found
+):
     """Search each position of a batch that has legal actions.
 
     Args:
-        rules, evaluator, guide, workspace: see :func:`_deepen`.
+        rules, evaluator, guide: see :func:`bao_agents.search.alphabeta.search.search`.
+        workspace: the thread's :class:`~.workspace.Workspace`.
+        tables, epochs: the arrays of :class:`~.game_tables.GameTables`.
+        places: int64[B], the rows of the positions' games there; int64[0] if they belong to none.
         positions: uint64[B, 6].
         legal: uint64[B], the actions to choose from.
         depth: the greatest depth.
-        actions: int64[B], filled with the best actions; 0 where there is none.
-        values: int64[B], filled with the values of positions that have actions; or int64[0] if
-            they are not needed. Then a single legal action is taken without a search.
+        found: int64[B, 2], filled with the best actions and the values; 0 where there is none.
     """
+    work = workspace.memory[0]
     for g in range(positions.shape[0]):
-        actions[g] = 0
+        found[g] = 0
         if legal[g] == ZERO:
             continue
-        if (legal[g] & (legal[g] - ONE)) == ZERO and values.shape[0] == 0:
-            actions[g] = trailing_zeros(legal[g])  # no choice
-            continue
-        _deepen(rules, evaluator, guide, workspace, positions[g], legal[g], depth)
-        work = workspace.memory[0]
-        if values.shape[0] != 0:
-            values[g] = work.value
-        actions[g] = work.lines[0, 0]
+        work.searches += ONE
+        table, work.epoch = workspace.table, work.searches
+        if places.shape[0] != 0:
+            table, work.epoch = tables[places[g]], epochs[places[g]]
+        _deepen(rules, evaluator, guide, table, work, positions[g], legal[g], depth)
+        found[g, 0] = work.lines[0, 0]
+        found[g, 1] = work.value
 
 
-def _evaluator(
-    ruleset: Ruleset, weights: Int16Array | None, network: PolicyNetwork | None
-) -> Tables | Network:
-    """Return the evaluator of :func:`~.search.search`; see :class:`AlphaBetaAgent`."""
-    if weights is None and network is not None and network.rows is not None:
-        return network_of(network.rows.weights())
-    if weights is None:
-        return load_tables(ruleset)
-    if weights.ndim == 2:
-        return network_of(weights)
-    if weights.shape != (CELLS,) or weights.dtype != np.int16:
-        found = f"{weights.dtype}{list(weights.shape)}"
-        raise ValueError(f"weights {found}: expected int16[{CELLS}]")
-    return Tables(weights)
+def points(value: float) -> float:
+    """Return the value from -1 to 1 that stands for one of alpha-beta."""
+    if abs(value) > PROVEN:
+        return math.copysign(1.0, value)
+    return math.tanh(value / (2 * SCALE))
 
 
-def _expected_nodes(depth: int, seconds: float | None, nodes: int | None) -> float:
-    """Estimate the most nodes that a search can visit; see :class:`AlphaBetaAgent`."""
-    limits = [_BRANCHING**depth]
-    if seconds is not None:
-        limits.append(seconds * _SPEED)
-    if nodes is not None:
-        limits.append(nodes)
-    return min(limits)
+def _expected_nodes(limit: Limit) -> float:
+    """Estimate the most nodes that a search can visit."""
+    plies, seconds, nodes = limit
+    return min(
+        math.inf if plies is None else _BRANCHING**plies,
+        math.inf if seconds is None else seconds * _SPEED,
+        math.inf if nodes is None else nodes,
+    )
 
 
-class AlphaBetaAgent(Remade):
+class AlphaBetaAgent(SearchPlayer):
     """Play the best action of an alpha-beta search.
+
+    It remembers the games whose numbers it is told, in at most 256 MiB
+    (:class:`~.game_tables.GameTables`).
 
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
-        depth: plies to search, 1 to :data:`MAX_DEPTH`; the most by default, which needs another
-            limit.
-        seconds: time limit for each position. The choice is then the best action found so far,
-            and depends on the machine.
-        nodes: rough limit of the positions to visit. At least one ply is always searched.
-        weights: weights of the evaluation at the horizon: int16[CELLS] for the tables of
-            :mod:`bao_agents.evaluators.tables`, or int16[ROWS, UNITS] for a network
-            (:mod:`bao_agents.evaluators.nnue`). By default these are the
-            rows of ``network`` if it has them, or else the fitted tables.
-        network: a policy network that guides the search
-            (:mod:`bao_agents.search.alphabeta.reductions`); None for a full search.
-        threads: number of threads that share a batch; each position is searched on one. None for
-            all cores.
+        limit: what it may use for each position. At least one ply is always searched, so a limit of
+            nodes is a rough one.
+        guide: None for a full search. The network of a checkpoint guides the search
+            (:mod:`bao_agents.search.alphabeta.reductions`), and its NNUE, if it has one, evaluates
+            positions instead of the fitted tables (:mod:`bao_agents.evaluators.tables`).
+        reductions: the reductions of a guided search.
+        threads: see :class:`SearchPlayer`.
 
     Raises:
-        ValueError: a limit is out of range, or ``weights`` have another shape or dtype.
+        TypeError, ValueError: the limit is not one, or out of range.
     """
 
-    seeded = False
-    """Its play does not depend on a seed; see :class:`bao_env.Agent`."""
+    NAME = "alphabeta"
+    LOWEST = Limit(1, LEAST_SECONDS, 1)
+    HIGHEST = Limit(MAX_DEPTH, MAX_SECONDS, MAX_NODES)
+    PART = 16
+    remembers = True
 
     def __init__(
         self,
-        ruleset: str | Ruleset = "zanzibar",
+        ruleset: str | Ruleset,
+        limit: Limit,
         *,
-        depth: int | None = None,
-        seconds: float | None = None,
-        nodes: int | None = None,
-        weights: Int16Array | None = None,
-        network: PolicyNetwork | None = None,
+        guide: Checkpoint | None = None,
+        reductions: Reductions = STANDARD,
         threads: int | None = None,
     ) -> None:
-        if depth is None and seconds is None and nodes is None:
-            raise ValueError("alphabeta: give a depth, a time or a number of nodes")
-        if depth is None:
-            depth = MAX_DEPTH
-        depth = check_whole("alphabeta: depth", depth, 1, MAX_DEPTH)
-        if seconds is not None:
-            seconds = check_seconds("alphabeta", seconds)
-        if nodes is not None:
-            nodes = check_nodes("alphabeta", nodes)
-        rules = self.ruleset = get_ruleset(ruleset)
-        self.network = network
-        self._depth = depth
-        self._seconds = seconds
-        self._exclusive = Exclusive("player")
-        expected = _expected_nodes(depth, seconds, nodes)
-        self._expected_seconds = expected / _SPEED
-        count = check_threads(threads)
-        self._workspaces = [make_workspace(expected, nodes) for _ in range(count)]
+        super().__init__(ruleset, limit, threads=threads)
+        self.network = None if guide is None else guide.network
+        nodes, count = _expected_nodes(self.limit), len(self._deadlines)
+        self._workspaces = [make_workspace(nodes, reductions) for _ in range(count)]
         self._deadlines = [workspace.memory["deadline"] for workspace in self._workspaces]
-        evaluator = _evaluator(rules, weights, network)
-        guides = [None] * count if network is None else make_guides(network, count)
+        self._games = GameTables(nodes)
+        evaluator = guide.nnue if guide and guide.nnue else load_tables(self.ruleset)
+        guides = make_guides(guide.network, count) if guide else [None] * count
         self._threads = [
-            (rules.kernel, evaluator, guide, workspace)
+            (self.ruleset.kernel, evaluator, guide, workspace)
             for guide, workspace in zip(guides, self._workspaces, strict=True)
         ]
-        # Compile before the clock runs and before Ctrl-C may come.
-        if seconds is not None or self._expected_seconds > SHORT:
-            position, legal = packed_opening(rules)[None], np.array([FULL])
-            _search_many(
-                *self._threads[0], position, legal, 1, np.zeros(1, np.int64), np.zeros(1, np.int64)
-            )
+        self._get_ready(self.limit)
 
-    def act(
-        self, positions: PackedPositions, legal: Legal, *, seconds: float | None = None
+    def _expected_seconds(self, limit: Limit) -> float:
+        return _expected_nodes(limit) / _SPEED
+
+    def _remember(self, games: Int64Array) -> Int64Array | None:
+        return self._games.rows(games)
+
+    def _search(
+        self,
+        positions: PackedPositions,
+        legal: Legal,
+        limit: Limit,
+        thread: int,
+        places: Int64Array | None,
     ) -> Actions:
-        """Choose actions; see :meth:`bao_env.bots.Agent.act`. ``legal`` may leave out some.
+        return self._find(positions, legal, limit, thread, places)[:, 0]
 
-        Args:
-            positions, legal: see :meth:`bao_env.bots.Agent.act`.
-            seconds: time limit for each position, instead of the agent's.
-        """
-        with self._exclusive:
-            return self._search(positions, legal, False, seconds or self._seconds)[0]
+    def _find(
+        self,
+        positions: PackedPositions,
+        legal: Legal,
+        limit: Limit,
+        thread: int,
+        places: Int64Array | None = None,
+    ) -> Int64Array:
+        """Search positions; return the best actions and the values, int64[B, 2]."""
+        found = np.empty((len(legal), 2), np.int64)
+        nodes = MAX_NODES if limit.nodes is None else limit.nodes
+        self._workspaces[thread].memory["node_limit"] = nodes
+        _search_each(
+            *self._threads[thread],
+            self._games.tables,
+            self._games.epochs,
+            _NO_PLACES if places is None else places,
+            positions,
+            legal,
+            limit.plies or MAX_DEPTH,
+            found,
+        )
+        return found
 
     def actions_and_values(
         self, positions: PackedPositions, legal: Legal
     ) -> tuple[Int64Array, Int64Array]:
-        """Return actions and values int64[B] of positions uint64[B, 6], none of them over.
+        """Return actions and values int64[B] of positions uint64[B, 6]; 0 where a game is over.
 
         They are those of :meth:`act` and :meth:`values`, from a single search.
         """
+        positions, legal = as_batch(positions, legal)
+        found = np.empty((len(legal), 2), np.int64)
+
+        def search(part: slice, thread: int) -> None:
+            found[part] = self._find(positions[part], legal[part], self.limit, thread)
+
         with self._exclusive:
-            return self._search(positions, legal, True, self._seconds)
+            self._share(len(legal), self.limit, search)
+        return found[:, 0].copy(), found[:, 1].copy()
 
     def values(self, positions: PackedPositions, legal: Legal) -> Int64Array:
-        """Return values int64[B] of positions uint64[B, 6], none of them over, for their movers."""
+        """Return the values int64[B] of positions uint64[B, 6], for their movers."""
         return self.actions_and_values(positions, legal)[1]
 
-    def search(self, position: PackedPositions) -> SearchResult:
+    def search(self, position: PackedPositions, limit: Limit | None = None) -> SearchResult:
         """Search one position, uint64[6], and return the whole result.
 
         Raises:
-            TypeError, ValueError: see :func:`bao_env.engine.array_checks.check_array`.
+            TypeError, ValueError: see :func:`bao_env.engine.array_checks.check_array` and
+                :class:`AlphaBetaAgent`.
         """
         check_array("position", position, np.uint64, (WORDS,))
         with self._exclusive:
-            self._search(position[None], np.array([FULL]), True, self._seconds)
+            allowed = self._limit(limit)
+
+            def search(part: slice, thread: int) -> None:
+                self._find(position[None], np.array([FULL]), allowed, thread)
+
+            self._share(1, allowed, search)
             found = self._workspaces[0].memory[0].copy()
         line = tuple(takewhile(lambda action: action != NO_ACTION, found["lines"][0].tolist()))
         return SearchResult(
@@ -283,25 +297,27 @@ class AlphaBetaAgent(Remade):
             line=line,
         )
 
-    def _search(
-        self, positions: PackedPositions, legal: Legal, with_values: bool, seconds: float | None
-    ) -> tuple[Actions, Int64Array]:
-        """Run :func:`_search_many` on all threads, each position with its own time."""
-        positions, legal = as_batch(positions, legal)
-        actions = np.zeros(len(legal), np.int64)
-        values = np.zeros(len(legal) if with_values else 0, np.int64)
+    def analyse(self, board: Board, limit: Limit | None = None) -> list[Opinion]:
+        """Return an opinion of each legal action, best first; see :meth:`SearchPlayer.analyse`.
 
-        def search_part(part: slice, thread: int) -> None:
-            self._deadlines[thread][0] = deadline(seconds)
-            _search_many(
-                *self._threads[thread],
-                positions[part],
-                legal[part],
-                self._depth,
-                actions[part],
-                values[part],
-            )
-
-        step = _CHUNK if seconds is None else 1
-        share(len(legal), step, search_part, self._deadlines, self._expected_seconds)
-        return actions, values
+        Each action gets an equal part of the limit, and is searched one ply less deep.
+        """
+        plies, seconds, nodes = self._limit(limit)
+        actions = board.legal_actions
+        part = Limit(
+            plies and max(1, plies - 1),
+            seconds and max(LEAST_SECONDS, seconds / len(actions)),
+            nodes and max(_LEAST_NODES, nodes // len(actions)),
+        )
+        opinions = []
+        for action in actions:
+            after = board.copy()
+            after.push(action)
+            outcome = after.outcome()
+            if outcome is not None:
+                opinions.append(Opinion(action, 1.0 if outcome.winner == board.turn else -1.0))
+                continue
+            found = self.search(after.packed, part)
+            sign = 1 if after.turn == board.turn else -1
+            opinions.append(Opinion(action, sign * points(found.value), line=found.line))
+        return sorted(opinions, key=lambda opinion: opinion.score, reverse=True)

@@ -24,6 +24,7 @@ from bao_agents.nets.compiled import (
 from bao_agents.nets.encoding import encode_successors
 from bao_agents.nets.features import ENCODING_SIZE
 from bao_agents.nets.head import OUTPUTS, action_logit, action_value
+from bao_agents.search.alphabeta.reductions import GAP_UNIT
 from bao_agents.support.array_types import Float32Array, Uint8Array, Uint64Array
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import ONE, ZERO, U
@@ -42,8 +43,6 @@ ENCODING_NODES = 7
 WEIGHTS_A_NODE = 7_000
 """Number of weights for which an encoding counts as one more node."""
 
-GAP_UNIT = 1024.0
-"""Units of a gap per logit."""
 _MAX_GAP = 60.0  # logits
 _REMEMBERED = 1 << 13
 """Nodes whose gaps a guide remembers: a search returns to most of them in every iteration."""
@@ -117,9 +116,9 @@ def order_by_policy(rules, guide, work, ply):
         ply: plies from the root to the node, which has been expanded.
     """
     frame, stack = work.frames[ply], work.stack
-    # Nothing is remembered between searches, or a search would depend on earlier ones.
+    # Only for this search: which games a thread searched before must not matter.
     # The root may lack actions, so it is not remembered.
-    mark = frame.key ^ work.epoch
+    mark = frame.key ^ work.searches
     slot = np.int64(mark & U(_REMEMBERED - 1))
     if ply == 0 or guide.remembered[slot] != mark:
         _ask_network(rules, guide, work, ply, slot)

@@ -21,21 +21,44 @@ constant of the compiled search, so their code is then left out.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from bao_agents.search.alphabeta.policy_order import GAP_UNIT
 from bao_agents.search.alphabeta.transposition import NO_ACTION
 from bao_env.engine.bits import ONE, ZERO
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.successors import ACTION
 
-MIN_REDUCED_DEPTH = 3
-"""The least depth, in plies, at which actions are reduced by their place in the order."""
-MIN_UNKNOWN_DEPTH = 4
-"""The least depth, in plies, at which a node without a remembered action is reduced by one."""
+GAP_UNIT = 1024.0
+"""Units of a gap between two logits, per logit."""
 MAX_EXTENDED_PLY = 60
 """Forced actions this far from the root cost depth as usual, because they may never end."""
+
+
+class Reductions(NamedTuple):
+    """The numbers of a guided search's reductions. New ones need no compiling."""
+
+    policy_plies: float = 0.3
+    """Plies by which an action is reduced if a network finds it as likely as the best one."""
+    policy_logits: float = 2.5
+    """Logits below the best one that add ``log(depth)`` plies to that."""
+    order_plies: float = 0.5
+    """Plies by which the first action is reduced if no network has ordered them."""
+    order_growth: float = 0.5
+    """The factor of ``log(depth) * log(place)``, which later actions add to that."""
+    order_depth: int = 3
+    """The least depth, in plies, at which actions are reduced by their place in the order."""
+    unknown_depth: int = 4
+    """The least depth, in plies, at which a node without a remembered action is reduced by one."""
+
+
+STANDARD = Reductions()
+"""The reductions of the players."""
+REDUCTIONS = np.dtype(
+    (np.record, [(name, type(number)) for name, number in STANDARD._asdict().items()])
+)
+"""The same as a record."""
 
 
 @jit_inline
@@ -73,20 +96,21 @@ def extension_half_plies(guided, ply, actions):
 
 
 @jit_inline
-def unknown_reduction(guided, depth, tt_move):
+def unknown_reduction(guided, work, depth, tt_move):
     """Return the plies by which to reduce a node without an action in the transposition table.
 
     Nothing has shown that the node is important. If it is, the next iteration has an action for it.
 
     Args:
         guided: whether the search is selective.
+        work: a record of :data:`bao_agents.search.alphabeta.workspace.MEMORY`.
         depth: plies from the node to the horizon.
         tt_move: the action of the transposition table, or NO_ACTION.
 
     Returns:
         0 or 1, int64.
     """
-    if guided and tt_move == NO_ACTION and depth >= MIN_UNKNOWN_DEPTH:
+    if guided and tt_move == NO_ACTION and depth >= work.reductions.unknown_depth:
         return np.int64(1)
     return np.int64(0)
 
@@ -108,22 +132,30 @@ def reduction(guided, work, ply):
     frame = work.frames[ply]
     if frame.by_policy != 0:
         action = np.int64(work.stack[frame.next, ACTION])
-        return reduction_by_policy(frame.depth, work.gaps[ply, action])
-    return reduction_by_order(frame.depth, frame.next - frame.first)
+        return reduction_by_policy(work.reductions, frame.depth, work.gaps[ply, action])
+    return reduction_by_order(work.reductions, frame.depth, frame.next - frame.first)
 
 
 @jit
-def reduction_by_policy(depth, gap):
-    """Return :func:`reduction` of an action ``gap`` 1024ths of a logit below the best one."""
-    return _limited(0.3 + math.log(depth) * float(gap) / (2.5 * GAP_UNIT), depth)
+def reduction_by_policy(numbers, depth, gap):
+    """Return :func:`reduction` of an action ``gap`` 1024ths of a logit below the best one.
+
+    ``numbers`` are :class:`Reductions`, or a record of them.
+    """
+    unit = numbers.policy_logits * GAP_UNIT
+    return _limited(numbers.policy_plies + math.log(depth) * float(gap) / unit, depth)
 
 
 @jit
-def reduction_by_order(depth, place):
-    """Return :func:`reduction` of an action with ``place`` others before it."""
-    if depth < MIN_REDUCED_DEPTH:
+def reduction_by_order(numbers, depth, place):
+    """Return :func:`reduction` of an action with ``place`` others before it.
+
+    ``numbers`` are :class:`Reductions`, or a record of them.
+    """
+    if depth < numbers.order_depth:
         return np.int64(0)
-    return _limited(0.5 + 0.5 * math.log(depth) * math.log(place + 1.0), depth)
+    growth = numbers.order_growth * math.log(depth) * math.log(place + 1.0)
+    return _limited(numbers.order_plies + growth, depth)
 
 
 @jit

@@ -38,6 +38,7 @@ from bao_agents.search.alphabeta.transposition import (
 )
 from bao_agents.search.alphabeta.workspace import MAX_PLIES
 from bao_agents.search.limits import is_late
+from bao_agents.search.masks import keep_actions
 from bao_agents.search.uncounted import uncounted
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
 from bao_env.engine.compile import jit, jit_inline
@@ -45,7 +46,13 @@ from bao_env.engine.kernel import CHOICE, FREE, INFINITE, simulate
 from bao_env.engine.position import META, mover_of, read_at, same_mover
 from bao_env.engine.position_hash import position_hash
 from bao_env.engine.starts import candidates
-from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT, is_stuck, successors
+from bao_env.engine.successors import (
+    ACTION,
+    MAX_SUCCESSORS,
+    RESULT,
+    is_stuck,
+    successors,
+)
 
 _INFINITY = WIN_VALUE + 1
 
@@ -156,6 +163,8 @@ def _enter_node(rules, evaluator, guided, table, work, ply):
 
     # Step 3. Transposition table.
     frame.key = position_hash(packed)
+    if ply == 0:  # a root without some of its actions is not the same position
+        frame.key ^= work.left_out
     known, value, frame.tt_move = probe(
         table, work.epoch, frame.key, frame.depth, guided, frame.alpha, frame.beta, ply
     )
@@ -164,13 +173,13 @@ def _enter_node(rules, evaluator, guided, table, work, ply):
         lines[ply, 1] = NO_ACTION
         return False, value
     if ply > 0:
-        frame.depth -= unknown_reduction(guided, frame.depth, frame.tt_move)
+        frame.depth -= unknown_reduction(guided, work, frame.depth, frame.tt_move)
 
     # Step 4. Expand. A player without a move has lost (1.2).
     frame.first = 1 + ply * MAX_SUCCESSORS
     frame.end = frame.first + successors(rules, packed, work.stack, frame.first)
     if ply == 0:
-        _leave_out(work)
+        frame.end = keep_actions(work.stack, frame.first, frame.end, work.actions)
     if frame.end == frame.first:
         return False, np.int64(ply - WIN_VALUE)
 
@@ -182,18 +191,6 @@ def _enter_node(rules, evaluator, guided, table, work, ply):
     frame.best = -_INFINITY
     frame.best_action = NO_ACTION
     return True, np.int64(0)
-
-
-@jit
-def _leave_out(work):
-    """Remove the root's successors by actions that may not be chosen."""
-    frame, stack = work.frames[0], work.stack
-    end = frame.first
-    for k in range(frame.first, frame.end):
-        if (work.actions >> stack[k, ACTION]) & ONE != ZERO:
-            stack[end] = stack[k]
-            end += 1
-    frame.end = end
 
 
 @jit_inline

@@ -8,8 +8,9 @@ its result::
          |  16 bits    | 8      | 2     | 7       |  31                   |
 
 ``B`` is 2^15, so the stored value is never negative. ``depth`` counts plies, ``bound`` says whether
-the value is exact or a bound, and ``action`` is the best action. ``epoch`` numbers the searches:
-entries of earlier searches are ignored.
+the value is exact or a bound, and ``action`` is the best action. Entries of another ``epoch`` are
+ignored: a table is empty in a new epoch. A search begins one, unless it remembers its game
+(:mod:`~.game_tables`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ NO_ACTION = 64
 
 _MIN_BITS = 14
 _MAX_BITS = 20
+_MIN_GAME_BITS = 8
 _NODES_A_SLOT = 4
 """Nodes of a search for each slot of its table. One node in six is stored."""
 
@@ -57,8 +59,21 @@ def make_table(nodes: float) -> Uint64Array:
 
     The processor's cache holds more of a smaller table.
     """
+    return np.zeros(_SLOT_WORDS << _bits(nodes), np.uint64)
+
+
+def game_table_words(nodes: float) -> int:
+    """Return the words of a table for all searches of a game: 8 KiB to 32 MiB.
+
+    It has a slot for each node of a search, up to the size of :func:`make_table`.
+    """
+    return _SLOT_WORDS << min(_bits(nodes), max(_MIN_GAME_BITS, int(nodes).bit_length() - 1))
+
+
+def _bits(nodes: float) -> int:
+    """Return the logarithm of the number of slots for searches of about ``nodes`` nodes."""
     bits = int(nodes / _NODES_A_SLOT).bit_length() - 1
-    return np.zeros(_SLOT_WORDS << max(_MIN_BITS, min(_MAX_BITS, bits)), np.uint64)
+    return max(_MIN_BITS, min(_MAX_BITS, bits))
 
 
 @jit_inline
@@ -79,7 +94,7 @@ def probe(table, epoch, key, depth, deeper, alpha, beta, ply):
 
     Args:
         table: uint64[4 * slots].
-        epoch: the number of this search, uint64.
+        epoch: the epoch of this search, uint64.
         key: the position's hash.
         depth: the depth of the value, in plies.
         deeper: whether to accept a value from a greater depth.
@@ -89,7 +104,7 @@ def probe(table, epoch, key, depth, deeper, alpha, beta, ply):
 
     Returns:
         whether the value is known, the value, and the action to try first or NO_ACTION. The
-        action may come from an entry of any depth in this search.
+        action may come from an entry of any depth in this epoch.
     """
     slot = _slot_of(table, key)
     for entry in (slot, slot + _ENTRY_WORDS):
@@ -120,7 +135,7 @@ def store(table, epoch, key, depth, alpha, beta, ply, value, action):
 
     Args:
         table: uint64[4 * slots].
-        epoch: the number of this search, uint64.
+        epoch: the epoch of this search, uint64.
         key: the position's hash.
         depth: the depth of the search, at most 255 plies.
         alpha, beta: the window of the search.

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bao_agents.search.alphabeta.reductions import REDUCTIONS, STANDARD, Reductions
 from bao_agents.search.alphabeta.transposition import make_table
 from bao_agents.support.array_types import Uint64Array
 from bao_env.engine.action import NUM_ACTIONS
@@ -64,10 +65,13 @@ MEMORY = np.dtype(
             ("look_at", np.int64),  # nodes at which to check the limits
             ("stopped", np.int64),  # 1 once a limit has ended the search
             ("actions", np.uint64),  # the bits of the root's actions to choose from
+            ("left_out", np.uint64),  # the bits of its other legal actions
             ("iteration", np.int64),  # depth of the current iteration, in plies
             ("finished", np.int64),  # depth of the last finished iteration
             ("value", np.int64),  # value of the root, as far as it is known
-            ("epoch", np.uint64),  # number of the search, for the transposition table
+            ("searches", np.uint64),  # number of searches so far, with this one
+            ("epoch", np.uint64),  # whose entries of the transposition table it reads
+            ("reductions", REDUCTIONS),
             # The current line: a frame for each ply, and the best line from each ply, which
             # NO_ACTION ends.
             ("frames", FRAME, (MAX_PLIES,)),
@@ -98,11 +102,8 @@ class Workspace(NamedTuple):
     """One record of :data:`MEMORY`."""
 
 
-def make_workspace(expected_nodes: float, node_limit: int | None = None) -> Workspace:
-    """Return a workspace with a table for searches of about ``expected_nodes`` nodes.
-
-    They stop after about ``node_limit`` nodes; None means no limit.
-    """
+def make_workspace(expected_nodes: float, reductions: Reductions = STANDARD) -> Workspace:
+    """Return a workspace with a table for searches of about ``expected_nodes`` nodes."""
     memory = np.zeros(1, MEMORY)
-    memory["node_limit"] = np.iinfo(np.int64).max if node_limit is None else node_limit
+    memory["reductions"] = tuple(reductions)
     return Workspace(make_table(expected_nodes), memory)

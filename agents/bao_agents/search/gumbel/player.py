@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from bao_agents.nets.legal_actions import list_legal_actions
 from bao_agents.nets.network import PolicyNetwork
+from bao_agents.nets.player import NetworkAgent
 from bao_agents.search.gumbel.action_selection import STANDARD, GumbelSettings
-from bao_agents.search.gumbel.search import GumbelSearch
-from bao_agents.search.limits import NEVER, SHORT, check_threads, share
-from bao_agents.support.remade import Remade
-from bao_env.engine.array_checks import as_batch
-from bao_env.engine.exclusive import Exclusive
-from bao_env.engine.position import Actions, Legal, PackedPositions, packed_opening
+from bao_agents.search.gumbel.search import MAX_SIMULATIONS, GumbelSearch
+from bao_agents.search.gumbel.simulation import SearchOutput
+from bao_agents.search.limits import Limit
+from bao_agents.search.player import SearchPlayer
+from bao_agents.support.array_types import Int64Array
+from bao_agents.support.opinion import Opinion, by_probability
+from bao_env.board import Board
+from bao_env.engine.position import Actions, Legal, PackedPositions
 from bao_env.engine.ruleset import Ruleset
 
 _MAX_SEARCHES = 256
@@ -23,72 +25,100 @@ _MAX_TREE_NODES = 1 << 17
 """The most nodes in all trees of a thread, about 120 MB, unless a single tree needs more."""
 
 
-class SearchAgent(Remade):
+class SearchAgent(SearchPlayer):
     """Play the action that a Gumbel search with a network finds best.
 
     Args:
         network: the network, which is put into evaluation mode.
         ruleset: the rules to play by.
-        simulations: simulations of each search.
+        limit: the simulations of each search, as ``nodes``.
         settings: how the searches choose actions.
-        threads: number of threads that share a batch; None for one per core.
+        threads: see :class:`SearchPlayer`.
 
     Raises:
-        TypeError, ValueError: a number is out of range.
+        TypeError, ValueError: the limit or a setting is not a number, or is out of range.
     """
 
-    seeded = False
-    """Its play does not depend on a seed; see :class:`bao_env.Agent`."""
+    NAME = "search"
+    LOWEST = Limit(None, None, 2)
+    HIGHEST = Limit(None, None, MAX_SIMULATIONS)
 
     def __init__(
         self,
         network: PolicyNetwork,
-        ruleset: Ruleset,
-        simulations: int,
+        ruleset: str | Ruleset,
+        limit: Limit,
         *,
         settings: GumbelSettings = STANDARD,
         threads: int | None = None,
     ) -> None:
+        super().__init__(ruleset, limit, threads=threads)
         self.network = network.eval()
-        self.ruleset = ruleset
-        self._threads = check_threads(threads)
-        self._exclusive = Exclusive("player")
-        games = max(1, min(_MAX_SEARCHES, _MAX_TREE_NODES // max(1, simulations)))
-        rules = ruleset.kernel
-        self._searches: list[GumbelSearch] = []
+        self._settings = settings
+        self._prepare(self.limit)
+        self._get_ready(self.limit)
+
+    def _prepare(self, limit: Limit) -> None:
+        """Make the searches of the threads for a number of simulations."""
+        simulations = self._simulations = limit.nodes or 2
+        self._games = max(1, min(_MAX_SEARCHES, _MAX_TREE_NODES // simulations))
         weights = None  # the first search compiles them for all
-        for _ in range(self._threads):
+        self._searches: list[GumbelSearch] = []
+        for _ in self._deadlines:
             search = GumbelSearch(
-                rules, self.network, games, simulations, settings=settings, weights=weights
+                self.ruleset.kernel,
+                self.network,
+                self._games,
+                simulations,
+                settings=self._settings,
+                weights=weights,
             )
             weights = search.weights
             self._searches.append(search)
-        self._games = games
-        self._expected_seconds = self._searches[0].simulations * _SIMULATION
-        if self._expected_seconds > SHORT:  # compile before Ctrl-C may come
-            list_legal_actions(np.zeros(1, np.uint64))
-            self._searches[0].deadline[0] = 0
-            self._searches[0].search(packed_opening(ruleset)[None])
+        self._deadlines = [search.deadline for search in self._searches]
 
-    def act(self, positions: PackedPositions, legal: Legal) -> Actions:
-        """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
-        positions, legal = as_batch(positions, legal)
-        actions = np.zeros(len(legal), np.int64)
-        indptr, legal_actions = list_legal_actions(legal)
-        counts = np.diff(indptr)
-        single = counts == 1  # no choice, no search
-        actions[single] = legal_actions[indptr[:-1][single]] & 63
-        undecided = np.flatnonzero(counts > 1)
-        # Even parts: a small batch at the end would be slow.
-        parts = -(-len(undecided) // self._games)
-        step = max(1, -(-len(undecided) // max(self._threads, parts)))
+    def _limit(self, limit: Limit | None) -> Limit:
+        limit = self.limit if limit is None else self._checked(limit)
+        if limit.nodes != self._simulations:
+            self._prepare(limit)
+        return super()._limit(limit)
+
+    def _expected_seconds(self, limit: Limit) -> float:
+        return (limit.nodes or 2) * _SIMULATION
+
+    def _part(self, size: int) -> int:
+        # Parts of equal size: a small last one would waste a thread.
+        parts = max(len(self._searches), -(-size // self._games))
+        return max(1, -(-size // parts))
+
+    def _search(
+        self,
+        positions: PackedPositions,
+        legal: Legal,
+        limit: Limit,
+        thread: int,
+        places: Int64Array | None,
+    ) -> Actions:
+        del limit, places  # see _prepare; each search begins anew
+        return self._searches[thread].search(positions, legal=legal).actions
+
+    def analyse(self, board: Board, limit: Limit | None = None) -> list[Opinion]:
+        """Return an opinion of each legal action, best first; see :meth:`SearchPlayer.analyse`.
+
+        An action that the search has not visited has the value of the network.
+        """
+        searched: list[SearchOutput] = []
 
         def search(part: slice, thread: int) -> None:
-            index = undecided[part]
-            self._searches[thread].deadline[0] = NEVER
-            actions[index] = self._searches[thread].search(positions[index]).actions
+            searched.append(self._searches[thread].search(board.packed[None]))
 
-        deadlines = [search.deadline for search in self._searches]
         with self._exclusive:
-            share(len(undecided), step, search, deadlines, self._expected_seconds)
-        return actions
+            self._share(1, self._limit(limit), search)
+        [found] = searched
+        policy, values = found.policies[0], found.qvalues[0].clip(-1, 1)
+        opinions = []
+        for action, score, *_ in NetworkAgent(self.network, self.ruleset).analyse(board):
+            visited = not np.isnan(values[action])
+            score = float(values[action]) if visited else score
+            opinions.append(Opinion(action, score, float(policy[action])))
+        return sorted(opinions, key=by_probability, reverse=True)

@@ -56,12 +56,16 @@ from bao_agents.search.limits import NEVER, check_whole, nanoseconds
 from bao_agents.search.uncounted import uncounted
 from bao_agents.support.array_types import Float32Array
 from bao_env.engine.array_checks import batch_size, check_output
+from bao_env.engine.bits import FULL, ZERO
 from bao_env.engine.compile import jit
-from bao_env.engine.position import PackedPositions
+from bao_env.engine.kernel import legal_of
+from bao_env.engine.position import Legal, PackedPositions
 from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.sampling import RandomStates
 from bao_env.engine.successors import MAX_SUCCESSORS
 
+MAX_SIMULATIONS = 1_000_000
+"""The most simulations of a search."""
 _SEARCHES_CACHED = 3
 """Searches of each game whose leaves the cache has space for."""
 
@@ -78,13 +82,14 @@ class CompiledNetwork(NamedTuple):
 
 
 @jit
-def _evaluate(tree, leaf, position, network, workspace):
+def _evaluate(tree, leaf, position, whole, network, workspace):
     """Write the network's outputs for a leaf into ``network.outputs``.
 
     Args:
         tree: the :class:`Tree`.
         leaf: the node, or :data:`NO_NODE`: then nothing happens.
         position: uint64[6], the position of the root.
+        whole: whether the root has all of its legal actions.
         network: the :class:`CompiledNetwork`.
         workspace: the :class:`SearchWorkspace`.
 
@@ -95,20 +100,20 @@ def _evaluate(tree, leaf, position, network, workspace):
         return np.int64(0)
     edge = tree.parent_edge[leaf]
     if edge != NO_NODE:
-        position = tree.positions[edge]
-    if recall(network.cache, position, network.outputs):
+        position, whole = tree.positions[edge], True
+    if whole and recall(network.cache, position, network.outputs):
         return np.int64(0)
     undecided = count_undecided(tree, leaf)
     count = encode_leaf(tree, leaf, position, workspace)
     forward(network.weights, workspace.encodings, count, network.workspace, network.outputs)
     # Encoding may prove that an action wins. The cache cannot store that, so it skips the leaf.
-    if count == undecided:
+    if whole and count == undecided:
         remember(network.cache, position, network.outputs, count)
     return count
 
 
 @jit
-def _search_each(tree, network, workspace, deadline, positions, rng, output):
+def _search_each(tree, network, workspace, deadline, positions, legal, rng, output):
     """Search one position after another.
 
     Args:
@@ -117,6 +122,7 @@ def _search_each(tree, network, workspace, deadline, positions, rng, output):
         workspace: the :class:`SearchWorkspace`.
         deadline: int64[1], see :mod:`bao_agents.search.limits`.
         positions: uint64[B, 6].
+        legal: uint64[B], the actions to choose from.
         rng: uint64[B], xorshift states, advanced in place; 0 for no noise.
         output: the :class:`SearchOutput`, filled.
 
@@ -127,15 +133,16 @@ def _search_each(tree, network, workspace, deadline, positions, rng, output):
     positions, rng, output = uncounted(positions), uncounted(rng), uncounted(output)
     encodings_read = np.int64(0)
     for i in range(positions.shape[0]):
-        leaf = init_root(tree, positions[i], workspace)
-        encodings_read += _evaluate(tree, leaf, positions[i], network, workspace)
+        leaf = init_root(tree, positions[i], legal[i], workspace)
+        whole = legal_of(workspace.rules, positions[i]) & ~legal[i] == ZERO
+        encodings_read += _evaluate(tree, leaf, positions[i], whole, network, workspace)
         expand_and_backup(tree, leaf, network.outputs, workspace)
         consider_root_edges(tree, workspace.settings.considered, rng[i : i + 1])
         for simulation in range(workspace.schedule.shape[1]):
             if nanoseconds() >= deadline[0]:
                 break
             leaf = select(tree, simulation, workspace)
-            encodings_read += _evaluate(tree, leaf, positions[i], network, workspace)
+            encodings_read += _evaluate(tree, leaf, positions[i], whole, network, workspace)
             expand_and_backup(tree, leaf, network.outputs, workspace)
         root_output(tree, workspace, output, i)
     return encodings_read
@@ -168,7 +175,7 @@ class GumbelSearch:
         settings: GumbelSettings = STANDARD,
         weights: Weights | None = None,
     ) -> None:
-        simulations = check_whole("simulations", simulations, 2, 1_000_000)
+        simulations = check_whole("simulations", simulations, 2, MAX_SIMULATIONS)
         settings = settings.checked()
         self.simulations = simulations
         self.encodings_read = 0
@@ -211,6 +218,7 @@ class GumbelSearch:
         self,
         positions: PackedPositions,
         rng: RandomStates | None = None,
+        legal: Legal | None = None,
     ) -> SearchOutput:
         """Search a batch of positions.
 
@@ -218,6 +226,7 @@ class GumbelSearch:
             positions: uint64[B, 6], B at most ``games``.
             rng: uint64[B], non-zero xorshift states, advanced in place. They draw the Gumbel noise
                 of the roots, which training needs. Without them, choose the best action.
+            legal: uint64[B], the actions to choose from; None for all that are legal.
 
         Raises:
             TypeError, ValueError: an array has another type, shape or layout.
@@ -231,6 +240,8 @@ class GumbelSearch:
             rng = np.zeros(games, np.uint64)
         else:
             check_output("rng", rng, np.uint64, (games,))
+        if legal is None:
+            legal = np.full(games, FULL)
         output = SearchOutput(
             np.empty(games, np.int64),
             np.empty((games, 64), np.float32),
@@ -238,7 +249,7 @@ class GumbelSearch:
             np.empty((games, 64), np.float32),
         )
         self.encodings_read += _search_each(
-            self.tree, self._compiled, self.workspace, self.deadline, positions, rng, output
+            self.tree, self._compiled, self.workspace, self.deadline, positions, legal, rng, output
         )
         check_finite(output.policies, output.values)
         return output

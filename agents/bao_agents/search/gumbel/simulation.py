@@ -70,17 +70,18 @@ class SearchWorkspace(NamedTuple):
 
 
 @jit_inline
-def init_root(tree, position, workspace):
+def init_root(tree, position, actions, workspace):
     """Begin a tree; return its root, the first leaf.
 
     Args:
         tree: the :class:`Tree`, overwritten.
         position: uint64[6].
+        actions: the bits of the actions to choose from.
         workspace: the :class:`SearchWorkspace`.
     """
     tree.next_node[0] = ROOT
     tree.next_edge[0] = 0
-    return add_node(workspace.rules, tree, position, NO_NODE)
+    return add_node(workspace.rules, tree, position, NO_NODE, actions)
 
 
 @jit_inline
@@ -110,7 +111,7 @@ def select(tree, simulation, workspace):
             return np.int64(NO_NODE)
         node = np.int64(tree.child[edge])
         if node == NO_NODE:
-            node = add_node(workspace.rules, tree, positions[edge], edge)
+            node = add_node(workspace.rules, tree, positions[edge], edge, FULL)
             tree.child[edge] = node
             if tree.num_edges[node] > 0:
                 return node

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bao_agents.search.masks import keep_actions
 from bao_agents.support.array_types import Float32Array, Int32Array, Int64Array
 from bao_env.engine.bits import FULL, ONE, ZERO
 from bao_env.engine.compile import jit_inline
@@ -95,7 +96,7 @@ def make_tree(simulations: int) -> Tree:
 
 
 @jit_inline
-def add_node(rules, tree, position, parent_edge):
+def add_node(rules, tree, position, parent_edge, actions):
     """Add a node and its edges to a tree; return the node, int64.
 
     If hardly any space is left, the edges are written but not kept: ``next_edge`` stays, and the
@@ -106,10 +107,12 @@ def add_node(rules, tree, position, parent_edge):
         tree: the :class:`Tree`.
         position: uint64[5 or more], the node's position.
         parent_edge: the edge that leads to it; :data:`NO_NODE` for the root.
+        actions: the bits of the actions that get an edge, if they are legal.
     """
     node = tree.next_node[0]
     base = tree.next_edge[0]
-    count = successors(rules, read(position), tree.positions, base)
+    end = base + successors(rules, read(position), tree.positions, base)
+    count = keep_actions(tree.positions, base, end, actions) - base
     tree.next_node[0] = node + 1
     tree.first_edge[node] = base
     tree.num_edges[node] = count

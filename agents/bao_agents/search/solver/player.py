@@ -12,118 +12,103 @@ import time
 import numpy as np
 
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
-from bao_agents.search.limits import check_nodes, check_seconds, check_threads
+from bao_agents.search.limits import LEAST_SECONDS, MAX_NODES, Limit
+from bao_agents.search.player import has_choice
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN
 from bao_agents.search.solver.proof_search import ProofSearch, share_proofs
-from bao_agents.search.solver.solver import TABLE_BITS
-from bao_agents.support.remade import Remade
+from bao_agents.search.solver.solver import HIGHEST, LOWEST, TABLE_BITS
+from bao_agents.support.array_types import Int64Array
 from bao_env.engine.action import bits_of
 from bao_env.engine.array_checks import as_batch
-from bao_env.engine.exclusive import Exclusive
-from bao_env.engine.position import Actions, Flags, Legal, PackedPositions
-from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.engine.position import Actions, Legal, PackedPositions
+from bao_env.engine.ruleset import Ruleset
 
 PROOF_PART = 8
 """One eighth of a limit is spent on the proof."""
-_LEAST_SECONDS = 0.001
-"""Shortest time for a search."""
 
 
-class SolverAgent(Remade):
+class SolverAgent(AlphaBetaAgent):
     """Win proven wins, and otherwise play the best action of an alpha-beta search.
 
-    With a node limit its choice depends only on the position, so each move needs its own proof.
-    With a time limit it keeps its proofs for the next move.
+    With a node limit each move needs its own proof, so a choice depends on what alpha-beta's choice
+    depends on. With a time limit it keeps its proofs for the next move.
 
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
-        seconds: time limit per position.
-        nodes: limit of positions to visit per position.
-        threads: number of threads that share a batch; each position is searched on one. None for
-            all cores.
+        limit: time, positions to visit, or both, for each position.
+        threads: see :class:`~bao_agents.search.player.SearchPlayer`.
 
     Raises:
-        ValueError: there is no limit, or one is out of range.
+        TypeError, ValueError: the limit is not one, or out of range.
     """
 
-    seeded = False
-    """Its play does not depend on a seed; see :class:`bao_env.Agent`."""
+    NAME = "solver"
+    LOWEST, HIGHEST = LOWEST, HIGHEST
 
-    def __init__(
+    def __init__(self, ruleset: str | Ruleset, limit: Limit, *, threads: int | None = None) -> None:
+        super().__init__(ruleset, limit, threads=threads)
+        bits = min(TABLE_BITS, (self.limit.nodes or MAX_NODES).bit_length())
+        self._proofs = ProofSearch.for_threads(self.ruleset, bits, len(self._deadlines))
+
+    def act(
         self,
-        ruleset: str | Ruleset = "zanzibar",
+        positions: PackedPositions,
+        legal: Legal,
         *,
-        seconds: float | None = None,
-        nodes: int | None = None,
-        threads: int | None = None,
-    ) -> None:
-        if seconds is None and nodes is None:
-            raise ValueError("solver: give a time or a number of nodes")
-        bits = TABLE_BITS
-        if nodes is not None:
-            nodes = check_nodes("solver", nodes)
-            bits = min(bits, nodes.bit_length())
-        self._seconds = None if seconds is None else check_seconds("solver", seconds)
-        self._nodes = nodes
-        rules, count = get_ruleset(ruleset), check_threads(threads)
-        self._exclusive = Exclusive("player")
-        self._searches = ProofSearch.for_threads(rules, bits, count)
-        self._alphabeta = AlphaBetaAgent(
-            rules,
-            seconds=seconds and max(seconds - seconds / PROOF_PART, _LEAST_SECONDS),
-            nodes=nodes and nodes - nodes // PROOF_PART,
-            threads=count,
-        )
-
-    def act(self, positions: PackedPositions, legal: Legal) -> Actions:
-        """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
+        limit: Limit | None = None,
+        games: Int64Array | None = None,
+    ) -> Actions:
+        """Choose actions; see :meth:`~bao_agents.search.player.SearchPlayer.act`."""
         positions, legal = as_batch(positions, legal)
+        choices = has_choice(legal)
         good, spent = legal.copy(), np.zeros(len(legal))
-
-        def work(part: slice, thread: int) -> None:
-            for i in np.flatnonzero(_choices(legal[part])) + part.start:
-                begun = time.monotonic()
-                good[i] = self._good_actions(self._searches[thread], positions[i], int(legal[i]))
-                spent[i] = time.monotonic() - begun
-
         with self._exclusive:
-            share_proofs(self._searches, len(legal), 1, work, self._nodes, self._seconds)
-            left, seconds = _choices(good), None
-            if self._seconds is not None and left.any():  # on a busy machine a proof takes longer
-                seconds = max(self._seconds - float(spent[left].mean()), _LEAST_SECONDS)
-            return self._alphabeta.act(positions, good, seconds=seconds)
+            _, seconds, nodes = allowed = self._limit(limit)
 
-    def _good_actions(self, search: ProofSearch, position: PackedPositions, legal: int) -> int:
+            def prove(part: slice, thread: int) -> None:
+                for i in choices[part]:
+                    begun = time.monotonic()
+                    good[i] = self._good_actions(
+                        self._proofs[thread], positions[i], int(legal[i]), allowed
+                    )
+                    spent[i] = time.monotonic() - begun
+
+            share_proofs(self._proofs, len(choices), 1, prove, nodes, seconds)
+        left = has_choice(good)
+        if seconds is not None and len(left):  # on a busy machine a proof takes longer
+            seconds = max(seconds - float(spent[left].mean()), LEAST_SECONDS)
+        rest = Limit(seconds=seconds, nodes=nodes and nodes - nodes // PROOF_PART)
+        return super().act(positions, good, limit=rest, games=games)
+
+    def _good_actions(
+        self, search: ProofSearch, position: PackedPositions, legal: int, limit: Limit
+    ) -> int:
         """Return the bits of the actions that alpha-beta may choose from.
 
         Args:
             search: the thread's search.
             position: uint64[6].
-            legal: its legal actions, at least two.
+            legal: the bits of the actions to choose from, at least two.
+            limit: what it may use.
 
         Returns:
-            one action if the winner is known, otherwise all that are not proven to lose.
+            one action if the winner is known, otherwise all that are not proven to lose; if the
+            mask leaves these out, all of its actions.
         """
         begun = time.monotonic()
-        seconds, nodes = self._seconds, self._nodes
+        _, seconds, nodes = limit
         if seconds is None:
             search.table.clear()
-        search.begin(
-            None if nodes is None else nodes // PROOF_PART,
-            None if seconds is None else seconds / PROOF_PART,
-        )
+        search.begin(nodes and nodes // PROOF_PART, seconds and seconds / PROOF_PART)
         value = search.prove(position)
+        lost = bits_of(one.action for one in search.known() if one.value == LOSS)
+        open_actions = legal & ~lost or legal
         if value == UNKNOWN:
-            return legal & ~bits_of(one.action for one in search.known() if one.value == LOSS)
+            return open_actions
         search.begin(
-            None if nodes is None else nodes - search.nodes,
-            None if seconds is None else max(begun + seconds - time.monotonic(), _LEAST_SECONDS),
+            nodes and nodes - search.nodes,
+            seconds and max(begun + seconds - time.monotonic(), LEAST_SECONDS),
         )
         action = search.bisect(position, value, search.distance(value)).action
         assert action is not None
-        return 1 << action
-
-
-def _choices(legal: Legal) -> Flags:
-    """Return which positions have two legal actions or more, from their bits uint64[N]."""
-    return (legal & (legal - np.uint64(1))) != 0
+        return legal & 1 << action or open_actions

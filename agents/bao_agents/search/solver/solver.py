@@ -12,8 +12,11 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from bao_agents.search.limits import (
-    check_nodes,
-    check_seconds,
+    LEAST_SECONDS,
+    MAX_NODES,
+    MAX_SECONDS,
+    Limit,
+    check_limit,
     check_threads,
 )
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
@@ -30,6 +33,9 @@ TABLE_BITS = 18
 """Size of a thread's table: 2^18 slots, 24 MiB."""
 DEFAULT_NODES = 10_000_000
 """Default limit of positions to visit, if there is no time limit."""
+LOWEST = Limit(None, LEAST_SECONDS, 1)
+HIGHEST = Limit(None, MAX_SECONDS, MAX_NODES)
+"""The range of its limits."""
 T = TypeVar("T")
 
 _PART = 16
@@ -101,16 +107,11 @@ class Solver:
         if nodes is None and seconds is None:
             nodes = DEFAULT_NODES
         self.ruleset = get_ruleset(ruleset)
-        self._seconds = None if seconds is None else check_seconds("solver", seconds)
-        self._node_limit = None if nodes is None else check_nodes("solver", nodes)
+        limit = check_limit("solver", Limit(None, seconds, nodes), LOWEST, HIGHEST)
+        _, self._seconds, self._node_limit = limit
         self._exclusive = Exclusive("Solver")
         count = check_threads(threads)
         self._searches = ProofSearch.for_threads(self.ruleset, table_bits, count)
-
-    def clear(self) -> None:
-        """Empty the tables."""
-        for search in self._searches:
-            search.table.clear()
 
     def judge(self, positions: PackedPositions, legal: Legal) -> Judgement:
         """Prove which actions of each position of a batch win and lose. Each has its own limits.
@@ -157,7 +158,7 @@ class Solver:
             TypeError, ValueError: the position is not uint64[6], or the limit is out of range.
         """
         if nodes is not None:
-            check_nodes("solver", nodes)
+            check_limit("solver", Limit(nodes=nodes), LOWEST, HIGHEST)
         check_array("position", position, np.uint64, (WORDS,))
 
         def work(search: ProofSearch) -> Solution:

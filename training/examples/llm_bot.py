@@ -1,7 +1,7 @@
 """Play bao with a language model, on any server that speaks OpenAI's protocol.
 
 export OPENAI_BASE_URL=http://127.0.0.1:8000/v1 OPENAI_MODEL=NAME OPENAI_API_KEY=KEY
-bao match "pipe:300s:python docs/llm_example.py" greedy
+bao match "pipe:300s:python training/examples/llm_bot.py" greedy
 """
 
 import json
@@ -13,7 +13,7 @@ import urllib.request
 from bao_env import Board, Ruleset, action_to_move, get_ruleset
 from bao_env.rules_in_words import rules_in_words
 
-URL, MODEL = os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_MODEL")
+URL, MODEL = os.environ.get("OPENAI_BASE_URL", ""), os.environ.get("OPENAI_MODEL", "")
 KEY = os.environ.get("OPENAI_API_KEY", "none").strip()
 FORM = """\
 On the board, [6] is a house that is still owned, (3) a hole that takasia bars, <4> a capture that \

@@ -1,6 +1,6 @@
 """Play bao in plain Python, with neither bao_env nor the rules: only the lines of the protocol.
 
-bao match greedy "pipe:python docs/engine_example.py"
+bao match greedy "pipe:python training/examples/engine_bot.py"
 """
 
 import random

@@ -19,7 +19,7 @@ from tests.conftest import Capsys, Fails, Says
 from tests.positions import OPENING, WAITING
 from tests.processes import ROOT
 
-EXAMPLE = ROOT / "docs" / "llm_example.py"
+EXAMPLE = ROOT / "training" / "examples" / "llm_bot.py"
 LEGAL = "Your legal moves: "
 
 

@@ -1,23 +1,38 @@
 """Check the proof that whoever begins wins kujifunza, by the literal rules alone.
 
-    python -m tests.check_certificate agents/bao_agents/search/solver/proofs/kujifunza.tsv
+    python -m bao_agents.exact.check_certificate [FILE]
 
 A certificate is a table with tabs: ``position``, ``move``, ``plies``. It lists each position that
 the winner can meet on their turn when they follow it from the opening, their move there, and the
 most plies until the game ends. The check plays every reply to every listed move.
 
-Nothing here knows the engine or the solver: the rules are those of :mod:`tests.reference`.
+Nothing here knows the engine or the solver. The rules are the literal ones with which tests compare
+the engine, ``tests/reference.py``. An installed package has a copy of them beside this file; in a
+checkout, call this from its root.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
 
-from tests.reference import OPPONENT, SOUTH, WINS, legal_moves, opening, parse, write
+try:
+    from bao_agents.exact.reference import (
+        OPPONENT,
+        SOUTH,
+        WINS,
+        legal_moves,
+        opening,
+        parse,
+        write,
+    )
+except ModuleNotFoundError:  # in a checkout
+    from tests.reference import OPPONENT, SOUTH, WINS, legal_moves, opening, parse, write
+
+SHIPPED = Path(__file__).parents[1] / "search" / "solver" / "proofs" / "kujifunza.tsv"
+"""The proof that comes with the package."""
 
 KUJIFUNZA = SimpleNamespace(
     opening_front=(2,) * 8,
@@ -36,7 +51,7 @@ KUJIFUNZA = SimpleNamespace(
     takasia="none",
     sow_limit=1000,
 )
-"""The rules of the learners' game, as :mod:`tests.reference` reads them."""
+"""The rules of the learners' game, as ``tests/reference.py`` reads them."""
 COLUMNS = ["position", "move", "plies"]
 
 
@@ -162,16 +177,11 @@ def _results(position: str, move: str) -> list[str]:
     return results
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run ``python -m tests.check_certificate``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.check_certificate",
-        description="Check a proof of who wins kujifunza, by the literal rules alone.",
-    )
-    parser.add_argument("file", type=Path, metavar="FILE", help="the certificate")
-    args = parser.parse_args(argv)
+def main(argv: list[str]) -> int:
+    """Check the file that is named, or else the proof that comes with the package."""
+    file = Path(argv[0]) if argv else SHIPPED
     try:
-        proof = check(read(args.file))
+        proof = check(read(file))
     except (CertificateError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -183,4 +193,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

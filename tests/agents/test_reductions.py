@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from bao_agents.evaluators.tables import load_tables
 from bao_agents.nets import checkpoint
+from bao_agents.nets.checkpoint import Checkpoint
 from bao_agents.nets.checkpoint_files import GUIDES
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.nets.player import NetworkAgent
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
-from bao_agents.search.alphabeta.policy_order import (
-    ENCODING_NODES,
-    GAP_UNIT,
-    make_guides,
-    order_by_policy,
-)
+from bao_agents.search.alphabeta.policy_order import ENCODING_NODES, make_guides, order_by_policy
 from bao_agents.search.alphabeta.reductions import (
-    MIN_REDUCED_DEPTH,
+    GAP_UNIT,
+    STANDARD,
     reduction_by_order,
     reduction_by_policy,
 )
 from bao_agents.search.alphabeta.transposition import PROVEN, WIN_VALUE
 from bao_agents.search.alphabeta.workspace import make_workspace
+from bao_agents.search.limits import Limit
 from bao_env import RULESETS
 from bao_env.engine.action import actions_of
 from bao_env.engine.position import META, Packed
@@ -45,10 +45,15 @@ def network() -> PolicyNetwork:
     return make_network((16, 8))
 
 
+def guide(name: str = "zanzibar") -> Checkpoint:
+    """Return that network as a guide."""
+    return Checkpoint(network(), RULESETS[name])
+
+
 @pytest.mark.parametrize("name", RULESETS)
 def test_proofs_are_true(name: str) -> None:
     """A win or loss within n plies is one in a full search of n plies."""
-    guided = AlphaBetaAgent(name, nodes=20_000, network=network(), threads=1)
+    guided = AlphaBetaAgent(name, Limit(nodes=20_000), guide=guide(name), threads=1)
     proven = 0
     for position, bits in zip(*draw(name, 60, 45, seed=7), strict=True):
         found = guided.search(position)
@@ -56,7 +61,7 @@ def test_proofs_are_true(name: str) -> None:
         assert found.line[0] == found.action
         plies = WIN_VALUE - abs(found.value)
         if abs(found.value) > PROVEN and plies <= 9:
-            full = AlphaBetaAgent(name, depth=plies, threads=1).search(position)
+            full = AlphaBetaAgent(name, Limit(plies=plies), threads=1).search(position)
             assert abs(full.value) > PROVEN and (full.value > 0) == (found.value > 0)
             proven += 1
     assert proven > 5
@@ -69,7 +74,7 @@ def test_actions_are_in_the_order_of_the_policy() -> None:
     """
     batch, legal = draw("zanzibar", 40, 16, seed=7)
     policy = NetworkAgent(network(), RULESETS["zanzibar"]).evaluate(batch, legal)
-    guide, memory = make_guides(network(), 1)[0], make_workspace(1).memory
+    policy_guide, memory = make_guides(network(), 1)[0], make_workspace(1).memory
     stack, frame, ply = memory["stack"][0], memory["frames"][0, 3:4], 3
     scores, gaps = memory["scores"][0], memory["gaps"][0, ply]
     compared = 0
@@ -79,7 +84,7 @@ def test_actions_are_in_the_order_of_the_policy() -> None:
         found = stack[1 : 1 + count]
         frame["row"], frame["first"], frame["end"], frame["key"] = 0, 1, 1 + count, 1_000_003 * i
         frame["tt_move"], frame["by_policy"], memory["nodes"] = found[-1, ACTION], 0, 0
-        order_by_policy(ZANZIBAR, guide, memory[0], ply)
+        order_by_policy(ZANZIBAR, policy_guide, memory[0], ply)
         if count == 1 or found[:, RESULT].any():
             continue
         assert memory["nodes"] == ENCODING_NODES * count
@@ -95,15 +100,35 @@ def test_actions_are_in_the_order_of_the_policy() -> None:
 def test_reductions() -> None:
     """Less likely actions are reduced more; none is dropped altogether."""
     for depth in map(np.int64, range(2, 40)):
-        by_gap = [reduction_by_policy(depth, np.int64(gap)) for gap in range(0, 60_000, 500)]
-        by_place = [reduction_by_order(depth, place) for place in range(1, 30)]
+        by_gap = [
+            reduction_by_policy(STANDARD, depth, np.int64(gap)) for gap in range(0, 60_000, 500)
+        ]
+        by_place = [reduction_by_order(STANDARD, depth, place) for place in range(1, 30)]
         for plies in (by_gap, by_place):
             assert plies == sorted(plies)
             assert plies[0] >= 0 and plies[-1] <= depth - 2
-        if depth < MIN_REDUCED_DEPTH:
+        if depth < STANDARD.order_depth:
             assert by_place[-1] == 0
-    assert reduction_by_policy(np.int64(20), np.int64(0)) == 0
-    assert reduction_by_policy(np.int64(20), np.int64(10 * GAP_UNIT)) > 5
+    assert reduction_by_policy(STANDARD, np.int64(20), np.int64(0)) == 0
+    assert reduction_by_policy(STANDARD, np.int64(20), np.int64(10 * GAP_UNIT)) > 5
+
+
+def test_a_search_reduces_by_the_numbers_that_it_is_given() -> None:
+    """Each number changes searches; without reductions a search is far less deep."""
+    guide = checkpoint.Checkpoint(make_network((16, 8)), RULESETS["zanzibar"])
+    limit = Limit(nodes=20_000)
+
+    def depths(**numbers: Any) -> list[tuple[int, int]]:
+        reductions = STANDARD._replace(**numbers)
+        agent = AlphaBetaAgent("zanzibar", limit, guide=guide, reductions=reductions, threads=1)
+        found = [agent.search(position) for position in draw("zanzibar", 12, 8)[0]]
+        return [(one.depth, one.nodes) for one in found]
+
+    standard = depths()
+    for name, number in STANDARD._asdict().items():
+        assert depths(**{name: number + 1}) != standard, name
+    full = depths(policy_plies=-99, order_plies=-99, unknown_depth=99)
+    assert np.mean([depth for depth, _ in full]) < np.mean([depth for depth, _ in standard]) - 1
 
 
 @pytest.mark.parametrize("plies", (8, 30, 50))
@@ -112,9 +137,9 @@ def test_forced_actions_extend_the_search(plies: int) -> None:
     batch, _ = draw("zanzibar", 60, plies, seed=7)
     tables = load_tables(RULESETS["zanzibar"])
     changed = 0
-    for depth in range(1, MIN_REDUCED_DEPTH):
-        full = AlphaBetaAgent(depth=depth, threads=1)
-        guided = AlphaBetaAgent(depth=depth, weights=tables.cells, network=network(), threads=1)
+    for depth in range(1, STANDARD.order_depth):
+        full = AlphaBetaAgent("zanzibar", Limit(plies=depth), threads=1)
+        guided = AlphaBetaAgent("zanzibar", Limit(plies=depth), guide=guide(), threads=1)
         for position in batch:
             value = guided.search(position).value
             if abs(value) < PROVEN:  # else an earlier depth ended the search
@@ -124,9 +149,9 @@ def test_forced_actions_extend_the_search(plies: int) -> None:
 
 
 def test_guided_search_is_deeper_at_the_same_cost() -> None:
-    guide = GUIDES / "zanzibar.safetensors"
-    guided = AlphaBetaAgent(nodes=20_000, network=checkpoint.load(guide).network, threads=1)
-    full = AlphaBetaAgent(nodes=20_000, threads=1)
+    shipped = checkpoint.load(GUIDES / "zanzibar.safetensors")
+    guided = AlphaBetaAgent("zanzibar", Limit(nodes=20_000), guide=shipped, threads=1)
+    full = AlphaBetaAgent("zanzibar", Limit(nodes=20_000), threads=1)
     depths = []
     for position in draw("zanzibar", 20, 8)[0]:
         found = guided.search(position)

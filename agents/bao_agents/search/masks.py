@@ -1,0 +1,26 @@
+"""Leave legal actions out of a search."""
+
+from __future__ import annotations
+
+from bao_env.engine.bits import FULL, ONE, ZERO
+from bao_env.engine.compile import jit
+from bao_env.engine.successors import ACTION
+
+
+@jit
+def keep_actions(rows, first, end, actions):
+    """Keep only the successors after some actions, in their order; return their new end.
+
+    Args:
+        rows: uint64[N, 8], successors (:mod:`bao_env.engine.successors`), moved in place.
+        first, end: the rows from ``first`` to ``end - 1`` are looked at.
+        actions: the bits of the actions, uint64.
+    """
+    if actions == FULL:
+        return end
+    kept = first
+    for k in range(first, end):
+        if (actions >> rows[k, ACTION]) & ONE != ZERO:
+            rows[kept] = rows[k]
+            kept += 1
+    return kept

@@ -1,0 +1,22 @@
+"""Define what a player thinks of a move."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Opinion(NamedTuple):
+    """A player's opinion of a legal action."""
+
+    action: int
+    score: float
+    """The value for the player to move, -1 (a loss) to 1 (a win)."""
+    probability: float | None = None
+    """Its probability in the policy of a network."""
+    line: tuple[int, ...] = ()
+    """Best play for both sides after the action; empty if the player has no line."""
+
+
+def by_probability(opinion: Opinion) -> tuple[float, float]:
+    """Return what opinions of a network are sorted by: the more probable first, then the better."""
+    return opinion.probability or 0.0, opinion.score
