@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from bao_agents.arena.ladder import load_ladder
 from bao_agents.arena.openings import BALANCED, read_openings
-from bao_agents.arena.scheduler import Record
+from bao_agents.arena.pairs import Pairs
 from bao_agents.exact.solved_positions import SHIPPED, SolvedPositions
 from bao_agents.nets.checkpoint_files import GUIDES
 from bao_agents.support.resumable import read_part
@@ -72,7 +72,7 @@ def _record() -> bytes:
 
 
 def _read_record(path: Path) -> None:
-    read_part(path, lambda file: Record.model_validate_json(file.read_bytes()))
+    read_part(path, lambda file: Pairs.from_json(file.read_bytes()))
 
 
 def _solved() -> bytes:

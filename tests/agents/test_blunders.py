@@ -160,6 +160,11 @@ def test_the_command(tmp_path: Path, says: Says) -> None:
             assert sum(part[key] for part in classes.values()) == everything[key]
     assert everything["moves"] >= everything["choices"] >= everything["mistakes"] > 0
     assert everything["mistakes"] > second["blunders"]["all"]["all"]["mistakes"]
+    [printed] = [line.split() for line in out.splitlines() if line.startswith("random  ")][-1:]
+    assert printed[1] == f"{everything['moves']:,}"
+    for place, of in ((2, "moves"), (4, "choices")):
+        given = 100 * everything["mistakes"] / everything[of]
+        assert float(printed[place]) == pytest.approx(given, rel=0.005)
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
     assert max(map(len, out.splitlines())) <= 80
 

@@ -139,7 +139,7 @@ def test_work_for_a_client_that_has_left_is_dropped(
             raise
 
     monkeypatch.setattr(Computing, "run", watched)
-    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    monkeypatch.setattr("bao_agents.play.computing.cores", lambda: 1)
     with serve() as (port, http), ThreadPoolExecutor(1) as pool:
         first, left = start_slow(http), start_slow(http)
         busy = pool.submit(ask, http, f"{first}/bot", ply=0)
@@ -156,7 +156,7 @@ def test_one_visitor_does_not_stop_the_others(
     bot: Thinking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of one client's requests two are in the queue; the rest wait outside."""
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr("bao_agents.play.computing.cores", lambda: 2)
     order: list[str] = []
 
     async def run() -> None:

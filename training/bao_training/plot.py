@@ -165,7 +165,8 @@ def _metrics(
             for table in tables:  # an entry that is not a number has its own message
                 for y in missing:
                     table.values(x, y)
-            raise ValueError(f"{tables[0].file} has no {', '.join(missing)}")
+            names = ", ".join(map(repr, missing))
+            raise ValueError(f"{tables[0].file} has no numbers in a column {names}")
         return list(dict.fromkeys(wanted)), []
     found = [y for y in CURVES if y in has] or has[:_AT_MOST]
     if not found:

@@ -326,7 +326,10 @@ class Sprt:
 
     def __post_init__(self) -> None:
         if not -math.inf < self.elo0 < self.elo1 < math.inf:
-            raise ValueError(f"elo0={self.elo0}, elo1={self.elo1}: expected elo0 < elo1, finite")
+            raise ValueError(
+                f"a test of {self.elo0:g} against {self.elo1:g} Elo: expected two numbers, the "
+                "lower one first"
+            )
         for name, value in (("alpha", self.alpha), ("beta", self.beta)):
             if not 0.0 < value < 0.5:
                 raise ValueError(f"{name}={value}: expected more than 0 and less than 0.5")

@@ -158,7 +158,10 @@ class Ladder(_Table):
         try:
             return registry.load(player, ruleset=self.ruleset, seed=seed, threads=1)
         except ValueError as error:
-            raise LadderError(f"{error} ({self.name} is for {self.ruleset.name})") from error
+            raise LadderError(
+                f"{error} ({self.name} is for {self.ruleset.name}; bao tournament compares players "
+                "under any rules)"
+            ) from error
 
     def changed(self) -> list[str]:
         """Return the anchors whose answers have changed since they were rated."""

@@ -117,7 +117,7 @@ def draw_openings(
     balanced = "" if balance is None else " balanced"
     raise ValueError(
         f"rule set {engine.ruleset.name!r} has fewer than {count} different{balanced} openings of "
-        f"{plies} plies ({len(found)} found): ask for longer openings or fewer games"
+        f"length {plies} ({len(found)} found): ask for longer openings or fewer games"
     )
 
 

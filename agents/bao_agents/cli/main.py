@@ -168,9 +168,10 @@ def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
         akin = akin or difflib.get_close_matches(name, COMMANDS, 1)
         meant = f": did you mean {' or '.join(repr(key) for key in akin)}?" if akin else ";"
         raise ValueError(f"there is no command {name[:80]!r}{meant} bao --help lists all")
+    what = COMMANDS[name][1]
     parser = _Parser(
         prog=f"bao {name}",
-        description=f"{COMMANDS[name][1].capitalize()}.",
+        description=f"{what[0].upper()}{what[1:]}.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     run = find(name)(parser)

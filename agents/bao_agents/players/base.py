@@ -69,6 +69,11 @@ class NamedPlayer:
         """Whether the play depends on the seed that the player was loaded with."""
         return bool(getattr(self._agent, "seeded", True))
 
+    def reseed(self, seed: int) -> None:
+        """Play other games, with another seed; only for a program, which starts slowly."""
+        agent: Any = self._agent
+        agent.reseed(seed)
+
     def processor_seconds(self) -> float:
         """Return the processor time used so far, of this process or of the player's program."""
         clock: Callable[[], float] = getattr(self._agent, "processor_seconds", time.process_time)

@@ -13,8 +13,9 @@ def fingerprint(spec: str, player: NamedPlayer, ruleset: Ruleset) -> str | None:
     """Return a hash of a player, 16 hex digits; empty for a bot that comes with the project.
 
     It covers a checkpoint's file, the version that a program gives, or the source file of
-    ``module:function`` and the fingerprint of its agent. None if there is no version or
-    fingerprint: then the program, its weights or the modules it imports could change unnoticed.
+    ``module:function``, the file after its ``@`` and the fingerprint of its agent. None if there is
+    no version or fingerprint: then the program, its weights or the modules it imports could change
+    unnoticed.
 
     Args:
         spec: the player's name for :func:`bao_agents.players.registry.load`.

@@ -25,6 +25,7 @@ from typing import IO, NoReturn
 import numpy as np
 
 from bao_agents.players.faults import PlayerFault
+from bao_agents.support.cores import cores
 from bao_agents.support.remade import Remade
 from bao_env.bots import GameNumbers
 from bao_env.engine.action import actions_of
@@ -135,6 +136,20 @@ class PipeAgent(Remade):
                 raise
         return actions
 
+    def reseed(self, seed: int) -> None:
+        """Play other games, with another seed.
+
+        The program is asked again whether it is ready. If it fails, the next move starts it anew.
+        """
+        with self._lock:
+            command, ruleset, _, threads, seconds = self._arguments
+            self._arguments = command, ruleset, seed, threads, seconds
+            if self._program is not None:
+                try:
+                    self._prepare(self._program, ruleset, seed, threads)
+                except PlayerFault:
+                    self.close()
+
     def processor_seconds(self) -> float:
         """Return the processor time that the program's moves have taken so far.
 
@@ -164,7 +179,7 @@ class PipeAgent(Remade):
             f"bao {PROTOCOL}",
             f"ruleset {ruleset.name if named else json.dumps(ruleset.to_dict())}",
             f"seed {seed}",
-            f"threads {threads or os.cpu_count() or 1}",
+            f"threads {threads or cores()}",
             "isready",
         )
         while True:
@@ -279,7 +294,8 @@ class _Program:
         while True:
             left = begun + seconds - time.monotonic()
             if left <= 0:
-                self.fail(f"gave no answer within {seconds:g} s: {_HINT}")
+                late = "it thinks for longer, or does not flush its lines"
+                self.fail(f"gave no answer within {seconds:g} s: {_HINT if waiting_for else late}")
             if waiting_for and self._silent and seconds - left > QUIET_SECONDS:
                 print(f'waiting for "{waiting_for}" from {self._name}: {_HINT}', file=sys.stderr)
                 waiting_for = ""

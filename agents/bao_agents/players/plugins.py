@@ -10,9 +10,15 @@ from typing import Any
 
 
 def is_own(name: str) -> bool:
-    """Return whether a name has the form of users' code, ``package.module:name``."""
-    module, _, function = name.partition(":")
-    return all(word.isidentifier() for word in [*module.split("."), function])
+    """Return whether a name has the form of users' code, ``package.module:name``.
+
+    ``@FILE`` may follow.
+    """
+    code, at, file = name.partition("@")
+    module, _, function = code.partition(":")
+    return bool(file or not at) and all(
+        word.isidentifier() for word in [*module.split("."), function]
+    )
 
 
 def find(name: str) -> Any:
@@ -31,6 +37,9 @@ def find(name: str) -> Any:
 
 
 def source(name: str) -> bytes:
-    """Return the source file of the module of ``package.module:name``; empty if it has none."""
+    """Return the source file of the module of ``package.module:name``, if it has one.
+
+    After it comes the file after ``@``, if the name has one.
+    """
     file = inspect.getsourcefile(importlib.import_module(name.partition(":")[0]))
-    return Path(file).read_bytes() if file else b""
+    return b"".join(Path(path).read_bytes() for path in (file, name.partition("@")[2]) if path)

@@ -79,9 +79,11 @@ def _pipe(name: PlayerName, setting: Setting) -> Agent:
 
 
 def _function(name: PlayerName, setting: Setting) -> Agent:
-    make = plugins.find(name.text)
+    code, _, file = name.text.partition("@")
+    make = plugins.find(code)
+    told = {"file": file} if file else {}
     try:
-        agent: Agent = make(ruleset=setting.ruleset, seed=setting.seed)
+        agent: Agent = make(ruleset=setting.ruleset, seed=setting.seed, **told)
     except Exception as error:  # foreign code may raise anything
         raise ValueError(
             f"player {name!s:.200} cannot be loaded: {type(error).__name__}: {error!s:.400}"
@@ -192,6 +194,7 @@ KINDS = (
         "MODULE:FUNCTION",
         {
             "package.module:function": "your own: called with ruleset= and seed=, returns an agent",
+            "package.module:function@FILE": "the same, also called with file=, such as its weights",
         },
         _function,
         code=lambda name: plugins.source(name.text),
