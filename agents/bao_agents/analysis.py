@@ -27,8 +27,8 @@ from bao_agents.players.registry import read_network
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN
 from bao_agents.search.solver.solver import Solution, Solver
+from bao_agents.support.legal_bits import bits_of
 from bao_env.board import Board
-from bao_env.engine.action import bits_of
 from bao_env.engine.ruleset import Ruleset
 
 if TYPE_CHECKING:

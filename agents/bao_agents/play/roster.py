@@ -26,9 +26,9 @@ from bao_agents.play.refused import Refused
 from bao_agents.players import plugins, registry
 from bao_agents.players.base import Kind, NamedPlayer, PlayerName, Unit
 from bao_agents.players.registry import read_network
+from bao_agents.support.legal_bits import bits_of
 from bao_env.board import Board
 from bao_env.bots import check_actions
-from bao_env.engine.action import bits_of
 from bao_env.engine.ruleset import RULESETS, Ruleset
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ import numpy as np
 
 from bao_agents.nets.checkpoint_files import find_guide, title
 from bao_agents.players.plugins import is_own
+from bao_agents.support.legal_bits import bits_of
 from bao_env.board import Board
 from bao_env.bots import Agent
-from bao_env.engine.action import bits_of
 from bao_env.engine.position import Actions, Legal, PackedPositions
 from bao_env.engine.ruleset import Ruleset
 

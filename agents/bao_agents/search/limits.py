@@ -16,9 +16,9 @@ import numpy as np
 from numba import types
 
 from bao_agents.support.array_types import Int64Array
+from bao_agents.support.new_threads import run_in_threads
 from bao_env.engine.batch import MAX_THREADS
 from bao_env.engine.compile import jit
-from bao_env.engine.threads import run_in_threads
 
 MAX_SECONDS = 3600.0
 """The most seconds that a move may take."""

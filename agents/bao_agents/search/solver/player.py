@@ -16,8 +16,8 @@ from bao_agents.search.limits import check_nodes, check_seconds, check_threads
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN
 from bao_agents.search.solver.proof_search import ProofSearch, share_proofs
 from bao_agents.search.solver.solver import TABLE_BITS
+from bao_agents.support.legal_bits import bits_of
 from bao_agents.support.remade import Remade
-from bao_env.engine.action import bits_of
 from bao_env.engine.array_checks import as_batch
 from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.position import Actions, Flags, Legal, PackedPositions
