@@ -55,7 +55,7 @@ from bao_env.observation.observer import (
     take_rows,
 )
 from bao_env.render.drawing import drawing
-from bao_env.render.marks import Mark
+from bao_env.render.marks import Mark, MarkKind, action_marks
 from bao_env.render.raster import check_render_mode, rgb_array
 from bao_env.render.text import ascii_board
 
@@ -151,9 +151,12 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
 
         self._batch = GameBatch(self.ruleset, num_envs, self.max_plies, threads, self.observer)
-        self._batch.marks_last = render_mode is not None
+        self._marks: list[list[Mark]] = [[] for _ in range(num_envs)]
+        """For pictures, the mark of each game's last action; none at the start."""
+        if render_mode is not None:
+            self._batch.watch = self._mark
         self.opponent = opponent
-        """The argument."""
+        """The opponent as given: a name, an agent, a function or None."""
         if opponent is not None:
             self._batch.agent = get_agent(opponent, self.ruleset, threads=threads)
         plies = check_opening_plies(
@@ -240,7 +243,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             warn_of_no_render_mode(self.metadata)
             return None
         state = self._batch.state
-        rows = state.positions, state.winners, self._awaiting_reset, self._batch.marks
+        rows = state.positions, state.winners, self._awaiting_reset, self._marks
         return tuple(
             self._render(unpack(packed), *game) for packed, *game in zip(*rows, strict=True)
         )
@@ -250,6 +253,12 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         if self.render_mode == "ansi":
             return ascii_board(position, status=result)
         return rgb_array(drawing(position, marks=marks, status=result))
+
+    def _mark(self, games: GameIndices, actions: Actions) -> None:
+        """Mark the actions, int64[n], that are about to be played in n games."""
+        for game, action in zip(games.tolist(), actions.tolist(), strict=True):
+            before = self._batch.state.positions[game]
+            self._marks[game] = action_marks(MarkKind.LAST, before, self.ruleset, [action])
 
     # --- reset and step -------------------------------------------------------------------------
 
@@ -417,6 +426,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             first_players = self._first_player
         for _ in range(MAX_DRAWS if start is None else 1):
             drawn = start or self._openings.draw(len(games), self.np_random, first_players)
+            for game in games.tolist() if self._batch.watch else ():
+                self._marks[game] = []
             over = self._batch.begin(games, *drawn)
             if not over.any():
                 return
