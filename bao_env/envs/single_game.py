@@ -11,7 +11,7 @@ import numpy.typing as npt
 from gymnasium import logger
 
 from bao_env.board import Board
-from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of, unpack_action
+from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of
 from bao_env.engine.batch import play_one
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.masks import unpack_masks
@@ -156,6 +156,10 @@ class SingleGame:
     def result_line(self) -> str | None:
         """How the game ended, in words; None while it runs."""
         return result_line(self.position, self.winner, self.truncated)
+
+    def end_info(self) -> Infos:
+        """Return the infos about the end of the game: its winner and its length in plies."""
+        return {"winner": self.winner, "plies": self.plies}
 
     def read_options(self, options: Options, first_player: int | None) -> Start:
         """Return where a game begins by an environment's arguments and its reset options.

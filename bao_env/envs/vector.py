@@ -73,7 +73,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 
     **The next game** begins as ``autoreset_mode`` says, as in Gymnasium:
 
-    * ``NEXT_STEP`` (default): in the next step, which ignores that game's action; reward 0.
+    * ``NEXT_STEP`` (default): in the next step, which ignores that game's action; reward 0. Until
+      then the mask of a game that was won is empty. A learner that sets illegal actions to -inf
+      gets NaN there: use a large negative number and leave that step out, or use ``SAME_STEP``.
     * ``SAME_STEP``: in the same step. ``infos["final_obs"]`` (objects [B]) and
       ``infos["final_info"]`` hold the end, where ``infos["_final_obs"]`` is True. Gymnasium's
       wrappers that change observations do not support this mode.
@@ -87,17 +89,19 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     how soon. For algorithms that support only one learner, :class:`bao_env.OpponentPool` is an
     opponent made of past policies.
 
-    The opponent answers all games that wait for it at once. :mod:`bao_env.envs` describes the
-    arguments that are not listed here.
+    The opponent answers all games that wait for it at once.
 
     Args:
         num_envs: number of games, B.
+        opponent, ruleset, observation, dtype, flat, opening_plies, first_player, seat, max_plies,
+            illegal: see :class:`bao_env.BaoEnv`.
         autoreset_mode: an :class:`gymnasium.vector.AutoresetMode` or its value.
         max_episode_steps: also cut a game short after so many steps, as the wrapper that
             ``gymnasium.make`` puts around :class:`bao_env.BaoEnv` does; -1 or None for no limit.
             A game that is won on its last step is terminated, and not also truncated.
             ``max_plies`` counts the plies of both players instead.
         threads: number of threads that share the work; the games do not depend on it.
+        render_mode: ``"ansi"`` or ``"rgb_array"``, as in :class:`bao_env.BaoEnv`.
         copy: return fresh arrays. False reuses two sets of observation arrays in turn: the second
             step or reset after a step overwrites what it returned.
 
