@@ -44,7 +44,8 @@ class SB3VecEnv(VecEnv):
 
     Observations, actions and rewards are those of :class:`bao_env.BaoVectorEnv`. An ended game
     restarts in the same step; its last observation is ``infos[game]["terminal_observation"]``, and
-    ``infos[game]["episode"]`` holds its return, length and time, as with a ``Monitor`` around it.
+    ``infos[game]["episode"]`` holds its return, length and time, as with a ``Monitor`` around it,
+    beside ``"winner"``, ``"plies"`` and ``"illegal"`` of the contract (:mod:`bao_env.envs`).
     ``seed(n)`` seeds all games together with ``n``.
 
     Args:
@@ -104,8 +105,11 @@ class SB3VecEnv(VecEnv):
         observation, rewards, terminated, truncated, infos = self.envs.step(self._actions)
         ended = terminated | truncated
         split = self._split(infos)
+        final = infos.get("final_info", {})
         for game in np.flatnonzero(ended):
             split[game] |= {
+                "winner": int(final["winner"][game]),
+                "plies": int(final["plies"][game]),
                 "terminal_observation": infos["final_obs"][game],
                 "TimeLimit.truncated": bool(truncated[game]),
                 "episode": {
@@ -114,6 +118,8 @@ class SB3VecEnv(VecEnv):
                     "t": round(time.time() - self._start_time, 6),
                 },
             }
+            if "illegal" in final and final["illegal"][game]:
+                split[game]["illegal"] = True
         return observation, rewards.astype(np.float32), ended, split
 
     def _split(self, infos: dict[str, Any]) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ for all games at once. An array of *games* is int64[n], the indices of some of t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -46,7 +47,6 @@ from bao_env.observation.observer import (
     put_rows,
     take_rows,
 )
-from bao_env.render.marks import Mark, MarkKind, action_marks
 
 GameIndices = npt.NDArray[np.int64]
 
@@ -216,10 +216,8 @@ class GameBatch:
         )
         self._numbers = new_games(size)
         """The numbers of the games, for an agent that remembers them; int64[B]."""
-        self.marks_last = False
-        """Whether pictures mark the last actions."""
-        self.marks: list[list[Mark]] = [[] for _ in range(size)]
-        """For each game the mark of its last action; none at the start."""
+        self.watch: Callable[[GameIndices, Actions], None] | None = None
+        """Called with n games and the actions, int64[n], that are about to be played in them."""
 
     def begin(
         self,
@@ -241,8 +239,6 @@ class GameBatch:
         state.positions[games] = positions
         state.legal[games] = legal
         state.winners[games] = NO_WINNER
-        for game in games.tolist() if self.marks_last else ():
-            self.marks[game] = []
         if self.agent is None:
             return np.zeros(len(games), np.bool_)
         self._numbers[games] = new_games(len(games))
@@ -271,9 +267,9 @@ class GameBatch:
 
         """
         state, size = self.state, self.size
-        if self.marks_last:
+        if self.watch:
             running = np.flatnonzero(state.legal)
-            self._mark(running, actions[running])
+            self.watch(running, actions[running])
         result = StepResult(np.empty(size), np.empty(size, np.bool_), np.empty(size, np.bool_))
 
         def finish(part: slice) -> None:
@@ -315,12 +311,6 @@ class GameBatch:
         for array, values in zip(buffer, rows, strict=True):
             put_rows(array, games, values)
 
-    def _mark(self, games: GameIndices, actions: Actions) -> None:
-        """Mark the actions, int64[n], that are about to be played in n games."""
-        for game, action in zip(games.tolist(), actions.tolist(), strict=True):
-            before = self.state.positions[game]
-            self.marks[game] = action_marks(MarkKind.LAST, before, self.engine.ruleset, [action])
-
     def _reply(self, agent: Agent) -> None:
         """Play the agent's plies until the learner is to move in every running game."""
         state = self.state
@@ -331,6 +321,9 @@ class GameBatch:
             actions = answer_of(agent, positions, legal, self._numbers[games])
             if self.marks_last:
                 self._mark(games, actions)
+            actions = answer_of(agent, positions, legal)
+            if self.watch:
+                self.watch(games, actions)
             self.engine.play_legal(positions, actions, legal, winners)
             state.positions[games], state.legal[games] = positions, legal
             state.winners[games] = winners

@@ -28,7 +28,7 @@ from bao_env.engine.position import (
 )
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.sampling import RandomStates, random_actions, random_states
-from bao_env.envs.arguments import Options, seat_or_none
+from bao_env.envs.arguments import Infos, Options, seat_or_none
 from bao_env.envs.guard import Guard
 from bao_env.envs.openings import OpeningPlies, Openings, check_opening_plies
 from bao_env.game import SEAT_NAMES
@@ -156,6 +156,10 @@ class SingleGame:
     def result_line(self) -> str | None:
         """How the game ended, in words; None while it runs."""
         return result_line(self.position, self.winner, self.truncated)
+
+    def end_info(self) -> Infos:
+        """Return the infos about the end of the game: its winner and its length in plies."""
+        return {"winner": self.winner, "plies": self.plies}
 
     def read_options(self, options: Options, first_player: int | None) -> Start:
         """Return where a game begins by an environment's arguments and its reset options.

@@ -55,7 +55,7 @@ from bao_env.observation.observer import (
     take_rows,
 )
 from bao_env.render.drawing import drawing
-from bao_env.render.marks import Mark
+from bao_env.render.marks import Mark, MarkKind, action_marks
 from bao_env.render.raster import check_render_mode, rgb_array
 from bao_env.render.text import ascii_board
 
@@ -73,7 +73,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 
     **The next game** begins as ``autoreset_mode`` says, as in Gymnasium:
 
-    * ``NEXT_STEP`` (default): in the next step, which ignores that game's action; reward 0.
+    * ``NEXT_STEP`` (default): in the next step, which ignores that game's action; reward 0. Until
+      then the mask of a game that was won is empty. A learner that sets illegal actions to -inf
+      gets NaN there: use a large negative number and leave that step out, or use ``SAME_STEP``.
     * ``SAME_STEP``: in the same step. ``infos["final_obs"]`` (objects [B]) and
       ``infos["final_info"]`` hold the end, where ``infos["_final_obs"]`` is True. Gymnasium's
       wrappers that change observations do not support this mode.
@@ -87,17 +89,19 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     how soon. For algorithms that support only one learner, :class:`bao_env.OpponentPool` is an
     opponent made of past policies.
 
-    The opponent answers all games that wait for it at once. :mod:`bao_env.envs` describes the
-    arguments that are not listed here.
+    The opponent answers all games that wait for it at once.
 
     Args:
         num_envs: number of games, B.
+        opponent, ruleset, observation, dtype, flat, opening_plies, first_player, seat, max_plies,
+            illegal: see :class:`bao_env.BaoEnv`.
         autoreset_mode: an :class:`gymnasium.vector.AutoresetMode` or its value.
         max_episode_steps: also cut a game short after so many steps, as the wrapper that
             ``gymnasium.make`` puts around :class:`bao_env.BaoEnv` does; -1 or None for no limit.
             A game that is won on its last step is terminated, and not also truncated.
             ``max_plies`` counts the plies of both players instead.
         threads: number of threads that share the work; the games do not depend on it.
+        render_mode: ``"ansi"`` or ``"rgb_array"``, as in :class:`bao_env.BaoEnv`.
         copy: return fresh arrays. False reuses two sets of observation arrays in turn: the second
             step or reset after a step overwrites what it returned.
 
@@ -152,9 +156,12 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
 
         self._batch = GameBatch(self.ruleset, num_envs, self.max_plies, threads, self.observer)
-        self._batch.marks_last = render_mode is not None
+        self._marks: list[list[Mark]] = [[] for _ in range(num_envs)]
+        """For pictures, the mark of each game's last action; none at the start."""
+        if render_mode is not None:
+            self._batch.watch = self._mark
         self.opponent = opponent
-        """The argument."""
+        """The opponent as given: a name, an agent, a function or None."""
         if opponent is not None:
             self._batch.agent = get_agent(opponent, self.ruleset, threads=threads)
         plies = check_opening_plies(
@@ -241,7 +248,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             warn_of_no_render_mode(self.metadata)
             return None
         state = self._batch.state
-        rows = state.positions, state.winners, self._awaiting_reset, self._batch.marks
+        rows = state.positions, state.winners, self._awaiting_reset, self._marks
         return tuple(
             self._render(unpack(packed), *game) for packed, *game in zip(*rows, strict=True)
         )
@@ -251,6 +258,12 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         if self.render_mode == "ansi":
             return ascii_board(position, status=result)
         return rgb_array(drawing(position, marks=marks, status=result))
+
+    def _mark(self, games: GameIndices, actions: Actions) -> None:
+        """Mark the actions, int64[n], that are about to be played in n games."""
+        for game, action in zip(games.tolist(), actions.tolist(), strict=True):
+            before = self._batch.state.positions[game]
+            self._marks[game] = action_marks(MarkKind.LAST, before, self.ruleset, [action])
 
     # --- reset and step -------------------------------------------------------------------------
 
@@ -418,6 +431,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             first_players = self._first_player
         for _ in range(MAX_DRAWS if start is None else 1):
             drawn = start or self._openings.draw(len(games), self.np_random, first_players)
+            for game in games.tolist() if self._batch.watch else ():
+                self._marks[game] = []
             over = self._batch.begin(games, *drawn)
             if not over.any():
                 return

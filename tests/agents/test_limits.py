@@ -79,7 +79,7 @@ HUGE = (
 INTERRUPTED = """
 import numpy as np, sys, bao_agents
 from bao_env import Board
-from bao_env.engine.action import bits_of
+from bao_agents.support.legal_bits import bits_of
 board = Board()
 for name in sys.argv[1:]:
     for threads, batch, fresh in ((1, 1, True), (2, 4, True), (2, 4, False)):
@@ -129,7 +129,7 @@ engine = Engine()
 for call in (
     lambda short: perft(engine.rules, engine.opening()[0], 8 if short else 60),
     lambda short: engine.play_random(
-        *engine.new_games(2), random_states(2, 1), 2 if short else 10**12
+        *engine.new_games(2), random_states(2, 1), 2 if short else 2**31 - 1
     ),
 ):
     call(True)  # which may compile

@@ -29,9 +29,9 @@ from bao_agents.nets.head import OUTPUTS, TRUST, logits_and_values
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.nets.player import NetworkAgent
 from bao_agents.support.array_types import Uint8Array
+from bao_agents.support.legal_bits import bits_of
 from bao_env import RULESETS
 from bao_env.board import Board
-from bao_env.engine.action import bits_of
 from tests.networks import make_network
 from tests.positions import draw
 

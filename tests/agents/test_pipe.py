@@ -26,8 +26,8 @@ from bao_agents.cli.engine import Engine
 from bao_agents.players import pipe
 from bao_agents.players.pipe import PipeAgent
 from bao_agents.players.registry import load
+from bao_agents.support.legal_bits import bits_of
 from bao_env.board import Board
-from bao_env.engine.action import bits_of
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.envs.single import BaoEnv
 from tests.conftest import Says

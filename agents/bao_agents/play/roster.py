@@ -22,9 +22,9 @@ from bao_agents.nets.checkpoint_files import CHECKPOINTS, shipped, version
 from bao_agents.play.refused import Refused
 from bao_agents.players import plugins, registry
 from bao_agents.players.base import Kind, NamedPlayer, PlayerName, Unit
+from bao_agents.support.legal_bits import bits_of
 from bao_env.board import Board
 from bao_env.bots import check_actions
-from bao_env.engine.action import bits_of
 from bao_env.engine.ruleset import RULESETS, Ruleset
 
 HUMAN = "human"

@@ -21,10 +21,10 @@ from bao_agents.nets.checkpoint_files import find_guide, title, trained_under
 from bao_agents.players.plugins import is_own
 from bao_agents.search.limits import Limit
 from bao_agents.support.array_types import Int64Array
+from bao_agents.support.legal_bits import bits_of
 from bao_agents.support.opinion import Opinion
 from bao_env.board import Board
 from bao_env.bots import Agent, answer
-from bao_env.engine.action import bits_of
 from bao_env.engine.position import Actions, Legal, PackedPositions
 from bao_env.engine.ruleset import Ruleset
 

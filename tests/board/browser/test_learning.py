@@ -12,8 +12,8 @@ from playwright.sync_api import Page, expect
 
 import bao_agents.play
 from bao_agents.search.solver.solver import Solver
+from bao_agents.support.legal_bits import bits_of
 from bao_env.board import Board
-from bao_env.engine.action import bits_of
 from bao_env.notation.positions import action_to_move
 from tests.board.browser.test_browser import Open, Shoot, at_rest, see, set_up, sow, until
 

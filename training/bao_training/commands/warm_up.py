@@ -18,7 +18,7 @@ from bao_agents.cli.options import Run
 from bao_agents.players.registry import load
 from bao_env.board import Board
 from bao_env.engine.batch import Engine
-from bao_env.engine.cache import is_kept
+from bao_env.engine.cache import not_kept
 from bao_env.engine.sampling import random_states
 from bao_env.envs.aec import raw_env
 from bao_env.envs.single import BaoEnv
@@ -101,12 +101,12 @@ def _run(args: argparse.Namespace) -> None:
     if find_spec("torch") is None:
         parts = {name: parts[name] for name in ("single games", "many games")}
     os.environ["BAO_ENV_QUIET"] = "1"  # the lines below replace its notices
-    if not is_kept():
+    if not_kept:
         raise OSError(f"{_NOT_KEPT}: no cache folder is writable")
     for name, compile_part in parts.items():
         print(f"{name}: ", end="", flush=True)
         begun = time.perf_counter()
         compile_part()
         print(f"{time.perf_counter() - begun:.1f} s", flush=True)
-    if not is_kept():
+    if not_kept:
         raise OSError(f"{_NOT_KEPT}: a file could not be written")
