@@ -319,9 +319,6 @@ class GameBatch:
             games = indices[:count]
             positions, legal, winners, _ = state.rows(games)
             actions = answer_of(agent, positions, legal, self._numbers[games])
-            if self.marks_last:
-                self._mark(games, actions)
-            actions = answer_of(agent, positions, legal)
             if self.watch:
                 self.watch(games, actions)
             self.engine.play_legal(positions, actions, legal, winners)
