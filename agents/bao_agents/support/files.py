@@ -30,7 +30,7 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
         OSError: it cannot be written, or is not a regular file but, for example, a device. What was
             there stays unchanged. The error names the file.
     """
-    path = Path(path)
+    path = Path(path).absolute()
     if path.exists() and not path.is_file():
         raise OSError(f"{path} is not a regular file: choose another name")
     kept = path.exists() and not path.is_symlink()
