@@ -44,7 +44,9 @@ def set_up(page: Page, text: str, south: str = "human", north: str = "human") ->
     page.select_option("#seat-1", north)
     unfold(page, "panel-text")
     page.fill("#position", text)
+    before = page.url
     page.click("#set-up")
+    until(page, f"location.href != {before!r}")  # the new game has its own address
     see(page, "#position").to_have_value(text)
     expect(page.locator(".pit.legal").first).to_be_visible()
 

@@ -151,6 +151,7 @@ def test_a_damaged_memory_costs_only_itself(open_page: Open, name: str) -> None:
         page.wait_for_selector("body[data-ready]")
         expect(page.locator(".pit.legal").first).to_be_visible()
         see(page, "#status").to_have_text("South to move")
+        assert [page.input_value(f"#{each}") for each in ("language", "spelling")] == ["en", "0"]
         page.click("#tab-learn")
         see(page, "#lesson h2").to_contain_text("Lesson 1 of 8")
         page.click("#tab-play")
