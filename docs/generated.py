@@ -120,7 +120,7 @@ def notebook(name: str, pictures: str) -> str:
     for cell in cells:
         text = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
-            text = text.replace("](../../docs/", "](")  # the page is in docs/
+            text = text.replace("](../../", "](../")  # the page is in docs/
             parts.append(re.sub(r"\A# .*\n", "", text))
             continue
         parts.append(f"```ipython3\n{text}\n```")
