@@ -317,6 +317,7 @@ def notebook(page: Path, pictures: dict[str, str], name: str) -> str:
     for cell in cells:
         text = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
+            text = text.replace("](../../docs/", "](").replace("](../../", "](../")  # from docs/
             parts.append(re.sub(r"\A# .*\n", "", text))
             continue
         language = "text" if text.startswith("!") else "python"

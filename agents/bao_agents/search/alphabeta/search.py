@@ -68,8 +68,8 @@ def search(rules, evaluator, guide, table, work, depth):
     Args:
         rules: the :class:`KernelRules`.
         evaluator: evaluates positions at the horizon:
-            :class:`bao_agents.evaluators.tables.Tables`, or a
-            :class:`bao_agents.evaluators.nnue.Network`.
+            :class:`bao_agents.evaluators.tables.Tables`, or an
+            :class:`bao_agents.evaluators.nnue.NNUE`.
         guide: a :class:`PolicyGuide`; None for a full search, whose compiled code leaves out all
             uses of a guide.
         table: the transposition table.
