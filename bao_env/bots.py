@@ -142,9 +142,9 @@ class RandomAgent:
     """
 
     def __init__(self, seed: int | np.random.SeedSequence = 0) -> None:
-        self._seeds = (
-            seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
-        )
+        seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+        self._entropy, self._key = seeds.entropy, seeds.spawn_key
+        self._spawned = 0
         self._states = np.zeros(0, np.uint64)
 
     def act(self, positions: PackedPositions, legal: Legal) -> Actions:
@@ -152,7 +152,9 @@ class RandomAgent:
         positions, legal = as_batch(positions, legal)
         missing = len(legal) - len(self._states)
         if missing > 0:
-            more = random_states(missing, self._seeds.spawn(1)[0])
+            key = (*self._key, self._spawned)
+            self._spawned += 1
+            more = random_states(missing, np.random.SeedSequence(self._entropy, spawn_key=key))
             self._states = np.concatenate([self._states, more])
         actions = np.empty(len(legal), np.int64)
         random_actions(legal, self._states[: len(legal)], actions)

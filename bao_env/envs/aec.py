@@ -92,6 +92,7 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         self._first_player = seat_or_none(first_player, "first_player")
         plies = check_max_plies(max_plies)
         self._game = SingleGame(self.ruleset, plies, self.observer, opening_plies)
+        self._game.marks_last = render_mode is not None
         self._illegal = check_illegal(illegal)
         self._window = Window("Bao")
         self._np_random: np.random.Generator | None = None

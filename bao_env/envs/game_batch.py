@@ -46,6 +46,7 @@ from bao_env.observation.observer import (
     put_rows,
     take_rows,
 )
+from bao_env.render.marks import Mark, MarkKind, action_marks
 
 GameIndices = npt.NDArray[np.int64]
 
@@ -216,9 +217,9 @@ class GameBatch:
         self._numbers = new_games(size)
         """The numbers of the games, for an agent that remembers them; int64[B]."""
         self.marks_last = False
-        """Whether pictures mark :attr:`last`."""
-        self.last = np.full(size, -1)
-        """The last action of each game, plus 64 if North played it, int64[B]; -1 at the start."""
+        """Whether pictures mark the last actions."""
+        self.marks: list[list[Mark]] = [[] for _ in range(size)]
+        """For each game the mark of its last action; none at the start."""
 
     def begin(
         self,
@@ -240,7 +241,8 @@ class GameBatch:
         state.positions[games] = positions
         state.legal[games] = legal
         state.winners[games] = NO_WINNER
-        self.last[games] = -1
+        for game in games.tolist() if self.marks_last else ():
+            self.marks[game] = []
         if self.agent is None:
             return np.zeros(len(games), np.bool_)
         self._numbers[games] = new_games(len(games))
@@ -270,7 +272,8 @@ class GameBatch:
         """
         state, size = self.state, self.size
         if self.marks_last:
-            np.copyto(self.last, actions + NUM_ACTIONS * actors, where=state.legal != 0)
+            running = np.flatnonzero(state.legal)
+            self._mark(running, actions[running])
         result = StepResult(np.empty(size), np.empty(size, np.bool_), np.empty(size, np.bool_))
 
         def finish(part: slice) -> None:
@@ -312,6 +315,12 @@ class GameBatch:
         for array, values in zip(buffer, rows, strict=True):
             put_rows(array, games, values)
 
+    def _mark(self, games: GameIndices, actions: Actions) -> None:
+        """Mark the actions, int64[n], that are about to be played in n games."""
+        for game, action in zip(games.tolist(), actions.tolist(), strict=True):
+            before = self.state.positions[game]
+            self.marks[game] = action_marks(MarkKind.LAST, before, self.engine.ruleset, [action])
+
     def _reply(self, agent: Agent) -> None:
         """Play the agent's plies until the learner is to move in every running game."""
         state = self.state
@@ -321,7 +330,7 @@ class GameBatch:
             positions, legal, winners, _ = state.rows(games)
             actions = answer_of(agent, positions, legal, self._numbers[games])
             if self.marks_last:
-                self.last[games] = actions + NUM_ACTIONS * movers(positions)
+                self._mark(games, actions)
             self.engine.play_legal(positions, actions, legal, winners)
             state.positions[games], state.legal[games] = positions, legal
             state.winners[games] = winners

@@ -90,6 +90,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
             opening_plies,
             against_an_opponent=opponent is not None,
         )
+        self._game.marks_last = render_mode is not None
         self._window = Window("Bao")
 
     @property

@@ -15,7 +15,7 @@ from gymnasium.vector.utils import batch_space
 from bao_env.board import Board
 from bao_env.bots import Opponent, get_agent
 from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError
-from bao_env.engine.array_checks import as_actions
+from bao_env.engine.array_checks import MAX_COUNT, as_actions, as_integer
 from bao_env.engine.layout import Seat, seat_number
 from bao_env.engine.masks import check_legal, is_legal, unpack_masks
 from bao_env.engine.position import (
@@ -46,7 +46,7 @@ from bao_env.envs.arguments import (
 from bao_env.envs.game_batch import GameBatch, GameIndices, ObservationBuffer
 from bao_env.envs.guard import Guard
 from bao_env.envs.openings import MAX_DRAWS, OpeningPlies, Openings, check_opening_plies
-from bao_env.envs.single_game import picture, result_line, warn_of_no_render_mode
+from bao_env.envs.single_game import result_line, warn_of_no_render_mode
 from bao_env.observation.observer import (
     Arrays,
     Observer,
@@ -54,6 +54,8 @@ from bao_env.observation.observer import (
     masked_space,
     take_rows,
 )
+from bao_env.render.drawing import drawing
+from bao_env.render.marks import Mark
 from bao_env.render.raster import check_render_mode, rgb_array
 from bao_env.render.text import ascii_board
 
@@ -130,12 +132,11 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         render_mode: str | None = None,
     ) -> None:
         super().__init__()
-        if num_envs < 1:
-            raise ValueError(f"num_envs={num_envs}: expected at least 1")
-        self.num_envs = num_envs
+        num_envs = self.num_envs = as_integer(num_envs, "num_envs", 1, MAX_COUNT)
         self.max_plies = check_max_plies(max_plies)
         self._max_steps = check_max_episode_steps(max_episode_steps)
-        self._steps = np.zeros(num_envs, np.int64)
+        self.steps = np.zeros(num_envs, np.int64)
+        """int64[B], the steps in each game."""
         """Steps of each game, int64[B]."""
         self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
         self.autoreset_mode = AutoresetMode(autoreset_mode)
@@ -240,16 +241,16 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             warn_of_no_render_mode(self.metadata)
             return None
         state = self._batch.state
-        rows = state.positions, state.winners, self._awaiting_reset, self._batch.last
+        rows = state.positions, state.winners, self._awaiting_reset, self._batch.marks
         return tuple(
             self._render(unpack(packed), *game) for packed, *game in zip(*rows, strict=True)
         )
 
-    def _render(self, position: Position, winner: int, truncated: bool, last: int) -> Any:
+    def _render(self, position: Position, winner: int, truncated: bool, marks: list[Mark]) -> Any:
         result = result_line(position, int(winner), truncated)
         if self.render_mode == "ansi":
             return ascii_board(position, status=result)
-        return rgb_array(picture(position, int(last), result))
+        return rgb_array(drawing(position, marks=marks, status=result))
 
     # --- reset and step -------------------------------------------------------------------------
 
@@ -339,9 +340,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             batch.forfeit(np.flatnonzero(illegal))
             infos |= _where(illegal, illegal=illegal)
         result = batch.step(actions, self._shown.viewers, buffer)
-        self._steps += 1
+        self.steps += 1
         if self._max_steps is not None:
-            late = (self._steps >= self._max_steps) & ~result.terminated
+            late = (self.steps >= self._max_steps) & ~result.terminated
             result.truncated[late] = True
             batch.state.legal[late] = 0  # the game is over, but is shown with its legal actions
         if len(waiting):
@@ -406,7 +407,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         Raises:
             ValueError: a game ends before the learner can act, from every opening drawn.
         """
-        self._steps[games] = 0
+        self.steps[games] = 0
         if self.opponent is not None:
             if seats is None:
                 seats = self._fixed_seat

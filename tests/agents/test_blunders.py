@@ -196,7 +196,14 @@ def test_training_logs_it(found: Solved, tmp_path: Path, says: Says) -> None:
     settings = "ruleset=kujifunza steps=1024 hidden=[16] envs=64 rollout=16 "
     settings += "minibatch=512 evaluate_pairs=2 "
     logging = f"{settings}blunder_positions={file}"
-    assert 0 < make(logging).evaluate()["blunders"] < found.known.won.choices.mean()
+    trainer = make(logging)
+    row = trainer.evaluate()
+    assert 0 < row["blunders"] < found.known.won.choices.mean()
+    interval = row["blunders_low"], row["blunders_high"]
+    assert interval == wilson_interval(row["blunders"], len(found.known.won.choices))
+    score = trainer.scores["greedy"]
+    ends = tuple(row[f"score_against_greedy{end}"] for end in ("", "_low", "_high"))
+    assert ends == (score.rate, score.low, score.high)
     assert "blunders" not in make(settings).columns
     says(f"train --out {tmp_path} --run r {options(logging)}")
     assert 0 <= float(metrics(tmp_path)[-1]["blunders"]) <= 1

@@ -136,7 +136,9 @@ def wide_ladder(small: Ladder, openings: int = OPENINGS) -> Ladder:
     """Make a ladder of eight anchors, 250 Elo apart; only their ratings matter."""
     plain = small.model_dump()
     [first, *_] = plain["anchors"]
-    plain["anchors"] = [first | {"player": f"player{i}", "elo": 250.0 * i} for i in range(8)]
+    plain["anchors"] = [
+        first | {"player": f"alphabeta:{i + 1}", "elo": 250.0 * i} for i in range(8)
+    ]
     plain["openings"] = (plain["openings"] * 20)[:openings]
     return Ladder.model_validate(plain)
 

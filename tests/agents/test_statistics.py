@@ -76,8 +76,8 @@ KINDS = {
     "all": Games(lean=0.5, suits=0.3, seat=0.3, draws=0.3),
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
-SIMULATIONS = 2000
-LEAGUES = 250
+SIMULATIONS = 1000
+LEAGUES = 150
 """Simulated tournaments; each has five intervals."""
 
 
@@ -100,17 +100,19 @@ def match_coverage(games: Games, chance: float, pairs: int, count: int = SIMULAT
 @pytest.mark.parametrize("pairs", [5, 20, 200])
 @pytest.mark.parametrize("chance", [0.5, 0.8])
 def test_match(kind: str, chance: float, pairs: int) -> None:
-    assert 0.92 <= match_coverage(KINDS[kind], chance, pairs) <= 0.985
+    """It is too wide if players win by seats alone: pairs then vary less than the least effect."""
+    coverage = match_coverage(KINDS[kind], chance, pairs)
+    assert coverage >= 0.915 and (coverage <= 0.985 or pairs == 5)
 
 
 @every_kind
 @pytest.mark.parametrize("pairs", [20, 100])
 def test_rating_on_a_ladder(kind: str, pairs: int) -> None:
     """Four anchors play the same openings, as those of a ladder do."""
-    assert 0.92 <= placement_coverage(KINDS[kind], pairs) <= 0.985
+    assert 0.915 <= placement_coverage(KINDS[kind], pairs) <= 0.98
 
 
-def placement_coverage(games: Games, pairs: int, count: int = SIMULATIONS) -> float:
+def placement_coverage(games: Games, pairs: int, count: int = 400) -> float:
     """Return how often the interval of a rating covers the truth, 100 Elo."""
     anchors = np.array([-100.0, 0.0, 150.0, 250.0])
     covered = 0
@@ -164,11 +166,11 @@ def test_tournament(kind: str, pairs: int) -> None:
     coverage, errors = tournament_errors(KINDS[kind], pairs)
     assert 0.92 <= coverage <= 0.98
     truth = np.array(list(ELOS.values()))
-    assert 0.97 <= 1.0 + errors @ truth / (truth @ truth) <= 1.02 + 0.5 / pairs
+    assert 0.95 <= 1.0 + errors @ truth / (truth @ truth) <= 1.05 + 0.5 / pairs
 
 
 def test_tournament_with_an_anchor() -> None:
-    assert 0.93 <= tournament_errors(KINDS["all"], 10, "c")[0] <= 0.97
+    assert 0.92 <= tournament_errors(KINDS["all"], 10, "c")[0] <= 0.98
 
 
 @pytest.mark.parametrize("elo", [0.0, 20.0])
@@ -177,7 +179,7 @@ def test_sequential_test(elo: float) -> None:
     assert sprt_error(KINDS["all"], elo) <= 0.06
 
 
-def sprt_error(games: Games, elo: float, count: int = 500) -> float:
+def sprt_error(games: Games, elo: float, count: int = 400) -> float:
     """Return how often a test of 0 against 20 Elo accepts the wrong one at ``elo``."""
     sprt, wrong = Sprt(0.0, 20.0), "H1" if elo == 0.0 else "H0"
     errors = 0
@@ -208,7 +210,7 @@ def test_likelihood_of_superiority(kind: str, pairs: int) -> None:
     found = los_of_equals(KINDS[kind], pairs)
     for level in (0.05, 0.2, 0.8, 0.95):
         below = ((found < level).mean() + (found <= level).mean()) / 2
-        assert below == pytest.approx(level, abs=0.04)
+        assert below == pytest.approx(level, abs=0.05)
 
 
 def wilson_coverage(rate: float, trials: int) -> float:

@@ -28,8 +28,8 @@ from bao_agents.support.resumable import keep_part
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.transcript import parse_transcripts
 from tests.conftest import Capsys, Fails, Says
-from tests.make_golden import recorded_numbers
 from tests.processes import start
+from tests.record import recorded_numbers
 
 
 def settings(*players: str, **changes: Any) -> TournamentSettings:

@@ -205,10 +205,15 @@ from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
 from bao_agents.play.server import create_app
 from bao_env.board import Board
+from bao_agents.play.analysis import evaluators
 roster = Roster()
 create_app(roster)
 board = Board()
 assert roster.act("greedy", board, 0) in board.legal_actions
+listed = (*roster.choices(), *roster.levels(), *evaluators(roster))
+names = " ".join(one.get("value", one.get("spec")) for one in listed if one["rulesets"])
+assert "alphabeta:10" in names and "solver" in names
+assert not any(word in names for word in ("network", "search:", "guided", "zanzibar")), names
 try:
     roster.act("zanzibar", board, 0)
 except Refused as refused:

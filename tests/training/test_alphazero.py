@@ -95,7 +95,7 @@ def test_what_the_nnue_learns(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(nnue, "loss", loss)
     index = buffer.draw(np.random.default_rng(1), 100)
-    worker.learn(index)
+    worker.loss(index, worker.targets(index))
     (after, valued), (searched, targets) = learnt
     legal = buffer.legal[index]
     assert sum(bin(bits).count("1") for bits in legal) >= len(after) > 200

@@ -12,7 +12,8 @@ import difflib
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -86,7 +87,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):  # what it cannot encode becomes an escape
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        return _run(words)
+        with _environment_kept():
+            return _run(words)
     except KeyboardInterrupt as stop:
         print(f"\nstopped{': ' + str(stop) if str(stop) else ''}", file=sys.stderr)
         return 130
@@ -117,6 +119,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except SystemExit as end:  # argparse has printed help or an error
         return int(end.code or 0)
+
+
+@contextmanager
+def _environment_kept() -> Iterator[None]:
+    """Undo what commands set for the libraries that they import: a caller of main may go on."""
+    names = ("BAO_ENV_QUIET", "TQDM_DISABLE", "OMP_NUM_THREADS")
+    before = {name: os.environ[name] for name in names if name in os.environ}
+    try:
+        yield
+    finally:
+        for name in names:
+            os.environ.pop(name, None)
+        os.environ |= before
 
 
 def _run(words: list[str]) -> int:

@@ -188,6 +188,11 @@ def _report(
         for who, pairs in ((player, match), (name, match.swapped()))
         for note in notes(who, event.players[who], pairs.ms_a_move[0], pairs.faults[0])
     ]
+    said += [
+        f"against {name}: {match.score.caveat}"
+        for name, match in matches.items()
+        if match.score.caveat
+    ]
     if sprt is not None:
         decided = {"H0": f"{sprt.elo0:+g} or less", "H1": f"{sprt.elo1:+g} or more"}
         said += [

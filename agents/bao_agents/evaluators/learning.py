@@ -11,6 +11,7 @@ as fast as torch.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,9 +43,10 @@ class NNUEModel(nn.Module):
     def __init__(self, start: NNUE | None = None) -> None:
         super().__init__()
         tables, levels = PHASES * TABLES, 1 << COARSE
-        self.weight = nn.Parameter(torch.zeros(tables, levels, levels, UNITS))
-        self.virtual_first = nn.Parameter(torch.zeros(tables, 1, levels, UNITS))
-        self.virtual_second = nn.Parameter(torch.zeros(tables, levels, 1, UNITS))
+        zeros = partial(torch.zeros, dtype=torch.float32)
+        self.weight = nn.Parameter(zeros(tables, levels, levels, UNITS))
+        self.virtual_first = nn.Parameter(zeros(tables, 1, levels, UNITS))
+        self.virtual_second = nn.Parameter(zeros(tables, levels, 1, UNITS))
         with torch.no_grad():
             if start is not None:
                 weight = torch.from_numpy(start.weights).float() / WEIGHT_SCALE

@@ -226,7 +226,8 @@ def _read_header(path: Path, file: Any) -> tuple[Ruleset, PolicyNetwork, dict[st
 
 def _read_network(path: Path, file: Any, empty: PolicyNetwork) -> PolicyNetwork:
     """Build the network of an open file whose header has been checked, from its outline."""
-    network = PolicyNetwork(empty.hidden)
+    with torch.device("cpu"):  # whatever the caller's default is
+        network = PolicyNetwork(empty.hidden)
     for name, tensor in network.state_dict().items():
         array = _read_tensor(path, file, _MODEL + name)
         if not (np.abs(array) <= _LARGEST).all():  # also if one is not a number

@@ -42,9 +42,9 @@ class PolicyNetwork(nn.Module):
         self.hidden = tuple(hidden)
         layers: list[nn.Module] = []
         for inputs, units in zip((FEATURES, *hidden), hidden, strict=False):
-            layers += [nn.Linear(inputs, units), nn.ReLU()]
+            layers += [nn.Linear(inputs, units, dtype=torch.float32), nn.ReLU()]
         self.trunk = nn.Sequential(*layers)
-        self.head = nn.Linear(hidden[-1], OUTPUTS)
+        self.head = nn.Linear(hidden[-1], OUTPUTS, dtype=torch.float32)
         nn.init.orthogonal_(self.head.weight, 0.01)
         nn.init.zeros_(self.head.bias)
 
@@ -62,8 +62,9 @@ class PolicyNetwork(nn.Module):
         """Return the outputs of the head, float32[R, 2]; see :meth:`forward`."""
         weight = self.head.weight
         features = torch.from_numpy(expand(encodings.numpy())).view(torch.bfloat16)
-        outputs: Tensor = self.head(self.trunk(features.to(weight.device, weight.dtype)))
-        return outputs.float()
+        with torch.autocast(weight.device.type, enabled=False):  # of the caller
+            outputs: Tensor = self.head(self.trunk(features.to(weight.device, weight.dtype)))
+            return outputs.float()
 
 
 def check_finite(*outputs: npt.NDArray[Any]) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable, Iterable, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -102,13 +101,12 @@ class Roster:
         """Return LEVELS as plain values.
 
         Each has a ``spec``, the names of the ``rulesets`` that it can play, and its ``elo``,
-        measured in zanzibar, or None. Without torch no guided search can play.
+        measured in zanzibar, or None.
         """
         elo = {name: round(rating) for name, rating in anchors_elo().items()}
-        specs = LEVELS if find_spec("torch") else LEVELS[:-1]
         return [
             {"spec": spec, "elo": elo.get(spec), "rulesets": self._rules_of(self.parse(spec))}
-            for spec in specs
+            for spec in LEVELS
         ]
 
     def choices(self) -> list[dict[str, Any]]:
@@ -157,8 +155,13 @@ class Roster:
         for choice in self.choices():
             if choice["kind"] in NETWORKS:
                 budget = str(choice["budget"]["default"]) if choice["budget"] else ""
-                label = {key: choice[key] for key in ("kind", "checkpoint", "rulesets")}
-                found.append({"value": budget.join(choice["spec"]), "budget": budget, **label})
+                found.append(
+                    {
+                        "value": budget.join(choice["spec"]),
+                        "kind": choice["kind"],
+                        "rulesets": choice["rulesets"],
+                    }
+                )
         return found
 
     def parse(self, spec: str) -> PlayerName:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -276,12 +277,15 @@ class PlayerName(NamedTuple):
         return find_guide(ruleset.name) if self.kind.has_guide else self.path
 
     def plays(self, ruleset: Ruleset) -> bool:
-        """Return whether it can play some rules: whether its checkpoint was trained for them."""
+        """Return whether it can play some rules here.
+
+        Its checkpoint, if it has one, must have been trained for them, and needs torch.
+        """
         try:
             file = self.file(ruleset)
         except ValueError:
             return False
-        return file is None or trained_under(file) == ruleset
+        return file is None or (find_spec("torch") is not None and trained_under(file) == ruleset)
 
     def __str__(self) -> str:
         return self.text

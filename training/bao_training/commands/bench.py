@@ -40,7 +40,7 @@ def measure(path: str | Path | None, overrides: list[str], updates: int) -> dict
     bar = Progress(range(updates), desc=f"workers={config.workers}", unit="update", leave=False)
     seconds = [config.steps_per_update / trainer.train_update()["steps_per_second"] for _ in bar]
     total = sum(seconds)
-    shares = {part: trainer.part_seconds[part] / total for part in ("play", "learn")}
+    shares = {part: trainer.part_seconds[part] / total for part in ("collect", "learn")}
     rate = config.steps_per_update / statistics.median(seconds)
     return {
         "workers": config.workers,
