@@ -148,7 +148,7 @@ class PipeAgent(Remade):
             self._arguments = command, ruleset, seed, threads, seconds
             if self._program is not None:
                 try:
-                    self._prepare(self._program, ruleset, seed, threads, QUIET_SECONDS)
+                    self._prepare(self._program, QUIET_SECONDS)
                 except PlayerFault:
                     self.close()
 
@@ -166,23 +166,16 @@ class PipeAgent(Remade):
         self._program = None
 
     def _start(self) -> _Program:
-        command, ruleset, seed, threads, _ = self._arguments
-        program = _Program(command)
+        program = _Program(self._arguments[0])
         try:
-            self._prepare(program, ruleset, seed, threads)
+            self._prepare(program, START_SECONDS)
         except PlayerFault as fault:  # this one may never play
             raise ValueError(str(fault)) from None
         return program
 
-    def _prepare(
-        self,
-        program: _Program,
-        ruleset: Ruleset,
-        seed: int,
-        threads: int | None,
-        seconds: float = START_SECONDS,
-    ) -> None:
-        """Tell the program the rules, and wait until it is ready."""
+    def _prepare(self, program: _Program, seconds: float) -> None:
+        """Tell the program the rules, and wait until it is ready, up to some seconds."""
+        _, ruleset, seed, threads, _ = self._arguments
         named = RULESETS.get(ruleset.name) == ruleset
         program.send(
             f"bao {PROTOCOL}",
