@@ -111,15 +111,19 @@ FRAGILE = (
     READY
     + "print('name a\\x1b[2J|<b>\\nready', flush=True)\n"
     + "for _ in range(3):\n"
-    + "    line(); legal = line().split()[1:]; line()\n"
+    + "    while not line().startswith('position'): pass\n"
+    + "    legal = line().split()[1:]; line()\n"
     + "    if _ < 2: print('move', legal[0], flush=True)\n"
     + "sys.exit(3)\n"
 )
 """A program that plays two moves and crashes at the third."""
 
 
-def test_a_fault_loses_one_game(tmp_path: Path, says: Says) -> None:
+def test_a_fault_loses_one_game(
+    tmp_path: Path, says: Says, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The program is started again for the next one, and its name cannot harm terminal or table."""
+    monkeypatch.setattr(pipe, "QUIET_SECONDS", 0.2)  # it is ready only once
     file = tmp_path / "bot.py"
     file.write_text(FRAGILE)
     out = says(
@@ -131,7 +135,8 @@ def test_a_fault_loses_one_game(tmp_path: Path, says: Says) -> None:
         found["games"] == 4 and 0 < len(faults) <= found["losses"] and not found["opponent_faults"]
     )
     assert set(faults) == {"crashed: exit status 3"}
-    assert f"bot lost {len(faults)} games by faults: crashed: exit status 3" in out
+    games = "1 game" if len(faults) == 1 else f"{len(faults)} games"
+    assert f"bot lost {games} by faults: crashed: exit status 3" in out
     assert load(f"pipe:{sys.executable} {file}").name == r"a\x1b[2J|<b>"
 
     players = {"bot": f"pipe:{sys.executable} {file}", "random": "random"}

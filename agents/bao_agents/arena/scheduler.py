@@ -29,7 +29,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -310,7 +310,7 @@ class RayPool(Executor):
         self._ray.shutdown()
 
 
-class Workers:
+class Workers(ExitStack):
     """Play the parts of a match in this process while that is quick, else in a pool.
 
     At the end of the ``with`` block running work is lost.
@@ -322,18 +322,12 @@ class Workers:
     """
 
     def __init__(self, processes: int, ray_address: str | None = None) -> None:
+        super().__init__()
+        self.callback(_program.cache_clear)  # ends the programs
         self._processes = processes
-        self._pools = ExitStack()
         self._pool: Executor | None = None
         if ray_address is not None:
-            self._pool = self._pools.enter_context(RayPool(ray_address))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        self._pools.__exit__(*exception)
-        _program.cache_clear()  # ends them
+            self._pool = self.enter_context(RayPool(ray_address))
 
     def play(self, parts: Sequence[Part], bar: Progress) -> Iterator[tuple[Part, Pairs]]:
         """Play parts; yield each with its results as it ends.
@@ -347,11 +341,15 @@ class Workers:
         Raises:
             ValueError: see :meth:`Part.play`.
         """
+        if self._pool is None:  # compiling is no part of the time that the others would take
+            with suppress(Exception):  # Part.play raises it again, and says whose it is
+                for spec in parts[0].specs:
+                    registry.warm_up(spec, parts[0].ruleset)
         begun = time.monotonic()
         for i, part in enumerate(parts):
             left = (time.monotonic() - begun) / max(1, i) * (len(parts) - i)
             if self._pool is None and self._processes > 1 and left > START_SECONDS:
-                self._pool = self._pools.enter_context(LocalPool(self._processes))
+                self._pool = self.enter_context(LocalPool(self._processes))
             if self._pool is not None:
                 yield from play_parts(parts[i:], self._pool, bar)
                 return

@@ -42,7 +42,8 @@ MOVE_SECONDS = 60.0
 START_SECONDS = 300.0
 """Time within which a program must be ready: ours may have to compile first."""
 QUIET_SECONDS = 5.0
-"""Seconds after which a program that has written nothing is reported."""
+"""Seconds after which a program that has written nothing is reported, or one that plays other games
+is started anew."""
 MAX_LINE = 4096
 """Longest line of a program, in bytes."""
 _PATIENCE = 0.5
@@ -139,14 +140,15 @@ class PipeAgent(Remade):
     def reseed(self, seed: int) -> None:
         """Play other games, with another seed.
 
-        The program is asked again whether it is ready. If it fails, the next move starts it anew.
+        The program is asked again whether it is ready. If it does not answer soon, the next move
+        starts it anew.
         """
         with self._lock:
             command, ruleset, _, threads, seconds = self._arguments
             self._arguments = command, ruleset, seed, threads, seconds
             if self._program is not None:
                 try:
-                    self._prepare(self._program, ruleset, seed, threads)
+                    self._prepare(self._program, QUIET_SECONDS)
                 except PlayerFault:
                     self.close()
 
@@ -164,16 +166,16 @@ class PipeAgent(Remade):
         self._program = None
 
     def _start(self) -> _Program:
-        command, ruleset, seed, threads, _ = self._arguments
-        program = _Program(command)
+        program = _Program(self._arguments[0])
         try:
-            self._prepare(program, ruleset, seed, threads)
+            self._prepare(program, START_SECONDS)
         except PlayerFault as fault:  # this one may never play
             raise ValueError(str(fault)) from None
         return program
 
-    def _prepare(self, program: _Program, ruleset: Ruleset, seed: int, threads: int | None) -> None:
-        """Tell the program the rules, and wait until it is ready."""
+    def _prepare(self, program: _Program, seconds: float) -> None:
+        """Tell the program the rules, and wait until it is ready, up to some seconds."""
+        _, ruleset, seed, threads, _ = self._arguments
         named = RULESETS.get(ruleset.name) == ruleset
         program.send(
             f"bao {PROTOCOL}",
@@ -183,7 +185,7 @@ class PipeAgent(Remade):
             "isready",
         )
         while True:
-            word, rest = program.read(START_SECONDS, waiting_for="ready")
+            word, rest = program.read(seconds, waiting_for="ready")
             if word == "ready":
                 return
             if word == "name":
