@@ -18,15 +18,16 @@ import pytest
 import bao_agents
 from bao_agents.cli.tournament import parse_players
 from bao_agents.nets.checkpoint_files import CHECKPOINTS
-from bao_agents.players.base import Limit
+from bao_agents.players.base import NamedPlayer
 from bao_agents.players.registry import KINDS, PLAYERS, parse
+from bao_agents.search.limits import Limit
 from bao_env import RULESETS, Board, check_agent
-from bao_env.bots import Agent, GreedyAgent, RandomAgent
+from bao_env.bots import Agent, GreedyAgent, RandomAgent, new_games
 from bao_env.engine.action import actions_of
-from bao_env.engine.kernel import play
+from bao_env.engine.kernel import legal_of, play
 from bao_env.engine.position import turn_of, unpack
 from tests.conftest import Says
-from tests.positions import draw, seeds_of
+from tests.positions import STUCK, draw, pack_texts, seeds_of
 
 
 @pytest.mark.parametrize("ruleset", RULESETS)
@@ -173,6 +174,81 @@ def test_choice_depends_on_the_position_alone(spec: str) -> None:
     chosen = one.act(positions, legal)
     assert chosen[::2].tolist() == two.act(positions[::2], legal[::2]).tolist() and chosen[4] == 0
     assert one.act(positions[:0], legal[:0]).shape == (0,)
+
+
+@pytest.mark.parametrize("spec", ["random", "greedy", *SEARCHES])
+def test_plays_only_what_a_mask_allows(spec: str) -> None:
+    """The masks leave out legal actions, also those that are proved to win or not to lose."""
+    positions, legal = draw("zanzibar", 80, (20, 50), seed=4)
+    player, rng = bao_agents.load(spec, threads=2), np.random.default_rng(4)
+    best = np.uint64(1) << player.act(positions, legal).astype(np.uint64)
+    for masks in (legal & ~best, legal & rng.integers(1 << 64, size=len(legal), dtype=np.uint64)):
+        chosen = np.uint64(1) << player.act(positions, masks).astype(np.uint64)
+        assert ((chosen & masks != 0) | (masks == 0)).all()
+        assert np.count_nonzero(masks & (masks - np.uint64(1))) > 20
+
+
+@pytest.mark.parametrize(
+    ("spec", "other"),
+    [
+        ("alphabeta:3", Limit(nodes=300)),
+        ("guided:2", Limit(nodes=300)),
+        ("mcts:50", Limit(nodes=20)),
+        ("solver:3000n", Limit(nodes=400)),
+        ("search:zanzibar:30", Limit(nodes=8)),
+    ],
+)
+def test_a_limit_of_a_call_replaces_the_players(spec: str, other: Limit) -> None:
+    positions, legal = draw("zanzibar", 40, 30)
+    head, _, _ = spec.rpartition(":")
+    unit = "" if head in ("mcts", "search:zanzibar") else "n"
+    player, limited = bao_agents.load(spec), bao_agents.load(f"{head}:{other.nodes}{unit}")
+    expected = limited.act(positions, legal).tolist()
+    before = player.act(positions, legal).tolist()
+    assert player.act(positions, legal, limit=other).tolist() == expected != before
+    assert player.act(positions, legal).tolist() == before
+
+
+def play_on(player: NamedPlayer, order: list[int], size: int, *, told: bool = True) -> np.ndarray:
+    """Let a player play both seats of eight games for 14 plies; return the actions, [8, 14].
+
+    Args:
+        player: the player.
+        order: the games, in the order in which they are asked.
+        size: the number of games that are asked together, ply by ply; the others wait.
+        told: whether the player is told the games.
+    """
+    rules, (starts, _) = RULESETS["zanzibar"].kernel, draw("zanzibar", 8, 6, seed=2)
+    over, _ = pack_texts([STUCK], RULESETS["zanzibar"])
+    played = np.full((8, 14), -1)
+    for low in range(0, 8, size):
+        part = order[low : low + size]
+        positions, numbers = starts[part], new_games(len(part))
+        for ply in range(14):
+            legal = np.array([legal_of(rules, position) for position in positions], np.uint64)
+            chosen = player.act(positions, legal, games=numbers if told else None)
+            for i in np.flatnonzero(legal):
+                played[part[i], ply] = chosen[i]
+                if play(rules, positions[i], np.uint64(chosen[i])):
+                    positions[i] = over[0]
+    return played
+
+
+@pytest.mark.parametrize("spec", ["alphabeta:500n", "guided:500n", "solver:1000n"])
+def test_a_choice_depends_on_the_game_so_far(spec: str) -> None:
+    """It does not depend on the other games of a batch, their order or the threads."""
+    one, two = (bao_agents.load(spec, threads=threads) for threads in (1, 2))
+    assert one.remembers
+    expected = play_on(one, list(range(8)), 8)
+    for player, order, size in (
+        (one, [3, 1, 7, 0, 2, 6, 5, 4], 8),
+        (one, list(range(8)), 1),
+        (two, list(range(8)), 3),
+    ):
+        np.testing.assert_array_equal(play_on(player, order, size), expected)
+    assert (play_on(one, list(range(8)), 8, told=False) != expected).any()
+    one.remembers = False
+    assert (play_on(one, list(range(8)), 8) != expected).any()
 
 
 @pytest.mark.parametrize("spec", SEARCHES)

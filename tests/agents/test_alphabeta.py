@@ -8,17 +8,21 @@ import numpy as np
 import pytest
 
 from bao_agents.evaluators.tables import load_tables
+from bao_agents.search.alphabeta import game_tables
+from bao_agents.search.alphabeta.game_tables import GameTables
 from bao_agents.search.alphabeta.player import MAX_DEPTH, AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import (
     NO_ACTION,
     PROVEN,
     WIN_VALUE,
+    game_table_words,
     make_table,
     probe,
     store,
 )
 from bao_agents.search.limits import Limit
 from bao_env import Board
+from bao_env.bots import new_games
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
 from bao_env.engine.kernel import legal_of, play
@@ -184,3 +188,42 @@ def test_chooses_among_the_actions_of_the_mask() -> None:
         assert values[int(agent.act(position[None], rest)[0])] == max(values.values())
         compared += 1
     assert compared > 20
+
+
+def test_what_is_remembered_is_true() -> None:
+    """In a game, a full search still finds the best actions of minimax.
+
+    Before each position, those after its actions were searched, without the best answer: such a
+    search says nothing about the position itself.
+    """
+    ruleset = RULESETS["zanzibar"]
+    rules, tables = ruleset.kernel, load_tables(ruleset)
+    agent = AlphaBetaAgent(ruleset, Limit(plies=3), threads=1)
+    for position in mixed_batch(ruleset, 40, seed=4):
+        game = new_games(1)
+        for action in actions_of(legal_of(rules, position)):
+            after = position.copy()
+            if play(rules, after, U(action)) or not legal_of(rules, after):
+                continue
+            best = agent.search(after, Limit(plies=2)).action
+            rest = np.array([int(legal_of(rules, after)) & ~(1 << best)], np.uint64)
+            agent.act(after[None], rest, limit=Limit(plies=2), games=game)
+        legal = np.array([legal_of(rules, position)], np.uint64)
+        if legal[0]:
+            chosen = agent.act(position[None], legal, games=game)[0]
+            assert chosen in minimax(rules, tables, position, 3)[1]
+
+
+def test_memory_of_games_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The game that has waited longest is forgotten; a batch with too many games remembers none."""
+    monkeypatch.setattr(game_tables, "MAX_BYTES", 3 * 8 * game_table_words(100))
+    memory = GameTables(100)
+    rows = memory.rows(np.array([7, 8, 9]))
+    assert sorted(rows) == [0, 1, 2] and memory.tables.nbytes == 3 * 8192
+    np.testing.assert_array_equal(memory.rows(np.array([8, 7])), rows[[1, 0]])
+    epochs = memory.epochs.copy()
+    np.testing.assert_array_equal(memory.rows(np.array([10, 7])), rows[[2, 0]])
+    assert (memory.epochs == epochs).tolist() == [i != rows[2] for i in range(3)]
+    assert len(memory.rows(np.array([1, 2, 3, 4]))) == 0
+    with pytest.raises(ValueError, match="different number for each"):
+        memory.rows(np.array([5, 5]))

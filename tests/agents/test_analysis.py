@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+import bao_agents
 from bao_agents import analyse, review
+from bao_agents.analysis import MISTAKE, review_move
 from bao_agents.cli.review_text import lines
+from bao_agents.exact.solved_positions import shipped_won_positions
 from bao_env.board import Board
+from bao_env.engine.action import actions_of
+from bao_env.engine.ruleset import RULESETS
+from tests.positions import board_of
 
 WON = "1,1,0,5,7,0,4,8/3,0,2,0,2,0,5,1/1,1,2,1,2,0,3,1/0,2,0,2,0,2,1,3 2,2 - S -"
 """South wins in 13 plies with three of eight moves, and loses with the others."""
@@ -35,6 +41,26 @@ def test_alphabeta_the_solver_and_networks_analyse(player: str) -> None:
     opening = analyse(Board(), player, lines=2, proof_nodes=1)
     assert len(opening.lines) == 2 and opening.proof.winner is None
     assert -0.7 < opening.score < 0.7
+
+
+def test_a_move_that_still_wins_is_never_marked() -> None:
+    """Neither a proof of the position nor an opinion of the move says anything against it."""
+    won = shipped_won_positions(RULESETS["zanzibar"])
+    assert won is not None
+    some = won[won.choices][:400:16]
+    player, spared, lost = bao_agents.load("alphabeta:2", threads=1), 0, 0
+    for position, winning, legal in zip(some.positions, some.winning, some.legal, strict=True):
+        for action in actions_of(legal):
+            game = board_of(position, "zanzibar")
+            game.push(action)
+            found = review_move(game, 0, player, proof_nodes=1000)
+            if int(winning) >> action & 1:
+                assert not found.mark
+                [thought] = [line for line in found.analysis.lines if line.action == action]
+                spared += found.analysis.score - thought.score >= MISTAKE
+            elif found.analysis.proof.winner == found.seat:
+                lost += found.mark == "??"
+    assert spared > 3 and lost > 5
 
 
 def test_review_names_a_proven_win_that_is_given_away() -> None:

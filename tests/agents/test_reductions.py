@@ -109,7 +109,8 @@ def test_reductions() -> None:
 
 def test_a_search_reduces_by_the_numbers_that_it_is_given() -> None:
     """Each number changes searches; without reductions a search is far less deep."""
-    guide, limit = make_network((16, 8)), Limit(nodes=20_000)
+    guide = checkpoint.load(GUIDES / "zanzibar.safetensors").network
+    limit = Limit(nodes=20_000)
 
     def depths(**numbers: Any) -> list[tuple[int, int]]:
         reductions = STANDARD._replace(**numbers)

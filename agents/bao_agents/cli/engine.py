@@ -114,6 +114,8 @@ class Engine:
         mark, commit = fingerprint(self._spec, player), current_commit()
         if mark is not None and commit != "unknown" and not commit.endswith("dirty"):
             self._write(f"version {commit} {mark}".rstrip())
+        if player.remembers:
+            self._write("remembers")
         self._write("ready")
 
     def _choose(self) -> int:

@@ -84,13 +84,11 @@ class PipeAgent(Remade):
     Attributes:
         name: what the program calls itself, or ``pipe:COMMAND``.
         fingerprint: the version that it gives, or None.
+        remembers: whether it says so; see :class:`bao_env.Agent`.
 
     Raises:
         ValueError: the program cannot be started, or is not ready in time.
     """
-
-    remembers = True
-    """Whether it remembers games; see :class:`bao_env.Agent`. The program may."""
 
     def __init__(
         self,
@@ -103,6 +101,7 @@ class PipeAgent(Remade):
         self._arguments = command, ruleset, seed, threads, seconds
         self.name = f"pipe:{command}"
         self.fingerprint: str | None = None
+        self.remembers = False
         self._seconds = seconds
         self._used = 0.0
         self._lock = threading.Lock()
@@ -175,8 +174,10 @@ class PipeAgent(Remade):
                 self.name = _printable(rest)[:40] or self.name
             elif word == "version":
                 self.fingerprint = rest
+            elif word == "remembers":
+                self.remembers = True
             else:
-                program.fail_unexpected("name, version, info or ready")
+                program.fail_unexpected("name, version, remembers, info or ready")
 
     def _choose(
         self, program: _Program, position: PackedPositions, legal: list[int], game: int | None

@@ -17,8 +17,8 @@ import numpy as np
 
 from bao_agents.search.limits import LEAST_SECONDS, MAX_SECONDS, Limit, nanoseconds
 from bao_agents.search.masks import keep_actions
-from bao_agents.search.player import SearchPlayer
-from bao_agents.support.array_types import Int32Array, Int64Array
+from bao_agents.search.player import Question, SearchPlayer
+from bao_agents.support.array_types import Int32Array
 from bao_env.engine.bits import (
     FULL,
     ONE,
@@ -34,7 +34,6 @@ from bao_env.engine.position import (
     META,
     WORDS,
     Actions,
-    Legal,
     PackedPositions,
     read_at,
     same_mover,
@@ -297,33 +296,26 @@ class MctsAgent(SearchPlayer):
         seed: int = 0,
         threads: int | None = None,
     ) -> None:
-        super().__init__(ruleset, limit, threads=threads)
         self._seed = U(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
-        simulations = self.limit.nodes or MAX_SIMULATIONS
-        self._trees = [_make_tree(simulations) for _ in self._deadlines]
-        self._get_ready(self.limit)
+        super().__init__(ruleset, limit, threads=threads)
+
+    def _prepare(self) -> None:
+        self._trees = [_make_tree(self.limit.nodes or MAX_SIMULATIONS) for _ in self._deadlines]
 
     def _expected_seconds(self, limit: Limit) -> float:
         return limit.seconds or (limit.nodes or MAX_SIMULATIONS) * _SIMULATION
 
-    def _search(
-        self,
-        positions: PackedPositions,
-        legal: Legal,
-        limit: Limit,
-        thread: int,
-        places: Int64Array | None,
-    ) -> Actions:
-        del places  # each search begins anew
-        actions = np.empty(len(legal), np.int64)
-        for i, position in enumerate(positions):
-            actions[i] = _search(
+    def _search(self, question: Question, thread: int) -> Actions:
+        actions = [
+            _search(
                 self.ruleset.kernel,
                 self._trees[thread],
                 position,
-                legal[i],
+                legal,
                 self._seed,
-                limit.nodes or MAX_SIMULATIONS,
+                question.limit.nodes or MAX_SIMULATIONS,
                 self._deadlines[thread],
             )
-        return actions
+            for position, legal in zip(question.positions, question.legal, strict=True)
+        ]
+        return np.array(actions, np.int64)

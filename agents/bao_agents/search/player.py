@@ -4,28 +4,48 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from bao_agents.search.limits import SHORT, Limit, check_limit, check_threads, deadline, share
 from bao_agents.support.array_types import Int64Array
-from bao_agents.support.opinion import Opinion
 from bao_agents.support.remade import Remade
-from bao_env.board import Board
-from bao_env.engine.array_checks import as_batch
+from bao_env.engine.array_checks import as_batch, check_array
 from bao_env.engine.bits import FULL, ONE
 from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.position import Actions, Legal, PackedPositions, packed_opening
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 
+class Question(NamedTuple):
+    """What a search is asked: B positions, each with a choice."""
+
+    positions: PackedPositions
+    """uint64[B, 6]."""
+    legal: Legal
+    """uint64[B], the actions to choose from."""
+    limit: Limit
+    """What may be used for each position."""
+    places: Int64Array
+    """int64[B], where their games are in memory (:meth:`SearchPlayer._remember`), or int64[0]."""
+
+    def part(self, part: slice) -> Question:
+        """Return some of the positions."""
+        positions, legal, limit, places = self
+        return Question(positions[part], legal[part], limit, places[part])
+
+
+NO_PLACES = np.zeros(0, np.int64)
+"""The places of positions that are asked alone."""
+
+
 class SearchPlayer(Remade):
     """Choose an action by a search of each position that has a choice.
 
-    A subclass is one search. It names its limits, makes the memory of its threads in its
-    constructor, calls :meth:`_get_ready` at the end of it, and searches in :meth:`_search`. It
-    plays under every rule set, and only actions of the mask, which may leave out legal ones.
+    A subclass is one search. It names its limits, makes the memory of its threads in
+    :meth:`_prepare`, and searches in :meth:`_search`. It plays under every rule set, and only
+    actions of the mask, which may leave out legal ones.
 
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
@@ -42,8 +62,6 @@ class SearchPlayer(Remade):
     LOWEST: ClassVar[Limit]
     HIGHEST: ClassVar[Limit]
     """The range of its limits; None for a limit that it does not have."""
-    PART = 1
-    """The most positions that a thread takes at a time, if they have no time limit."""
 
     seeded = False
     """Its play does not depend on a seed; see :class:`bao_env.Agent`."""
@@ -58,24 +76,20 @@ class SearchPlayer(Remade):
         """The deadline of each thread, int64[1]; see :mod:`bao_agents.search.limits`."""
         self._exclusive = Exclusive("player")
         self._is_ready = False
+        self._prepare()
+        self._get_ready(self.limit)
 
     @abstractmethod
-    def _search(
-        self,
-        positions: PackedPositions,
-        legal: Legal,
-        limit: Limit,
-        thread: int,
-        places: Int64Array | None,
-    ) -> Actions:
-        """Return the best actions, int64[B], of positions with two legal actions or more.
+    def _prepare(self) -> None:
+        """Make the memory of the threads, before anything is compiled."""
+
+    @abstractmethod
+    def _search(self, question: Question, thread: int) -> Actions:
+        """Return the best actions, int64[B].
 
         Args:
-            positions: uint64[B, 6]; a single one if ``limit`` has a time limit.
-            legal: uint64[B], the actions to choose from.
-            limit: what it may use for each position. The deadline of the thread has been set.
-            thread: the thread, whose memory it uses.
-            places: int64[B], the places of their games (:meth:`_remember`), or None.
+            question: the positions; a single one if there is a time limit.
+            thread: the thread, whose memory it uses and whose deadline has been set.
         """
 
     @abstractmethod
@@ -85,15 +99,15 @@ class SearchPlayer(Remade):
     def _part(self, size: int) -> int:
         """Return how many of ``size`` positions without a time limit a thread takes at a time."""
         del size
-        return self.PART
+        return 1
 
-    def _remember(self, games: Int64Array) -> Int64Array | None:
+    def _remember(self, games: Int64Array) -> Int64Array:
         """Make room for the games of a batch; return their places in memory, int64[B].
 
-        A search that remembers overrides this. None: these games are not remembered.
+        A search that remembers overrides this. int64[0]: these games are not remembered.
         """
         del games
-        return None
+        return NO_PLACES
 
     def act(
         self,
@@ -110,38 +124,26 @@ class SearchPlayer(Remade):
             limit: what it may use for each position, instead of the player's limit.
             games: int64[B], the numbers of their games, all different; see
                 :class:`bao_env.bots.RememberingAgent`.
+
+        Raises:
+            TypeError, ValueError: an array or the limit is wrong; the message says how.
         """
         positions, legal = as_batch(positions, legal)
-        actions = only_actions(legal)
-        choices = has_choice(legal)
-        positions, legal = positions[choices], legal[choices]
+        if games is not None:
+            check_array("games", games, np.int64, (len(legal),))
+        actions, choices = only_actions(legal), has_choice(legal)
         chosen = np.zeros(len(choices), np.int64)
         with self._exclusive:
-            allowed = self._limit(limit)
-            places = None if games is None else self._remember(games[choices])
+            limit = self._limit(limit)
+            places = NO_PLACES if games is None else self._remember(games[choices])
+            question = Question(positions[choices], legal[choices], limit, places)
 
             def search(part: slice, thread: int) -> None:
-                chosen[part] = self._search(
-                    positions[part],
-                    legal[part],
-                    allowed,
-                    thread,
-                    None if places is None else places[part],
-                )
+                chosen[part] = self._search(question.part(part), thread)
 
-            self._share(len(choices), allowed, search)
+            self._share(len(choices), limit, search)
         actions[choices] = chosen
         return actions
-
-    def analyse(self, board: Board, limit: Limit | None = None) -> list[Opinion] | None:
-        """Return an opinion of each legal action of a board, best first; None if it gives none.
-
-        Args:
-            board: a game that is not over.
-            limit: what it may use for all actions together, instead of the player's limit.
-        """
-        del board, limit
-        return None
 
     def _checked(self, limit: Limit) -> Limit:
         return check_limit(self.NAME, limit, self.LOWEST, self.HIGHEST)
@@ -162,7 +164,8 @@ class SearchPlayer(Remade):
         if self._is_ready or (limit.seconds is None and self._expected_seconds(limit) <= SHORT):
             return
         self._deadlines[0][0] = 0
-        self._search(packed_opening(self.ruleset)[None], np.array([FULL]), limit, 0, None)
+        opening = packed_opening(self.ruleset)[None]
+        self._search(Question(opening, np.array([FULL]), limit, NO_PLACES), 0)
         self._is_ready = True
 
     def _share(self, size: int, limit: Limit, search: Callable[[slice, int], None]) -> None:

@@ -38,27 +38,32 @@ class GameTables:
         self.epochs: Uint64Array = np.zeros(0, np.uint64)
         """uint64[rows], the epoch of each row's game."""
 
-    def rows(self, games: Int64Array) -> Int64Array | None:
+    def rows(self, games: Int64Array) -> Int64Array:
         """Return the rows of games, int64[B], which get an empty table if they are new.
 
-        None if there are too many.
+        int64[0] if there are too many.
 
         Args:
-            games: int64[B], the numbers of the games, all different.
+            games: int64[B], the numbers of the games.
+
+        Raises:
+            ValueError: two of them are equal.
         """
-        if len(games) > self._most:
-            return None
-        rows = self._rows
-        known = [(game, rows.pop(game)) for game in games.tolist() if game in rows]
-        rows.update(known)  # they come last now
-        for game in games.tolist():
+        rows, numbers = self._rows, games.tolist()
+        if len(set(numbers)) < len(numbers):
+            raise ValueError("games: expected a different number for each position")
+        if len(numbers) > self._most:
+            return np.zeros(0, np.int64)
+        # The known ones come last now, so none of them is forgotten for a new one.
+        rows.update([(game, rows.pop(game)) for game in numbers if game in rows])
+        for game in numbers:
             if game not in rows:
                 full = len(rows) == self._most
                 rows[game] = row = rows.pop(next(iter(rows))) if full else len(rows)
                 self._reserve(row)
                 self._epoch += np.uint64(1)
                 self.epochs[row] = self._epoch
-        return np.array([rows[game] for game in games.tolist()], np.int64)
+        return np.array([rows[game] for game in numbers], np.int64)
 
     def _reserve(self, row: int) -> None:
         """Make sure that a row exists; their number doubles, up to the most."""

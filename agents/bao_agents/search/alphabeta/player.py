@@ -39,7 +39,7 @@ from bao_agents.search.alphabeta.search import search
 from bao_agents.search.alphabeta.transposition import NO_ACTION, PROVEN
 from bao_agents.search.alphabeta.workspace import MAX_DEPTH, make_workspace
 from bao_agents.search.limits import LEAST_SECONDS, MAX_NODES, MAX_SECONDS, Limit
-from bao_agents.search.player import SearchPlayer
+from bao_agents.search.player import NO_PLACES, Question, SearchPlayer
 from bao_agents.support.array_types import Int64Array
 from bao_agents.support.opinion import Opinion
 from bao_env.board import Board
@@ -64,9 +64,10 @@ _SPEED = 8e6
 """Nodes per second that a search visits on a fast core, roughly."""
 _BRANCHING = 3.0
 """The factor by which a full search grows with each ply, roughly."""
+_PART = 16
+"""Positions that a thread takes at a time."""
 _LEAST_NODES = 1000
 """The least nodes for an action of an analysis."""
-_NO_PLACES = np.zeros(0, np.int64)
 
 
 class SearchResult(NamedTuple):
@@ -193,7 +194,6 @@ class AlphaBetaAgent(SearchPlayer):
     NAME = "alphabeta"
     LOWEST = Limit(1, LEAST_SECONDS, 1)
     HIGHEST = Limit(MAX_DEPTH, MAX_SECONDS, MAX_NODES)
-    PART = 16
     remembers = True
 
     def __init__(
@@ -205,53 +205,43 @@ class AlphaBetaAgent(SearchPlayer):
         reductions: Reductions = STANDARD,
         threads: int | None = None,
     ) -> None:
+        self.network, self._reductions = network, reductions
         super().__init__(ruleset, limit, threads=threads)
-        self.network = network
+
+    def _prepare(self) -> None:
         nodes, count = _expected_nodes(self.limit), len(self._deadlines)
-        self._workspaces = [make_workspace(nodes, reductions) for _ in range(count)]
+        self._workspaces = [make_workspace(nodes, self._reductions) for _ in range(count)]
         self._deadlines = [workspace.memory["deadline"] for workspace in self._workspaces]
         self._games = GameTables(nodes)
-        evaluator = _evaluator(self.ruleset, network)
-        guides = [None] * count if network is None else make_guides(network, count)
+        evaluator = _evaluator(self.ruleset, self.network)
+        guides = [None] * count if self.network is None else make_guides(self.network, count)
         self._threads = [
             (self.ruleset.kernel, evaluator, guide, workspace)
             for guide, workspace in zip(guides, self._workspaces, strict=True)
         ]
-        self._get_ready(self.limit)
 
     def _expected_seconds(self, limit: Limit) -> float:
         return _expected_nodes(limit) / _SPEED
 
-    def _remember(self, games: Int64Array) -> Int64Array | None:
+    def _part(self, size: int) -> int:
+        return _PART
+
+    def _remember(self, games: Int64Array) -> Int64Array:
         return self._games.rows(games)
 
-    def _search(
-        self,
-        positions: PackedPositions,
-        legal: Legal,
-        limit: Limit,
-        thread: int,
-        places: Int64Array | None,
-    ) -> Actions:
-        return self._find(positions, legal, limit, thread, places)[:, 0]
+    def _search(self, question: Question, thread: int) -> Actions:
+        return self._find(question, thread)[:, 0]
 
-    def _find(
-        self,
-        positions: PackedPositions,
-        legal: Legal,
-        limit: Limit,
-        thread: int,
-        places: Int64Array | None = None,
-    ) -> Int64Array:
-        """Search positions; return the best actions and the values, int64[B, 2]."""
+    def _find(self, question: Question, thread: int) -> Int64Array:
+        """Return the best actions and the values, int64[B, 2]; 0 where there is no legal action."""
+        positions, legal, limit, places = question
         found = np.empty((len(legal), 2), np.int64)
-        nodes = MAX_NODES if limit.nodes is None else limit.nodes
-        self._workspaces[thread].memory["node_limit"] = nodes
+        self._workspaces[thread].memory["node_limit"] = limit.nodes or MAX_NODES
         _search_each(
             *self._threads[thread],
             self._games.tables,
             self._games.epochs,
-            _NO_PLACES if places is None else places,
+            places,
             positions,
             legal,
             limit.plies or MAX_DEPTH,
@@ -266,11 +256,11 @@ class AlphaBetaAgent(SearchPlayer):
 
         They are those of :meth:`act` and :meth:`values`, from a single search.
         """
-        positions, legal = as_batch(positions, legal)
+        question = Question(*as_batch(positions, legal), self.limit, NO_PLACES)
         found = np.empty((len(legal), 2), np.int64)
 
         def search(part: slice, thread: int) -> None:
-            found[part] = self._find(positions[part], legal[part], self.limit, thread)
+            found[part] = self._find(question.part(part), thread)
 
         with self._exclusive:
             self._share(len(legal), self.limit, search)
@@ -289,12 +279,13 @@ class AlphaBetaAgent(SearchPlayer):
         """
         check_array("position", position, np.uint64, (WORDS,))
         with self._exclusive:
-            allowed = self._limit(limit)
+            limit = self._limit(limit)
+            question = Question(position[None], np.array([FULL]), limit, NO_PLACES)
 
             def search(part: slice, thread: int) -> None:
-                self._find(position[None], np.array([FULL]), allowed, thread)
+                self._find(question, thread)
 
-            self._share(1, allowed, search)
+            self._share(1, limit, search)
             found = self._workspaces[0].memory[0].copy()
         line = tuple(takewhile(lambda action: action != NO_ACTION, found["lines"][0].tolist()))
         return SearchResult(
@@ -306,9 +297,13 @@ class AlphaBetaAgent(SearchPlayer):
         )
 
     def analyse(self, board: Board, limit: Limit | None = None) -> list[Opinion]:
-        """Return an opinion of each legal action, best first; see :meth:`SearchPlayer.analyse`.
+        """Return an opinion of each legal action of a board, best first.
 
         Each action gets an equal part of the limit, and is searched one ply less deep.
+
+        Args:
+            board: a game that is not over.
+            limit: what it may use for all actions together, instead of the player's limit.
         """
         plies, seconds, nodes = self._limit(limit)
         actions = board.legal_actions

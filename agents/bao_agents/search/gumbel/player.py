@@ -10,11 +10,10 @@ from bao_agents.search.gumbel.action_selection import STANDARD, GumbelSettings
 from bao_agents.search.gumbel.search import MAX_SIMULATIONS, GumbelSearch
 from bao_agents.search.gumbel.simulation import SearchOutput
 from bao_agents.search.limits import Limit
-from bao_agents.search.player import SearchPlayer
-from bao_agents.support.array_types import Int64Array
+from bao_agents.search.player import Question, SearchPlayer
 from bao_agents.support.opinion import Opinion, by_probability
 from bao_env.board import Board
-from bao_env.engine.position import Actions, Legal, PackedPositions
+from bao_env.engine.position import Actions
 from bao_env.engine.ruleset import Ruleset
 
 _MAX_SEARCHES = 256
@@ -52,15 +51,15 @@ class SearchAgent(SearchPlayer):
         settings: GumbelSettings = STANDARD,
         threads: int | None = None,
     ) -> None:
-        super().__init__(ruleset, limit, threads=threads)
         self.network = network.eval()
         self._settings = settings
-        self._prepare(self.limit)
-        self._get_ready(self.limit)
+        super().__init__(ruleset, limit, threads=threads)
 
-    def _prepare(self, limit: Limit) -> None:
-        """Make the searches of the threads for a number of simulations."""
-        simulations = self._simulations = limit.nodes or 2
+    def _prepare(self) -> None:
+        self._make_searches(self.limit.nodes or 2)
+
+    def _make_searches(self, simulations: int) -> None:
+        """Make the searches of the threads."""
         self._games = max(1, min(_MAX_SEARCHES, _MAX_TREE_NODES // simulations))
         weights = None  # the first search compiles them for all
         self._searches: list[GumbelSearch] = []
@@ -79,8 +78,8 @@ class SearchAgent(SearchPlayer):
 
     def _limit(self, limit: Limit | None) -> Limit:
         limit = self.limit if limit is None else self._checked(limit)
-        if limit.nodes != self._simulations:
-            self._prepare(limit)
+        if limit.nodes and limit.nodes != self._searches[0].simulations:
+            self._make_searches(limit.nodes)
         return super()._limit(limit)
 
     def _expected_seconds(self, limit: Limit) -> float:
@@ -91,21 +90,17 @@ class SearchAgent(SearchPlayer):
         parts = max(len(self._searches), -(-size // self._games))
         return max(1, -(-size // parts))
 
-    def _search(
-        self,
-        positions: PackedPositions,
-        legal: Legal,
-        limit: Limit,
-        thread: int,
-        places: Int64Array | None,
-    ) -> Actions:
-        del limit, places  # see _prepare; each search begins anew
-        return self._searches[thread].search(positions, legal=legal).actions
+    def _search(self, question: Question, thread: int) -> Actions:
+        return self._searches[thread].search(question.positions, legal=question.legal).actions
 
     def analyse(self, board: Board, limit: Limit | None = None) -> list[Opinion]:
-        """Return an opinion of each legal action, best first; see :meth:`SearchPlayer.analyse`.
+        """Return an opinion of each legal action of a board, best first.
 
         An action that the search has not visited has the value of the network.
+
+        Args:
+            board: a game that is not over.
+            limit: the simulations, instead of the player's limit.
         """
         searched: list[SearchOutput] = []
 
