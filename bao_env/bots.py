@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from difflib import get_close_matches
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from itertools import count, islice
 from types import SimpleNamespace
 from typing import Protocol, cast
@@ -142,9 +142,9 @@ class RandomAgent:
     """
 
     def __init__(self, seed: int | np.random.SeedSequence = 0) -> None:
-        self._seeds = (
-            seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
-        )
+        seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+        self._entropy, self._key = seeds.entropy, seeds.spawn_key
+        self._spawned = 0
         self._states = np.zeros(0, np.uint64)
 
     def act(self, positions: PackedPositions, legal: Legal) -> Actions:
@@ -152,7 +152,9 @@ class RandomAgent:
         positions, legal = as_batch(positions, legal)
         missing = len(legal) - len(self._states)
         if missing > 0:
-            more = random_states(missing, self._seeds.spawn(1)[0])
+            key = (*self._key, self._spawned)
+            self._spawned += 1
+            more = random_states(missing, np.random.SeedSequence(self._entropy, spawn_key=key))
             self._states = np.concatenate([self._states, more])
         actions = np.empty(len(legal), np.int64)
         random_actions(legal, self._states[: len(legal)], actions)
@@ -235,7 +237,7 @@ def get_agent(
     if opponent == "greedy":
         return GreedyAgent(ruleset)
     if isinstance(opponent, str):
-        return _load_by_name(opponent, get_ruleset(ruleset), seed, threads)
+        return load_from_packages(opponent, get_ruleset(ruleset), seed, threads)
     if callable(getattr(opponent, "act", None)):
         return cast(Agent, opponent)
     if callable(opponent):
@@ -246,14 +248,30 @@ def get_agent(
     )
 
 
-def _load_by_name(name: str, ruleset: Ruleset, seed: int, threads: int) -> Agent:
+def packages(but: str = "") -> list[EntryPoint]:
+    """Return the entry points of packages with players, except those of the package ``but``."""
+    found = entry_points(group="bao_env.players")
+    return [entry for entry in found if entry.value.partition(".")[0] != but]
+
+
+def load_from_packages(
+    name: str, ruleset: Ruleset, seed: int, threads: int, *, but: str = ""
+) -> Agent:
     """Load a player from the packages that have an entry point; see the module.
 
     A package that fails is skipped, and named in the error if no other has the player.
+
+    Args:
+        name: the player's name.
+        ruleset, seed, threads: see :func:`get_agent`.
+        but: a package that is not asked.
+
+    Raises:
+        ValueError: no package has the player; the message says why.
     """
     reasons: list[str] = []
     cause: BaseException | None = None
-    for entry in entry_points(group="bao_env.players"):
+    for entry in packages(but):
         package = entry.dist.name if entry.dist else entry.name
         load = None
         try:

@@ -102,7 +102,7 @@ TAKASIA. A takasa in mtaji may bar a hole of the next player. It does so if the 
 capture, and the player who made the takasa, if it were their turn again, could begin a capture of \
 exactly one hole. The next player may not start from that hole, and their takasa ends when a \
 sowing of it ends there. A house that is still owned, the only filled front hole, and the only \
-front hole with two seeds or more are never barred.""",
+front hole with two seeds or more are never barred{spared}.""",
 }
 
 _NAMES = """
@@ -155,7 +155,8 @@ def rules_in_words(ruleset: Ruleset) -> str:
             least=least,
             stops=stops * ruleset.house_stops_mtaji_takasa,
         )
-    page += _TAKASIA[ruleset.takasia] + _NAMES
+    spared = ", nor is a hole with a single seed" * ruleset.takasia_spares_singletons
+    page += _TAKASIA[ruleset.takasia].format(spared=spared) + _NAMES
     if store:
         page += _NAMES_ENDS + _NAMES_HOUSE * ruleset.house
     return page

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from bao_env.bots import Agent, GameNumbers, Opponent, answer, get_agent
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.array_checks import as_actions, as_batch
+from bao_env.engine.array_checks import MAX_COUNT, as_actions, as_batch, as_integer
 from bao_env.engine.masks import unpack_masks
 from bao_env.engine.position import Actions, Flags, Legal, PackedPositions, movers
 from bao_env.engine.ruleset import Ruleset
@@ -78,7 +78,7 @@ class OpponentPool:
         newest: the probability that :meth:`draw` takes the newest; otherwise all members are
             equally likely.
         seed: seeds the draws.
-        ruleset: the rules for ``first``, if it is a name.
+        ruleset: the rules for members by name.
 
     Raises:
         ValueError: an argument is wrong.
@@ -95,33 +95,33 @@ class OpponentPool:
         seed: int = 0,
         ruleset: str | Ruleset = "zanzibar",
     ) -> None:
-        if size < 2:
-            raise ValueError(f"size={size}: expected at least 2, the first member and another")
+        self.size = as_integer(size, "size", 2, MAX_COUNT)
         if not 0 <= newest <= 1:
             raise ValueError(f"newest={newest}: expected a probability from 0 to 1")
         self.members: list[Agent] = [get_agent(first, ruleset, seed)]
         """The oldest comes first, the newest last."""
         self.current = self.members[0]
         """The member that plays."""
-        self.size = size
         self.newest = newest
+        self._ruleset = ruleset
         self._rng = np.random.default_rng(seed)
 
-    def add(self, member: Agent) -> None:
-        """Add a member as the newest; in a full pool it replaces a random one."""
+    def add(self, member: Opponent) -> None:
+        """Add a member as the newest; in a full pool it replaces a random one.
+
+        Raises:
+            ValueError: it is not what :func:`bao_env.bots.get_agent` takes.
+        """
+        agent = get_agent(member, self._ruleset)
         if len(self.members) == self.size:
             del self.members[self._rng.integers(1, self.size)]
-        self.members.append(member)
+        self.members.append(agent)
 
     def draw(self) -> None:
         """Draw the member that plays from now on."""
         newest = self._rng.random() < self.newest
         index = -1 if newest else self._rng.integers(len(self.members))
         self.current = self.members[index]
-
-    def restore(self, saved: OpponentPool) -> None:
-        """Take over the members and the generator of another pool, to continue training with it."""
-        self.__dict__.update(saved.__dict__)
 
     def act(
         self, positions: PackedPositions, legal: Legal, *, games: GameNumbers | None = None

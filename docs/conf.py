@@ -1,24 +1,29 @@
 """Build the site: `sphinx-build -W -c docs -b html . site`, with the repository's root as source.
 
-The Markdown files stay where they are; `docs/index.md` orders them. Parts of some pages are
-generated while the site is built: docs/generated.py has their markers.
+The Markdown files stay where they are; `docs/index.md` orders them. What they show of the code is
+committed (docs/generated.py). Only the pages of docs/api are filled here.
 """
 
 from __future__ import annotations
 
 import os
+import posixpath
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from docutils import nodes
+from sphinx.ext.napoleon import GoogleDocstring
+from sphinx.util.nodes import make_refnode
+
 if TYPE_CHECKING:
+    from sphinx.addnodes import pending_xref
     from sphinx.application import Sphinx
+    from sphinx.environment import BuildEnvironment
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / folder) for folder in ("", "agents", "training", "docs")]
-os.environ["COLUMNS"] = "90"  # the width of the commands' help
-
-import generated  # noqa: E402  (it needs the path above)
+sys.path[:0] = [str(ROOT / folder) for folder in ("", "agents", "training")]
 
 project = "bao_env"
 author = copyright = "The bao_env developers"
@@ -29,7 +34,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
 ]
-root_doc = "docs/index"
+root_doc = "README"
 include_patterns = ["*.md", "docs/*.md", "docs/api/*.md", "bao_env/*.md", "agents/*.md"]
 include_patterns += ["training/*.md", "training/examples/*.md", "tests/*.md"]
 html_theme = "furo"
@@ -49,31 +54,84 @@ myst_enable_extensions = ["attrs_block"]
 myst_heading_anchors = 4
 napoleon_use_rtype = False
 autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True  # as in the code, not as objects
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_default_options = {"members": True, "show-inheritance": True}
+nitpicky = True  # a name that leads nowhere is a warning
+_GYMNASIUM, _NUMPY = "https://gymnasium.farama.org/api", "https://numpy.org/doc/stable/reference"
+OTHER_LIBRARIES = {
+    r"numpy\.(ndarray|dtype)": rf"{_NUMPY}/generated/numpy.\1.html",
+    r"numpy\.(u?int\d+|float\d+|bool|str_)": rf"{_NUMPY}/arrays.scalars.html#numpy.\1",
+    r"np\.random\.SeedSequence": f"{_NUMPY}/random/bit_generators/index.html",
+    r"(numpy\._typing\..*|npt\..*)": f"{_NUMPY}/typing.html",
+    r"gymnasium\.core\.Env": f"{_GYMNASIUM}/env/",
+    r"gymnasium\.spaces\..*": f"{_GYMNASIUM}/spaces/",
+    r"gymnasium\.vector\..*|AutoresetMode": f"{_GYMNASIUM}/vector/",
+    r"gymnasium\.error\..*|ResetNeeded|DependencyNotInstalled": f"{_GYMNASIUM}/env/",
+    r"pettingzoo\..*": "https://pettingzoo.farama.org/api/aec/",
+    r"(collections\.abc|os|pathlib|enum)\.(\w+)": r"https://docs.python.org/3/library/\1.html#\1.\2",
+    "Path": "https://docs.python.org/3/library/pathlib.html#pathlib.Path",
+}
+"""The documentation of names that are not ours, by patterns."""
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 
 
-def fill_in(app: Sphinx, name: str, source: list[str]) -> None:
-    """Replace the markers of a page (docs/generated.py)."""
-    up = "../" * name.count("/")
-    source[0] = generated.fill_in(source[0], f"{up}_static/boards")
+def add_directives(app: Sphinx, name: str, source: list[str]) -> None:
+    """Add what only the site needs: the tree of all pages, and entries of the index.
+
+    docs/index.md has the tree as headings and links, and the README is its root. An entry of the
+    index is a comment, `<!-- index WORD -->`; the site's search finds its page first.
+    """
+    text = re.sub("<!-- index (.+) -->", r"```{index} ! \1\n```", source[0])
+    if name == root_doc:
+        index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+        for caption, links in re.findall(
+            r"^## (.+)\n\n((?:[*] .+\n|  .+\n)+)", index, re.MULTILINE
+        ):
+            rows = [
+                f"{title} <{posixpath.normpath(posixpath.join('/docs', page))}>"
+                for title, page in re.findall(r"\[([^\]]+)\]\(([^)#]+)\.md\)", links)
+            ]
+            lines = "\n".join(
+                ["```{toctree}", ":hidden:", f":caption: {caption}", "", *rows, "```"]
+            )
+            text += f"\n{lines}\n"
+        text += "\n```{toctree}\n:hidden:\n\nAll pages </docs/index>\n```\n"
+    source[0] = text
 
 
-def add_files(app: Sphinx, error: Exception | None) -> None:
-    """Write the pictures, and make the site's address lead to the home page, in a folder."""
+def add_home(app: Sphinx, error: Exception | None) -> None:
+    """Make the site's address lead to the README."""
     if app.builder.name == "html" and error is None:
-        folder = Path(app.outdir, "_static", "boards")
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, picture in generated.PICTURES.items():
-            (folder / name).write_text(picture, encoding="utf-8")
-        page = '<meta http-equiv="refresh" content="0; url=docs/index.html"><title>bao_env</title>'
+        page = f'<meta http-equiv="refresh" content="0; url={root_doc}.html"><title>bao_env</title>'
         Path(app.outdir, "index.html").write_text(page, encoding="utf-8")
+
+
+def link_other_names(
+    app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.TextElement
+) -> nodes.Element | None:
+    """Return the link to a name that Sphinx has not found, or None, which is a warning.
+
+    Our name may be documented where users import it, in `bao_env`; if it is documented nowhere, it
+    stays code. Other libraries' names lead to their documentation.
+    """
+    target, objects = node["reftarget"], env.domains.python_domain.objects
+    ours = f"bao_env.{target.rpartition('.')[2]}"
+    if ours in objects:
+        page, anchor = objects[ours].docname, objects[ours].node_id
+        return make_refnode(app.builder, node["refdoc"], page, anchor, content, ours)
+    for pattern, address in OTHER_LIBRARIES.items():
+        if found := re.fullmatch(pattern, target):
+            return nodes.reference("", "", content, internal=False, refuri=found.expand(address))
+    return content if re.match(r"bao_|\w+$|[A-Z]\w+\.\w+$", target) else None
 
 
 def setup(app: Sphinx) -> None:
     """Register the functions above; Sphinx calls this."""
-    app.connect("source-read", fill_in)
-    app.connect("build-finished", add_files)
+    app.connect("source-read", add_directives)
+    app.connect("build-finished", add_home)
+    app.connect("missing-reference", link_other_names)
+    # Our attributes have their types in the code, so a colon in their docstrings is only a colon.
+    GoogleDocstring._consume_inline_attribute = lambda self: ("", self._consume_to_end())  # type: ignore[method-assign]

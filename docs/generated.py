@@ -1,135 +1,134 @@
-"""Write the parts of pages that are generated while the site is built.
+"""Write what the pages show of the code into the pages: ``python docs/generated.py``.
 
-Markers in the Markdown files say where they go, so that nothing generated is committed:
+A part of a Markdown page that comes from the code stands between a marker and ``<!-- end -->``:
 
-* ``<!-- commands -->``: the help of every command;
-* ``<!-- adapters -->``: the docstrings of the adapters, read without importing their libraries;
+* ``<!-- move NAME POSITION MOVE -->``: the boards before and after a move, which are the files
+  ``docs/boards/NAME-before.svg`` and ``NAME-after.svg``, and what happens; with the move ``none``
+  only a board, ``NAME.svg``;
 * ``<!-- rules NAME -->``: the rules of a rule set in words;
-* ``<!-- move POSITION MOVE -->``: the board before and after a move; MOVE may be ``none``;
-* ``<!-- notebook FILE -->``: a notebook of this folder, with its stored outputs;
-* ``<!-- index WORD -->``: an entry of the index, which the site's search finds first.
+* ``<!-- switches -->``: the switches of a rule set;
+* ``<!-- ladder FILE -->``: the players of a rating ladder; FILE begins at the repository's root;
+* ``<!-- commands -->``: the help of every command;
+* ``<!-- docstrings FILE -->``: the docstrings of a module and of its public names, read without
+  importing it; FILE begins at the repository's root;
+* ``<!-- notebook FILE -->``: a notebook with its stored outputs; FILE begins at the page's folder.
+
+The site shows what is committed. ``tests/test_generated.py`` compares it with what is made here.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-import hashlib
+import dataclasses
 import json
+import os
 import re
-import textwrap
+import sys
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
-from bao_env.board import Board, EventKind
-from bao_env.engine.action import unpack_action
-from bao_env.engine.layout import LEFT, RIGHT
-from bao_env.engine.ruleset import RULESETS
-from bao_env.render.marks import Mark, MarkKind
-from bao_env.render.svg import svg_board
-from bao_env.rules_in_words import rules_in_words
-
 ROOT = Path(__file__).resolve().parent.parent
-PICTURES: dict[str, str] = {}
-"""The SVG documents of the pages read so far, by file name."""
+sys.path[:0] = [str(ROOT / folder) for folder in ("", "agents", "training")]
+
+from bao_env.board import Board, EventKind  # noqa: E402  (it needs the path above)
+from bao_env.engine.action import unpack_action  # noqa: E402
+from bao_env.engine.layout import LEFT, NORTH, RIGHT, SOUTH  # noqa: E402
+from bao_env.engine.ruleset import CHOICES, RULESETS, Ruleset  # noqa: E402
+from bao_env.render.marks import Mark, MarkKind  # noqa: E402
+from bao_env.render.svg import svg_board  # noqa: E402
+from bao_env.rules_in_words import rules_in_words  # noqa: E402
+
+BOARDS = ROOT / "docs" / "boards"
+FOLDERS = (".", "agents", "bao_env", "docs", "docs/api", "training")
+"""The folders whose Markdown files may have markers."""
+_PART = re.compile(r"(<!-- (move|rules|switches|ladder|commands|docstrings|notebook)(.*?) -->\n)")
+_END = "<!-- end -->\n"
 
 
-def fill_in(text: str, pictures: str) -> str:
-    """Return a page with its markers replaced; ``pictures`` is the address of their folder."""
-    text = re.sub("<!-- index (.+) -->", r"```{index} ! \1\n```", text)
-    text = re.sub("<!-- commands -->", lambda _: commands(), text)
-    text = re.sub("<!-- adapters -->", lambda _: adapters(), text)
-    text = re.sub(r"<!-- rules (\w+) -->", lambda found: rules(found[1]), text)
-    text = re.sub(r"<!-- notebook (\S+) -->", lambda found: notebook(found[1], pictures), text)
-    return re.sub(
-        r"<!-- move (.+) (\S+) -->\n", lambda found: move(found[1], found[2], pictures), text
-    )
+def pages() -> list[Path]:
+    """Return the Markdown files that have markers."""
+    files = [file for folder in FOLDERS for file in sorted((ROOT / folder).glob("*.md"))]
+    return [file for file in files if _PART.search(file.read_text(encoding="utf-8"))]
 
 
-def commands() -> str:
-    """Return the help of every command as Markdown, with an anchor for each option."""
-    from bao_agents.cli.main import COMMANDS, find
+def make(page: Path) -> tuple[str, dict[str, str]]:
+    """Return a page with its parts made anew, and the pictures that they show, by file name.
 
-    parts = []
-    for name, (_, summary) in COMMANDS.items():
-        parser = argparse.ArgumentParser(prog=f"bao {name}", description=f"{summary.capitalize()}.")
-        find(name)(parser)
-        formatter = parser._get_formatter()
-        lines = [f".. program:: bao {name}"]
-        for action in parser._actions:
-            if isinstance(action, argparse._HelpAction) or action.help == argparse.SUPPRESS:
-                continue
-            words = formatter._expand_help(action).replace("*", r"\*") if action.help else ""
-            value = (
-                ""
-                if action.nargs == 0
-                else f" {formatter._format_args(action, action.dest.upper())}"
-            )
-            positional = str(action.metavar or action.dest)
-            names = ", ".join(f"{flag}{value}" for flag in action.option_strings) or positional
-            lines.append(f".. option:: {names}\n\n{textwrap.indent(words, '   ')}")
-        options = "\n\n".join(lines)
-        parts.append(
-            f"## bao {name}\n\n{parser.description}\n\n```text\n{parser.format_usage()}```\n"
-        )
-        parts.append(f"```{{eval-rst}}\n{options}\n```\n")
-        if parser.epilog:
-            parts.append(f"```text\n{parser.epilog}\n```\n")
-    return "\n".join(parts)
-
-
-def rules(name: str) -> str:
-    """Return the rules of a rule set in words, as Markdown."""
-    parts = []
-    for part in rules_in_words(RULESETS[name]).split("\n\n"):
-        part = re.sub(r"^([A-Z][A-Z ]*[A-Z])(\.?) ", _bold, part)
-        part = re.sub(r"\n([A-Z]\d( [A-Z]\d)+)\n", r"\n\n`\1`\n\n", part)
-        parts.append(re.sub(r"([.:])\n-", r"\1\n\n-", part))
-    return "\n\n".join(parts)
+    Raises:
+        ValueError: a marker has no ``<!-- end -->``.
+    """
+    pictures: dict[str, str] = {}
+    kinds: dict[str, Callable[..., str]] = {
+        "move": lambda *words: move(page, pictures, *words),
+        "rules": rules,
+        "switches": switches,
+        "ladder": ladder,
+        "commands": commands,
+        "docstrings": docstrings,
+        "notebook": lambda name: notebook(page, pictures, name),
+    }
+    made, rest = "", page.read_text(encoding="utf-8")
+    while found := _PART.search(rest):
+        marker, kind, words = found.groups()
+        if _END not in rest[found.end() :]:
+            raise ValueError(f"{page}: {marker.strip()} has no {_END.strip()}")
+        if kind == "move":  # a position text has spaces
+            name, position, last = re.fullmatch(r" (\S+) (.+) (\S+)", words).groups()
+            arguments = [name, position, last]
+        else:
+            arguments = words.split()
+        part = kinds[kind](*arguments).strip()
+        made += f"{rest[: found.end()]}\n{part}\n\n{_END}"
+        rest = rest[found.end() :].partition(_END)[2]
+    return made + rest, pictures
 
 
-def _bold(title: re.Match[str]) -> str:
-    return f"**{title[1].capitalize()}{title[2]}** "
+# --- boards -----------------------------------------------------------------------------------
 
 
-def move(position: str, name: str, pictures: str) -> str:
-    """Return pictures of a position and of a move in it, as an HTML block."""
-    board = Board.from_text(position)
-    if name == "none":
-        images = [_image(board.svg(), "a position", pictures)]
-    else:
-        action, seat = board.parse_move(name), board.turn
-        pit, *_ = unpack_action(action)
-        images = [
-            _image(svg_board(board.position, marks=_marks(board, action)), "before", pictures)
-        ]
-        board.push(action)
+def move(page: Path, pictures: dict[str, str], name: str, position: str, text: str) -> str:
+    """Return the pictures of a position and of a move in it, and the move told in words."""
+
+    def image(suffix: str, title: str, board: Board, marks: list[Mark]) -> str:
         outcome = board.outcome()
-        after = svg_board(
-            board.position,
-            marks=[Mark(MarkKind.LAST, seat, pit)],
-            status=str(outcome) if outcome else None,
+        status = str(outcome) if outcome else None
+        pictures[f"{name}{suffix}.svg"] = svg_board(
+            board.position, marks=marks, status=status, width=600
         )
-        images.append(_image(after, "after", pictures))
-    return "<div>\n" + "\n".join(images) + "\n</div>\n\n"
+        return f"![{title}: {_in_words(board)}]({_folder(page)}/{name}{suffix}.svg)"
+
+    board = Board.from_text(position)
+    if text == "none":
+        return image("", "The board", board, [])
+    action, seat = board.parse_move(text), board.turn
+    pit, *_ = unpack_action(action)
+    events = board.trace(action)
+    parts = [image("-before", f"Before {text}", board, _marks(board, action))]
+    board.push(action)
+    parts.append(image("-after", f"After {text}", board, [Mark(MarkKind.LAST, seat, pit)]))
+    told = "\n".join(f"{number}. {event.sentence}" for number, event in enumerate(events, start=1))
+    return "\n\n".join([*parts, f"```text\n{told}\n```"])
 
 
-def notebook(name: str, pictures: str) -> str:
-    """Return a notebook with its stored outputs, as Markdown without its first heading."""
-    cells = json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))["cells"]
-    parts = []
-    for cell in cells:
-        text = "".join(cell["source"])
-        if cell["cell_type"] == "markdown":
-            parts.append(re.sub(r"\A# .*\n", "", text))
-            continue
-        parts.append(f"```ipython3\n{text}\n```")
-        for output in cell["outputs"]:
-            data = output.get("data", {"text/plain": output.get("text")})
-            if "image/svg+xml" in data:
-                parts.append(_image("".join(data["image/svg+xml"]), "drawn", pictures))
-            else:
-                parts.append(f"```text\n{''.join(data['text/plain']).rstrip()}\n```")
-    return "\n\n".join(parts)
+def _folder(page: Path) -> str:
+    """Return the path of the pictures as a page writes it."""
+    return Path(os.path.relpath(BOARDS, page.parent)).as_posix()
+
+
+def _in_words(board: Board) -> str:
+    """Return the seeds of a board as a picture's alternative text, row by row from the top."""
+    south, north = board.position.pits(SOUTH), board.position.pits(NORTH)
+    rows = [
+        ("b8 to b1", north[:7:-1]),
+        ("a8 to a1", north[7::-1]),
+        ("A1 to A8", south[:8]),
+        ("B1 to B8", south[8:]),
+    ]
+    words = [f"{name} {' '.join(str(seeds) for seeds in row)}" for name, row in rows]
+    words.append("stores: South {}, North {}".format(*board.position.store))
+    return "; ".join(words)
 
 
 def _marks(board: Board, action: int) -> list[Mark]:
@@ -150,46 +149,207 @@ def _marks(board: Board, action: int) -> list[Mark]:
     return marks
 
 
-def _image(svg: str, words: str, pictures: str) -> str:
-    name = f"{hashlib.sha256(svg.encode()).hexdigest()[:16]}.svg"
-    PICTURES[name] = svg
-    return f'<img src="{pictures}/{name}" alt="The board: {words}" width="600">'
+# --- rules ------------------------------------------------------------------------------------
 
 
-def adapters() -> str:
-    """Return the docstrings of the adapters' public names, as Markdown with directives."""
+def rules(name: str) -> str:
+    """Return the rules of a rule set in words, as Markdown."""
     parts = []
-    for file in sorted((ROOT / "bao_env" / "adapters").glob("[!_]*.py")):
-        module = f"bao_env.adapters.{file.stem}"
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-        body = [f".. py:module:: {module}", _docstring(tree), *_members(tree.body, "function")]
-        directives = "\n\n".join(body)
-        parts.append(f"## {module}\n\n```{{eval-rst}}\n{directives}\n```\n")
-    return "\n".join(parts)
+    for part in rules_in_words(RULESETS[name]).split("\n\n"):
+        part = re.sub(r"^([A-Z][A-Z ]*[A-Z])(\.?) ", _bold, part)
+        part = re.sub(r"\n([A-Z]\d( [A-Z]\d)+)\n", r"\n\n`\1`\n\n", part)
+        parts.append(re.sub(r"([.:])\n-", r"\1\n\n-", part))
+    return "\n\n".join(parts)
 
 
-def _members(statements: list[ast.stmt], kind: str) -> list[str]:
-    """Return directives for the public classes and functions that have docstrings."""
+def _bold(title: re.Match[str]) -> str:
+    return f"**{title[1].capitalize()}{title[2]}** "
+
+
+def switches() -> str:
+    """Return a table of the switches of a rule set, with their defaults."""
+    tree = ast.parse((ROOT / "bao_env" / "engine" / "ruleset.py").read_text(encoding="utf-8"))
+    [body] = [node.body for node in tree.body if getattr(node, "name", "") == "Ruleset"]
+    words = {
+        field.target.id: text.value.value
+        for field, text in pairwise(body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+    }
+    lines = ["| switch | default | what it decides |", "|---|---|---|"]
+    for name, value in RULESETS["zanzibar"].to_dict().items():
+        if name in words:
+            allowed = ", ".join(json.dumps(choice) for choice in CHOICES.get(name, ()))
+            default = f"`{json.dumps(value)}`" + (f" of `{allowed}`" if allowed else "")
+            lines.append(f"| `{name}` | {default} | {_cell(_markdown(str(words[name])))} |")
+    missing = {field.name for field in dataclasses.fields(Ruleset)} - {*words, "name"}
+    if missing:
+        raise ValueError(f"{', '.join(sorted(missing))}: a switch needs a docstring")
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    """Return a text as a cell of a table."""
+    return " ".join(text.split()).replace("|", r"\|")
+
+
+def ladder(file: str) -> str:
+    """Return a table of the players of a ladder, the strongest first."""
+    anchors = json.loads((ROOT / file).read_text(encoding="utf-8"))["anchors"]
+    rows = [
+        f"| `{one['player']}` | {one['elo']:.0f} ({one['low']:.0f} to {one['high']:.0f}) |"
+        for one in reversed(anchors)
+    ]
+    return "\n".join(["| player | Elo (95 % interval) |", "|---|---:|", *rows])
+
+
+# --- commands ---------------------------------------------------------------------------------
+
+
+_HEAD = "| argument | meaning |\n|---|---|"
+
+
+def commands() -> str:
+    """Return the help of every command as Markdown."""
+    from bao_agents.cli.main import COMMANDS, find
+
+    parts = []
+    for name, (_, summary) in COMMANDS.items():
+        parser = argparse.ArgumentParser(prog=f"bao {name}")
+        find(name)(parser)
+        formatter = parser._get_formatter()
+        usage, tables = [f"bao {name}"], [_HEAD]
+        for group in parser._action_groups:
+            if group.description:
+                tables += [f"{str(group.title).capitalize()}: {group.description}", _HEAD]
+            for action in group._group_actions:
+                if isinstance(action, argparse._HelpAction) or action.help == argparse.SUPPRESS:
+                    continue
+                if action.dest == "threads":
+                    action.default = "all"  # the number of cores depends on the machine
+                value = formatter._format_args(action, str(action.metavar or action.dest.upper()))
+                names = [f"{flag} {value}".strip() for flag in action.option_strings]
+                if not names:
+                    names = [str(action.metavar or action.dest)]
+                    usage.append(formatter._format_args(action, names[0]))
+                words = formatter._expand_help(action) if action.help else ""
+                words = re.sub(r"([*<_])", r"\\\1", words)
+                tables[-1] += f"\n| `{_cell(', '.join(names))}` | {_cell(words)} |"
+        parts.append(f"## bao {name}\n\n{summary.capitalize()}.")
+        parts.append(f"```text\n{' '.join([*usage, '[OPTIONS]'])}\n```")
+        parts += [table for table in tables if table != _HEAD]
+        if parser.epilog:
+            epilog = re.sub(r"workers=\d+ ", "workers=2 ", parser.epilog)
+            parts.append(f"```text\n{epilog}\n```")
+    return "\n\n".join(parts)
+
+
+# --- docstrings -------------------------------------------------------------------------------
+
+
+def docstrings(file: str) -> str:
+    """Return the docstrings of a module and its public names as Markdown."""
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    return "\n\n".join([_markdown(ast.get_docstring(tree) or ""), *_members(tree.body, "")])
+
+
+def _members(statements: list[ast.stmt], owner: str) -> list[str]:
+    """Return what the public classes and functions say of themselves."""
     parts = []
     for node in statements:
-        if not isinstance(node, ast.ClassDef | ast.FunctionDef):
+        if not isinstance(node, ast.ClassDef | ast.FunctionDef) or node.name.startswith("_"):
             continue
-        if node.name.startswith("_") or not ast.get_docstring(node):
+        text = ast.get_docstring(node)
+        if not text:
             continue
-        if isinstance(node, ast.FunctionDef):
-            head, inner = f".. py:{kind}:: {node.name}({ast.unparse(node.args)})", []
-        else:
-            start = [item for item in node.body if getattr(item, "name", "") == "__init__"]
-            signature = ast.unparse(start[0].args) if start else ""
-            head = f".. py:class:: {node.name}({signature.removeprefix('self, ')})"
-            inner = _members(node.body, "method")
-        content = "\n\n".join([_docstring(node), *inner])
-        parts.append(f"{head}\n\n{textwrap.indent(content, '   ')}")
+        inner, arguments = [], node
+        if isinstance(node, ast.ClassDef):
+            inner = _members(node.body, f"{node.name}.")
+            starts = [item for item in node.body if getattr(item, "name", "") == "__init__"]
+            arguments = starts[0] if starts else None
+        signature = ast.unparse(arguments.args) if isinstance(arguments, ast.FunctionDef) else ""
+        signature = re.sub(r"^self(, )?", "", signature)
+        parts += [f"**`{owner}{node.name}({signature})`**", _markdown(text), *inner]
     return parts
 
 
-def _docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef) -> str:
-    from sphinx.ext.napoleon import Config, GoogleDocstring
+def _markdown(text: str) -> str:
+    """Return a docstring as Markdown: code, names of code, blocks of code and Google's sections."""
+    lines: list[str] = []
+    block = ""  # the indentation that a line of code has at least
+    for line in text.split("\n"):
+        if block and line and not line.startswith(block):
+            while not lines[-1]:
+                lines.pop()
+            lines += ["```", ""]
+            block = ""
+        if block:
+            lines.append(line.removeprefix(block))
+        elif re.fullmatch(r"(.*[^:])?::|\.\. code-block:: \w+", line):
+            lines += [line.removesuffix("::") + ":"] if line.endswith("::") and line != "::" else []
+            lines.append("```python")
+            block = " " * 4
+        elif re.fullmatch(r"(Args|Raises|Returns|Attributes):", line):
+            lines += [f"**{line}**", ""]
+        elif item := re.fullmatch(r" {4}(\w+(?:, \w+)*): (.*)", line):
+            lines.append(f"* `{item[1]}`: {item[2]}")
+        elif line.startswith(" " * 8):  # the next line of such an item
+            lines.append(f"  {line.strip()}")
+        else:
+            lines.append(line)
+    if block:
+        lines.append("```")
+    made = re.sub(r"```python\n\n", "```python\n", "\n".join(lines))
+    made = re.sub(r":(?!mod)\w+:`~(?:[\w.]*\.)?(\w+)`", r"`\1`", made)
+    made = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", made)
+    return re.sub(r"(?<!`)``(?!`)", "`", made)
 
-    config = Config(napoleon_use_rtype=False)
-    return str(GoogleDocstring(ast.get_docstring(node) or "", config))
+
+# --- notebooks --------------------------------------------------------------------------------
+
+
+def notebook(page: Path, pictures: dict[str, str], name: str) -> str:
+    """Return a notebook with its stored outputs, as Markdown without its first heading."""
+    cells = json.loads((page.parent / name).read_text(encoding="utf-8"))["cells"]
+    parts = []
+    for cell in cells:
+        text = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            text = text.replace("](../../docs/", "](").replace("](../../", "](../")  # from docs/
+            parts.append(re.sub(r"\A# .*\n", "", text))
+            continue
+        language = "text" if text.startswith("!") else "python"
+        parts.append(f"```{language}\n{text}\n```")
+        for output in cell["outputs"]:
+            if output.get("name") == "stderr":  # progress bars
+                continue
+            data = output.get("data", {"text/plain": output.get("text")})
+            if "image/svg+xml" in data:
+                picture = f"{Path(name).stem}-{cell['id']}.svg"
+                pictures[picture] = "".join(data["image/svg+xml"])
+                parts.append(f"![The board that the cell draws]({_folder(page)}/{picture})")
+            else:
+                shown = "".join(data["text/plain"]).replace("\r\n", "\n").rstrip()
+                parts.append(f"```text\n{shown}\n```")
+    return "\n\n".join(parts)
+
+
+def main() -> None:
+    """Write all pages and pictures, and remove pictures that no page shows any more."""
+    everything: dict[str, str] = {}
+    for page in pages():
+        text, pictures = make(page)
+        everything |= pictures
+        page.write_text(text, encoding="utf-8")
+    BOARDS.mkdir(exist_ok=True)
+    for old in BOARDS.glob("*.svg"):
+        if old.name not in everything:
+            old.unlink()
+    for name, picture in everything.items():
+        (BOARDS / name).write_text(picture, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -14,16 +14,18 @@ from bao_agents import load
 from bao_agents.arena.elo import wilson_interval
 from bao_agents.arena.games import play_games
 from bao_agents.arena.openings import draw_openings, read_openings
+from bao_agents.nets.checkpoint import load_shared
 from bao_agents.nets.legal_actions import best_legal_actions
 from bao_agents.nets.player import NetworkAgent
-from bao_agents.players.registry import parse, read_network
+from bao_agents.players.registry import parse
 from bao_env import Engine
 
 kind, nodes, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 engine = Engine()
 if kind == "strong":
     rng = np.random.default_rng(1)
-    agent = NetworkAgent(read_network(parse("zanzibar").path, engine.ruleset), engine.ruleset)
+    network = load_shared(parse("zanzibar").path, engine.ruleset).network
+    agent = NetworkAgent(network, engine.ruleset)
     positions, legal, winners = engine.new_games(3 * count)
     for _ in range(8):
         found = agent.evaluate(positions, legal)

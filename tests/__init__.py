@@ -1,1 +1,1 @@
-"""Tests. `python -m tests.make_golden RULESET` makes the data that a new rule set needs."""
+"""Tests. `python -m tests.record RULESET` makes the recorded files that a new rule set needs."""

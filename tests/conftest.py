@@ -21,6 +21,7 @@ Fails = Callable[..., str]
 Capsys = pytest.CaptureFixture[str]
 """The type of the fixture ``capsys``."""
 
+pytest.register_assert_rewrite("tests.record")  # its assertions then show differences
 os.environ.setdefault("BAO_ENV_QUIET", "1")  # some tests compare stderr
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # more threads of torch would fight over the cores
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell script:

@@ -1,9 +1,9 @@
 """Play Bao by a slow, literal second implementation, with which tests compare the fast engine.
 
-It is written from the rules page (RULES.md) and the rule sheets named there, one branch for
-each rule, with the rule's number beside it ("Donkers 2.4b", "kibao 1.6.2", "rules page 7").
-Seeds are put down one at a time, holes have names, and nothing is packed or precomputed except the
-geometry of the board. The aim is to be obviously right, not fast.
+Read this file first to learn how the rules become code. It is written from ``bao_env/RULES.md`` and
+the rule sheets named there, one branch for each rule, with the rule's number beside it ("Donkers
+2.4b", "kibao 1.6.2"). Seeds are put down one at a time, holes have names, and nothing is packed or
+precomputed except the geometry of the board. The aim is to be obviously right, not fast.
 
 Holes. ("A", 3) is the third front hole of South counted from South's own left, ("b", 3) the
 third back hole of North counted from North's own left. Seen by its owner each side is this
@@ -30,6 +30,7 @@ The rule set comes in as an object with plain attributes:
     capture_limit              most seeds a capture in mtaji may start with
     lone_kichwa_takasa         "illegal" or "loses": a lone kichwa played to the back row
     takasia                    "zanzibar", "dutch" or "none"
+    takasia_spares_singletons  takasia never bars a hole with one seed
     sow_limit                  most seeds one move may put down
 """
 
@@ -72,12 +73,12 @@ WINS = {SOUTH: "S wins", NORTH: "N wins"}
 
 
 def is_kichwa(hole: Hole) -> bool:
-    """True for the two ends of a front row."""
+    """Return whether a hole is one of the two ends of a front row."""
     return hole in FRONT_HOLES and hole[1] in (1, 8)
 
 
 def forced_direction(hole: Hole) -> str | None:
-    """The forced direction of the seeds of a capture at a kichwa or kimbi, else None."""
+    """Return the forced direction of captured seeds at a kichwa or kimbi, else None."""
     if hole[1] in (1, 2):
         return CLOCKWISE
     if hole[1] in (7, 8):
@@ -86,7 +87,7 @@ def forced_direction(hole: Hole) -> str | None:
 
 
 def kichwa_to_sow_from(player: str, direction: str) -> Hole:
-    """The kichwa at which a sowing of captured seeds begins."""
+    """Return the kichwa at which a sowing of captured seeds begins."""
     # Donkers 1.4a: clockwise from the left kichwa, anti-clockwise from the right one.
     return FRONT[player][0] if direction == CLOCKWISE else FRONT[player][7]
 
@@ -96,7 +97,7 @@ def kichwa_to_sow_from(player: str, direction: str) -> Hole:
 
 @dataclass
 class Position:
-    """One position, taken apart."""
+    """A position, taken apart."""
 
     holes: dict[Hole, int]
     stores: dict[str, int]
@@ -112,7 +113,7 @@ class Position:
 
 
 def own_hole(player: str, name: str) -> Hole:
-    """The hole that `player` calls `name`, always spelled with a capital: A3, B8."""
+    """Return the hole that a player calls ``name``, always spelled with a capital: A3, B8."""
     row = name[0] if player == SOUTH else name[0].lower()
     return (row, int(name[1:]))
 
@@ -142,7 +143,7 @@ def parse(text: str, rules: Any) -> Position:
 
 
 def write(position: Position) -> str:
-    """The position as text; the inverse of `parse`."""
+    """Return the position as text; the inverse of :func:`parse`."""
     rows = []
     for row in "ABab":
         rows.append(",".join(str(position.holes[row, number]) for number in range(1, 9)))
@@ -159,7 +160,7 @@ def write(position: Position) -> str:
 
 
 def opening(rules: Any, first_player: str = SOUTH) -> str:
-    """The text of the position in which a game begins."""
+    """Return the text of the position in which a game begins."""
     # Donkers 2.1: both sides alike, each house owned if there are houses at all.
     holes: dict[Hole, int] = {}
     for player in (SOUTH, NORTH):
@@ -179,17 +180,17 @@ def opening(rules: Any, first_player: str = SOUTH) -> str:
 
 
 def in_namua(position: Position, player: str) -> bool:
-    """True while `player` still has seeds in store (rules page, Zanzibar 2)."""
+    """Return whether a player still has seeds in store (Donkers 2.2)."""
     return position.stores[player] > 0
 
 
 def filled_front(position: Position, player: str) -> list[Hole]:
-    """The player's front holes that hold at least one seed."""
+    """Return the player's front holes that hold at least one seed."""
     return [hole for hole in FRONT[player] if position.holes[hole] > 0]
 
 
 def house_is_full(position: Position, player: str, rules: Any) -> bool:
-    """True if the player owns the house and it holds at least the minimum."""
+    """Return whether the player owns the house and it holds at least the minimum."""
     return position.owned[player] and position.holes[HOUSE[player]] >= rules.house_min
 
 
@@ -212,12 +213,12 @@ CAN_BE_STRUCK = {
 
 
 def holds(rules: Any, paragraph: str) -> bool:
-    """Whether a paragraph is in force."""
+    """Return whether a paragraph is in force."""
     return not isinstance(rules, Without) or paragraph not in rules.struck
 
 
 def namua_captures(position: Position, player: str, rules: Any) -> list[Start]:
-    """The captures `player` could start with a seed from the store."""
+    """Return the captures that a player could start with a seed from the store."""
     starts: list[Start] = []
     for hole in FRONT[player]:
         # Donkers 2.3: a filled front hole that faces a filled hole.
@@ -233,7 +234,7 @@ def namua_captures(position: Position, player: str, rules: Any) -> list[Start]:
 
 
 def first_sowing_captures(position: Position, hole: Hole, direction: str) -> Hole | None:
-    """The hole captured if the seeds of `hole` were sown once in `direction`, or None."""
+    """Return the hole captured if the seeds of ``hole`` were sown once, or None."""
     holes = dict(position.holes)
     seeds, holes[hole] = holes[hole], 0
     was_empty = False
@@ -248,7 +249,7 @@ def first_sowing_captures(position: Position, hole: Hole, direction: str) -> Hol
 
 
 def mtaji_captures(position: Position, player: str, rules: Any) -> dict[Start, Hole]:
-    """The captures `player` could start from the board, each with the hole it would capture."""
+    """Return the captures that could start from the board, each with the hole it would capture."""
     starts: dict[Start, Hole] = {}
     for hole in SIDE[player]:
         # Donkers 3.4: more than one seed and fewer than 16. (The Dutch sheet has no upper limit.)
@@ -261,14 +262,14 @@ def mtaji_captures(position: Position, player: str, rules: Any) -> dict[Start, H
 
 
 def captures(position: Position, player: str, rules: Any) -> list[Start]:
-    """The captures `player` could start in this position, whoever is to move."""
+    """Return the captures that a player could start in this position, whoever is to move."""
     if in_namua(position, player):
         return namua_captures(position, player, rules)
     return list(mtaji_captures(position, player, rules))
 
 
 def threatened_holes(position: Position, player: str, rules: Any) -> set[Hole]:
-    """The player's holes that the opponent, were it their turn, could capture to begin a move."""
+    """Return the player's holes that the opponent, if it were their turn, could capture first."""
     opponent = OPPONENT[player]
     if in_namua(position, opponent):
         return {FACING[hole] for hole, _ in namua_captures(position, opponent, rules)}
@@ -276,12 +277,12 @@ def threatened_holes(position: Position, player: str, rules: Any) -> set[Hole]:
 
 
 def both_ways(position: Position, player: str, holes: list[Hole], rules: Any) -> list[Start]:
-    """The player's takasa starts from these holes in both directions, the lone kichwa aside."""
+    """Return takasa starts from these holes in both directions, except from a lone kichwa."""
     starts: list[Start] = []
     for hole in holes:
         for direction in (CLOCKWISE, ANTICLOCKWISE):
             # Donkers 2.4a, 3.5b: a kichwa that is the only filled front hole is not played
-            # toward the back row. In the learners' game it may be, and loses (rules page 7).
+            # toward the back row. In kujifunza it may be, and loses (deepblao).
             if (
                 rules.lone_kichwa_takasa == "illegal"
                 and is_kichwa(hole)
@@ -295,7 +296,7 @@ def both_ways(position: Position, player: str, holes: list[Hole], rules: Any) ->
 
 
 def singleton_may_start(position: Position, player: str, rules: Any) -> bool:
-    """Whether a front hole with one seed may start a takasa in namua."""
+    """Return whether a front hole with one seed may start a takasa in namua."""
     if not holds(rules, "Donkers 2.4c" if rules.singleton_takasa == "house" else "Dutch I.b"):
         return True
     if rules.singleton_takasa == "house":
@@ -304,7 +305,7 @@ def singleton_may_start(position: Position, player: str, rules: Any) -> bool:
             return True
         # ... or if no front hole holds more than one.
         return all(position.holes[hole] <= 1 for hole in FRONT[player])
-    # Dutch I.1b: only if every other front hole, except the full house, is also a singleton.
+    # Dutch I.b: only if every other front hole, except the full house, is also a singleton.
     for hole in filled_front(position, player):
         if hole == HOUSE[player] and house_is_full(position, player, rules):
             continue
@@ -314,7 +315,7 @@ def singleton_may_start(position: Position, player: str, rules: Any) -> bool:
 
 
 def namua_takasas(position: Position, player: str, rules: Any) -> list[Start]:
-    """The takasa starts of a player who has seeds in store and no capture."""
+    """Return the takasa starts of a player who has seeds in store and no capture."""
     may_start = []
     for hole in filled_front(position, player):
         if hole == HOUSE[player] and house_is_full(position, player, rules):
@@ -323,13 +324,13 @@ def namua_takasas(position: Position, player: str, rules: Any) -> list[Start]:
                 may_start.append(hole)
             continue
         if position.holes[hole] == 1 and not singleton_may_start(position, player, rules):
-            continue  # Donkers 2.4c, Dutch I.1b
+            continue  # Donkers 2.4c, Dutch I.b
         may_start.append(hole)
     return both_ways(position, player, may_start, rules)
 
 
 def mtaji_takasas(position: Position, player: str, rules: Any) -> list[Start]:
-    """The takasa starts of a player whose store is empty and who has no capture."""
+    """Return the takasa starts of a player whose store is empty and who has no capture."""
     # Donkers 3.5a: from the front row if possible. Donkers 3.3: never from a single seed.
     least = 2 if holds(rules, "Donkers 3.3") else 1
     may_start = [hole for hole in FRONT[player] if position.holes[hole] >= least]
@@ -346,9 +347,12 @@ def mtaji_takasas(position: Position, player: str, rules: Any) -> list[Start]:
     return both_ways(position, player, may_start, rules)
 
 
-def exempt_from_takasia(position: Position, hole: Hole) -> bool:
-    """Whether the mover's `hole` can never be barred."""
+def exempt_from_takasia(position: Position, hole: Hole, rules: Any) -> bool:
+    """Return whether the mover's hole can never be barred."""
     mover = position.mover
+    # CHOICE (Donkers 4.1): de Voogt also spares a hole with a single seed.
+    if rules.takasia_spares_singletons and position.holes[hole] == 1:
+        return True
     # Donkers 4.1c: the owned house.
     if hole == HOUSE[mover] and position.owned[mover]:
         return True
@@ -360,7 +364,7 @@ def exempt_from_takasia(position: Position, hole: Hole) -> bool:
 
 
 def takasia_hole(position: Position, rules: Any) -> Hole | None:
-    """The hole barred for the mover after the opponent's mtaji takasa, or None (Donkers 4.1)."""
+    """Return the hole barred to the mover after the opponent's takasa, or None (Donkers 4.1)."""
     mover = position.mover
     if rules.takasia != "zanzibar" or in_namua(position, mover):
         return None
@@ -372,7 +376,7 @@ def takasia_hole(position: Position, rules: Any) -> Hole | None:
     if len(threatened) != 1:
         return None
     (hole,) = threatened
-    return None if exempt_from_takasia(position, hole) else hole
+    return None if exempt_from_takasia(position, hole, rules) else hole
 
 
 # --- one move ---------------------------------------------------------------------------------
@@ -394,13 +398,13 @@ class Move:
     """One move being carried out on its own board."""
 
     def __init__(self, before: Position, play_house: bool, rules: Any) -> None:
-        """Set up the board; `play_house` is the answer if the house asks stop or go on."""
+        """Set up the board; ``play_house`` answers a house that may stop the move."""
         self.rules = rules
         self.player = before.mover
         self.opponent = OPPONENT[before.mover]
-        # Rules page, Zanzibar 2: the stage is that of the position acted in, so the last store
-        # seed is played in namua. CHOICE (Dutch I.1a): a capture that waits for its side after
-        # that last seed is acted on with an empty store, hence in mtaji.
+        # Donkers 2.2: the stage is that of the position acted in, so the last store seed is
+        # played in namua. CHOICE (Dutch I.a): a capture that waits for its side after that last
+        # seed is acted on with an empty store, hence in mtaji.
         self.namua = in_namua(before, before.mover)
         self.play_house = play_house
         self.house_choice_arose = False
@@ -430,7 +434,7 @@ class Move:
         self.put_down(hole)
 
     def sow(self, seeds: int, hole: Hole, direction: str) -> tuple[Hole, bool]:
-        """Sow `seeds`, beginning at `hole`; return the last hole and whether it was empty."""
+        """Sow seeds, the first into ``hole``; return the last hole and whether it was empty."""
         while True:
             was_empty = self.holes[hole] == 0
             self.put_down(hole)
@@ -440,19 +444,19 @@ class Move:
             hole = NEXT[direction][hole]
 
     def lift_and_sow(self, hole: Hole, direction: str) -> tuple[Hole, bool]:
-        """Lift all seeds of the player's hole and sow them from the next one; as `sow`."""
+        """Lift all seeds of the player's hole and sow them from the next one; see :meth:`sow`."""
         seeds, self.holes[hole] = self.holes[hole], 0
         if hole == HOUSE[self.player]:
             self.owned[self.player] = False  # Donkers 2.5a: an emptied house is lost.
         first = NEXT[direction][hole]
-        # Rules page 7 (Donkers 1.2): the lift has emptied the mover's front row, and the next seed
-        # does not go there either: lost at once.
+        # Donkers 1.2: the lift has emptied the mover's front row, and the next seed does not go
+        # there either: lost at once.
         if not filled_front(self.board, self.player) and first not in FRONT_HOLES:
             raise FrontRowEmpty(winner=self.opponent)
         return self.sow(seeds, first, direction)
 
     def take_two_and_sow(self, hole: Hole, direction: str) -> tuple[Hole, bool]:
-        """The takasa of the lone house: two of its seeds are sown, the others stay."""
+        """Sow two seeds of the lone house, the others stay; see :meth:`sow`."""
         self.holes[hole] -= 2
         # Donkers 2.4b leaves the house owned, unless (with a minimum of 1) these were its last
         # two seeds: Donkers 2.5a.
@@ -464,11 +468,11 @@ class Move:
         return self.sow(2, NEXT[direction][hole], direction)
 
     def capture(self, hole: Hole, direction: str) -> tuple[Hole, bool]:
-        """Take the seeds facing `hole` and sow them from a kichwa; as `sow`."""
+        """Take the seeds facing ``hole`` and sow them from a kichwa; see :meth:`sow`."""
         captured = FACING[hole]
         seeds, self.holes[captured] = self.holes[captured], 0
         if captured == HOUSE[self.opponent]:
-            self.owned[self.opponent] = False  # Rules page 5: a captured house is lost.
+            self.owned[self.opponent] = False  # Donkers 2.5a: a captured house is lost.
         if not self.namua:
             # Donkers 2.5a, 3.2: the first capture of mtaji ends both houses.
             self.owned[SOUTH] = self.owned[NORTH] = False
@@ -479,16 +483,18 @@ class Move:
     # Whole moves.
 
     def run(self, start: Start, capturing: bool) -> Position:
-        """Play the move that begins at `start` to its end; return the position after it.
+        """Play a move to its end; return the position after it.
 
-        Raises FrontRowEmpty if a front row becomes empty, InfiniteMove beyond the sowing limit.
+        Raises:
+            FrontRowEmpty: a front row becomes empty.
+            InfiniteMove: the move sows more seeds than allowed.
         """
         hole, direction = start
         if self.namua and capturing:
             self.put_store_seed(hole)
             last, was_empty = self.capture(hole, direction)  # Donkers 2.3
         elif self.namua:
-            # Looked up before the store seed goes in (rules page, Zanzibar 2).
+            # Donkers 2.4b counts the seeds before the store seed goes in.
             takes_two = self.lone_house_takes_two(hole)
             self.put_store_seed(hole)
             if takes_two:
@@ -500,12 +506,12 @@ class Move:
         return self.carry_on(last, was_empty, direction, capturing)
 
     def resume(self, hole: Hole, direction: str) -> Position:
-        """Continue a namua capture that waited for its side; otherwise as `run`."""
+        """Continue a namua capture that waited for its side; see :meth:`run`."""
         last, was_empty = self.capture(hole, direction)
         return self.carry_on(last, was_empty, direction, capturing=True)
 
     def lone_house_takes_two(self, hole: Hole) -> bool:
-        """Whether a namua takasa from `hole` is the two-seed takasa of a lone, full house."""
+        """Return whether a namua takasa from ``hole`` is the two-seed one of a lone, full house."""
         if hole != HOUSE[self.player] or not house_is_full(self.board, self.player, self.rules):
             return False
         if self.rules.lone_house == "side":
@@ -515,7 +521,7 @@ class Move:
         return filled_front(self.board, self.player) == [hole]
 
     def carry_on(self, last: Hole, was_empty: bool, direction: str, capturing: bool) -> Position:
-        """Continue after a sowing that ended at `last` until the move ends."""
+        """Continue after a sowing that ended at ``last`` until the move ends."""
         while True:
             # Donkers 1.5: a last seed in an empty hole ends the move.
             if was_empty:
@@ -527,7 +533,7 @@ class Move:
                 if forced is not None:
                     direction = forced  # Donkers 1.4b, kibao 4.1
                 elif self.namua and self.rules.capture_side == "free":
-                    return self.wait_for_side(last)  # Dutch I.1a: chosen anew each time
+                    return self.wait_for_side(last)  # Dutch I.a: chosen anew each time
                 # Otherwise Donkers 1.4c: the running direction is kept.
                 last, was_empty = self.capture(last, direction)
                 continue
@@ -553,7 +559,7 @@ class Move:
 
             # Donkers 1.6: endelea, in the same direction ...
             if capturing and self.rules.endelea_turns and last in FRONT_HOLES:
-                # ... except that on the Dutch sheet (I.1a) kichwa and kimbi turn it inward.
+                # ... except that on the Dutch sheet (I.a) kichwa and kimbi turn it inward.
                 direction = forced_direction(last) or direction
             last, was_empty = self.lift_and_sow(last, direction)
 
@@ -576,9 +582,9 @@ class Move:
 
 
 def action_number(start: Start, house: int, captured_first: bool) -> int:
-    """The action integer `pit*4 + direction*2 + house` of a move.
+    """Return the action of a move, ``pit * 4 + direction * 2 + house``.
 
-    `captured_first` is True if the first seeds sown in a direction are captured ones.
+    ``captured_first`` is True if the first seeds sown in a direction are captured ones.
     """
     (row, number), direction = start
     in_front = row in "Aa"
@@ -593,11 +599,11 @@ def action_number(start: Start, house: int, captured_first: bool) -> int:
 
 
 def legal_moves(text: str, rules: Any) -> dict[int, str]:
-    """Every legal action in the position `text`, mapped to the position text after it.
+    """Return the position text after each legal action of a position text.
 
-    A move that ends the game maps to 'S wins' or 'N wins' instead: a front row has become
-    empty, or the player who would act next has no legal move. A position without legal moves
-    gives {}: its mover has lost.
+    A move that ends the game has "S wins" or "N wins" instead: a front row has become empty, or
+    the player who would act next has no legal move. A position without legal moves has none: its
+    mover has lost.
     """
     moves = moves_before_end(text, rules)
     for action, after in moves.items():
@@ -611,24 +617,24 @@ def legal_moves(text: str, rules: Any) -> dict[int, str]:
 
 
 def moves_before_end(text: str, rules: Any) -> dict[int, str]:
-    """As `legal_moves`, but without asking whether the next player can move."""
+    """Return what :func:`legal_moves` returns if the next player can always move."""
     position = parse(text, rules)
     player = position.mover
 
     if position.pending is not None:
-        # Dutch I.1a: the capture waits at this hole; only its side is open.
+        # Dutch I.a: the capture waits at this hole; only its side is open.
         capturing_starts = [(position.pending, CLOCKWISE), (position.pending, ANTICLOCKWISE)]
     else:
         capturing_starts = captures(position, player, rules)
     starts = [(start, True) for start in capturing_starts]
     if not starts or (position.pending is None and not holds(rules, "Donkers 1.7a")):
-        # Donkers 1.7a: takasa only if there is no capture, finite or not (rules page 8).
+        # Donkers 1.7a: takasa only if there is no capture. CHOICE (Donkers 1.5a): finite or not.
         find = namua_takasas if in_namua(position, player) else mtaji_takasas
         starts += [(start, False) for start in find(position, player, rules)]
 
     moves: dict[int, str] = {}
     for start, capturing in starts:
-        # Rules page, "Board, numbering, notation": the letter of a capture that begins with
+        # RULES.md, "Board and notation": the letter of a capture that begins with
         # captured seeds names the kichwa; any other letter is the motion of the hand.
         captured_first = position.pending is not None or (in_namua(position, player) and capturing)
         for house in (0, 1):
@@ -646,7 +652,7 @@ def moves_before_end(text: str, rules: Any) -> dict[int, str]:
                 after = None if holds(rules, "Donkers 1.5a") else "never ends"
             if after is not None:
                 moves[action_number(start, house, captured_first)] = after
-            # Rules page, "Action integer": house = 1 only where the choice arises.
+            # RULES.md, "Board and notation": house = 1 only where the choice arises.
             if not move.house_choice_arose:
                 break
     return moves

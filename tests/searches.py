@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bao_agents.evaluators.tables import Tables, evaluate_by_tables
+from bao_agents.evaluators.nnue import NNUE, evaluate
+from bao_agents.evaluators.tables import Tables
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN, WIN_VALUE
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
@@ -19,7 +20,7 @@ from bao_env.engine.starts import startable
 
 def minimax(
     rules: KernelRules,
-    tables: Tables,
+    evaluator: Tables | NNUE,
     position: np.ndarray,
     depth: int,
     extends: bool = False,
@@ -30,7 +31,7 @@ def minimax(
 
     Args:
         rules: the rules to play by.
-        tables: the tables of the evaluation.
+        evaluator: evaluates the positions at the horizon.
         position: the position.
         depth: plies to search.
         extends: use the extensions of agents/bao_agents/search/alphabeta/reductions.py.
@@ -50,10 +51,10 @@ def minimax(
         if result:
             value = WIN_VALUE - ply - 1 if result == 1 else ply + 1 - WIN_VALUE
         elif plies:
-            value = minimax(rules, tables, after, plies, extends, saved % 2, ply + 1)[0]
+            value = minimax(rules, evaluator, after, plies, extends, saved % 2, ply + 1)[0]
             value = value if waits else -value
         elif startable(rules, after)[1]:
-            value = -int(evaluate_by_tables(tables, Packed.of(after)))
+            value = -int(evaluate(evaluator, Packed.of(after)))
         else:
             value = WIN_VALUE - ply - 1
         if value > best or not actions:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import io
+import json
 import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +20,7 @@ from bao_agents.cli import main as cli
 from bao_agents.cli.main import COMMANDS
 from bao_agents.cli.main import main as bao
 from bao_agents.support import progress
+from bao_env.notation.transcript import parse_transcripts
 from tests.conftest import Capsys
 from tests.processes import python
 
@@ -26,6 +30,7 @@ def test_every_command_has_help(name: str, capsys: Capsys) -> None:
     assert bao([*name.split(), "--help"]) == 0
     text = capsys.readouterr().out
     assert text.startswith(f"usage: bao {name}") and "--quiet" in text
+    assert max(map(len, text.splitlines())) <= 100 and "in elo" not in text
 
 
 def test_overview(capsys: Capsys) -> None:
@@ -33,8 +38,15 @@ def test_overview(capsys: Capsys) -> None:
     out = capsys.readouterr().out
     assert bao([]) == 0 and capsys.readouterr().out == out
     listed = [line.split()[0] for line in out.splitlines() if line.startswith("  ")]
-    assert listed == [name.split()[0] for name in COMMANDS] and len(set(listed)) <= 13
+    assert listed == [name.split()[0] for name in COMMANDS] and len(set(listed)) <= 14
     assert bao(["--version"]) == 0
+
+
+def test_the_environment_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TQDM_DISABLE", "0")
+    before = dict(os.environ)
+    assert bao(["players", "--quiet"]) == 0
+    assert dict(os.environ) == before
 
 
 @pytest.mark.parametrize("line", ["players", "replay game"])
@@ -107,6 +119,26 @@ def test_closed_output_is_no_error() -> None:
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False)
     os.close(write)
     assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
+def test_results_that_cannot_be_printed_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And those that cannot be written are printed: nobody plays the games again."""
+    games, results = tmp_path / "games.txt", tmp_path / "results.json"
+    line = f"match random greedy --pairs 1 --games {games} --json {results}"
+    with suppress(OSError), open("/dev/full", "w", buffering=1) as full:  # closing fails, too
+        monkeypatch.setattr(sys, "stdout", full)
+        assert bao(line.split()) == 2
+    assert len(parse_transcripts(games.read_text())) == 2
+    assert len(json.loads(results.read_text())["results"]) == 1
+    said = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", said)
+    monkeypatch.setattr("os.fsync", lambda file: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        bao(line.split())
+    assert "random" in said.getvalue()
 
 
 def test_progress_without_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:

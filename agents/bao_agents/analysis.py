@@ -12,21 +12,18 @@ also tries to prove who wins. Its proofs are certain; a player's scores are not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from bao_agents.players import registry
 from bao_agents.players.base import NamedPlayer, PlayerName
-from bao_agents.players.registry import read_network
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.limits import Limit
 from bao_agents.search.solver.solver import Solution, Solver
 from bao_env.board import Board
-from bao_env.engine.ruleset import Ruleset
 
 if TYPE_CHECKING:
-    from bao_agents.nets.network import PolicyNetwork
+    pass
 
 PLAYER = "alphabeta:100ms"
 PROOF_NODES = 200_000
@@ -36,7 +33,6 @@ MISTAKE, BLUNDER = 0.3, 0.6
 _LINE = Limit(nodes=100_000)
 """What alpha-beta may use to continue the line of a player that has none."""
 _UNKNOWN = Solution(None, None, False, (), 0)
-Read = Callable[[Path, Ruleset], "PolicyNetwork"]
 
 
 class Line(NamedTuple):
@@ -71,7 +67,6 @@ def analyse(
     *,
     lines: int | None = 3,
     proof_nodes: int = PROOF_NODES,
-    read: Read = read_network,
 ) -> Analysis:
     """Return what a player thinks of a position, and what the solver can prove about it.
 
@@ -82,7 +77,6 @@ def analyse(
             moves.
         lines: the number of moves to return; None for all.
         proof_nodes: positions that the solver visits to prove who wins, and as many for the moves.
-        read: returns the network of a checkpoint.
 
     Raises:
         ValueError: the game is over, or the player is unknown, cannot be used under these rules or
@@ -92,7 +86,7 @@ def analyse(
     if not legal:
         raise ValueError("the game is over: there is no move to analyse")
     if not isinstance(player, NamedPlayer):
-        player = registry.load(player, ruleset=board.ruleset, threads=1, read=read)
+        player = registry.load(player, ruleset=board.ruleset, threads=1)
     opinions = player.analyse(board)
     if opinions is None:
         raise ValueError(f"{player.name} gives no analysis: expected a player such as {PLAYER}")

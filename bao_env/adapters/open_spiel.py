@@ -1,5 +1,7 @@
 """Register the OpenSpiel game ``python_bao`` when this module is imported.
 
+.. code-block:: python
+
     import pyspiel
     import bao_env.adapters.open_spiel
 
@@ -110,10 +112,24 @@ class BaoState(pyspiel.State):
 
     def __init__(self, game: BaoGame) -> None:
         super().__init__(game)
-        self.single_game = SingleGame(game.ruleset, game.max_plies, game.observer)
-        with self.single_game.guard:
-            self.single_game.start(SOUTH, _UNUSED)
-        self.single_game.guard.ready = True
+        self._played = self._replayed()
+
+    @property
+    def single_game(self) -> SingleGame:
+        """The game; played anew if an interrupt has kept an action out of OpenSpiel's history."""
+        if not self._played.guard.ready or self._played.plies != self.move_number():
+            self._played = self._replayed()
+        return self._played
+
+    def _replayed(self) -> SingleGame:
+        """Return the game of OpenSpiel's history."""
+        kind = self.get_game()
+        game = SingleGame(kind.ruleset, kind.max_plies, kind.observer)
+        game.start(SOUTH, _UNUSED)
+        for action in self.history():
+            game.play(action)
+        game.guard.ready = True
+        return game
 
     def current_player(self) -> int:
         """Return 0 for South, 1 for North, or OpenSpiel's number for the end."""
@@ -124,7 +140,6 @@ class BaoState(pyspiel.State):
 
     def _apply_action(self, action: int) -> None:
         game = self.single_game
-        game.guard.check()
         legal = game.read(action)
         with game.guard:
             game.play(legal)

@@ -44,7 +44,8 @@ class SB3VecEnv(VecEnv):
 
     Observations, actions and rewards are those of :class:`bao_env.BaoVectorEnv`. An ended game
     restarts in the same step; its last observation is ``infos[game]["terminal_observation"]``, and
-    ``infos[game]["episode"]`` holds its return, length and time, as with a ``Monitor`` around it.
+    ``infos[game]["episode"]`` holds its return, length and time, as with a ``Monitor`` around it,
+    beside ``"winner"``, ``"plies"`` and ``"illegal"`` of the contract (:mod:`bao_env.envs`).
     ``seed(n)`` seeds all games together with ``n``.
 
     Args:
@@ -71,7 +72,6 @@ class SB3VecEnv(VecEnv):
                 "observation: Stable-Baselines3 does not support nested dicts; add flat=True"
             )
         self._actions: npt.NDArray[Any] = np.zeros(num_envs, np.int64)
-        self._returns, self._lengths = np.zeros(num_envs), np.zeros(num_envs, np.int64)
         self._start_time = time.time()
         super().__init__(num_envs, space, self.envs.single_action_space)
 
@@ -87,7 +87,6 @@ class SB3VecEnv(VecEnv):
         self.reset_infos = self._split(infos)
         self._reset_seeds()
         self._reset_options()
-        self._returns[:] = self._lengths[:] = 0
         return observation
 
     def step_async(self, actions: npt.NDArray[Any]) -> None:
@@ -102,26 +101,26 @@ class SB3VecEnv(VecEnv):
         Raises:
             ValueError: an action is illegal; nothing has changed.
         """
+        lengths = self.envs.steps + 1
         observation, rewards, terminated, truncated, infos = self.envs.step(self._actions)
         ended = terminated | truncated
-        with self.envs.guard:
-            self._returns += rewards
-            self._lengths += 1
-            split = self._split(infos)
-            for game in np.flatnonzero(ended):
-                split[game] |= {
-                    "terminal_observation": infos["final_obs"][game],
-                    "TimeLimit.truncated": bool(truncated[game]),
-                    "episode": {
-                        "r": float(self._returns[game]),
-                        "l": int(self._lengths[game]),
-                        "t": round(time.time() - self._start_time, 6),
-                    },
-                }
-            self._returns[ended] = self._lengths[ended] = 0
-            result = observation, rewards.astype(np.float32), ended, split
-        self.envs.guard.ready = True
-        return result
+        split = self._split(infos)
+        final = infos.get("final_info", {})
+        for game in np.flatnonzero(ended):
+            split[game] |= {
+                "winner": int(final["winner"][game]),
+                "plies": int(final["plies"][game]),
+                "terminal_observation": infos["final_obs"][game],
+                "TimeLimit.truncated": bool(truncated[game]),
+                "episode": {
+                    "r": float(rewards[game]),  # no other step of a game has a reward
+                    "l": int(lengths[game]),
+                    "t": round(time.time() - self._start_time, 6),
+                },
+            }
+            if "illegal" in final and final["illegal"][game]:
+                split[game]["illegal"] = True
+        return observation, rewards.astype(np.float32), ended, split
 
     def _split(self, infos: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the infos of each game."""

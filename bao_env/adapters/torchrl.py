@@ -1,5 +1,7 @@
 """Run thousands of games as a batched TorchRL environment.
 
+.. code-block:: python
+
     from torchrl.envs import ActionMask, TransformedEnv
     from bao_env.adapters.torchrl import BaoTorchEnv
 
@@ -36,8 +38,9 @@ class BaoTorchEnv(EnvBase):
 
     Keys: ``"observation"`` float32[B, 52], or as ``observation=`` and ``dtype=`` say;
     ``"action_mask"`` bool[B, 64], ``"seat"`` int64[B, 1], ``"action"`` int64[B], ``"reward"``
-    float32[B, 1]; ``"done"``, ``"terminated"`` and ``"truncated"`` bool[B, 1]. TorchRL's
-    collectors, and ``rollout(break_when_any_done=False)``, restart ended games.
+    float32[B, 1]; ``"done"``, ``"terminated"``, ``"truncated"`` and ``"illegal"`` bool[B, 1];
+    ``"winner"`` and ``"plies"`` int64[B, 1], -1 and 0 until the game ends. TorchRL's collectors,
+    and ``rollout(break_when_any_done=False)``, restart ended games.
 
     In self-play (``opponent=None``) the value of the next observation is usually the other
     player's. TorchRL's advantage estimators do not know that. They are right only against an
@@ -81,6 +84,9 @@ class BaoTorchEnv(EnvBase):
             observation=Bounded(low, high, dtype=low.dtype),
             action_mask=Binary(NUM_ACTIONS, shape=(num_envs, NUM_ACTIONS), dtype=torch.bool),
             seat=Bounded(0, 1, shape, dtype=torch.int64),
+            winner=Bounded(-1, 1, shape, dtype=torch.int64),
+            plies=Bounded(0, self.envs.max_plies, shape, dtype=torch.int64),
+            illegal=Binary(1, shape=shape, dtype=torch.bool),
             shape=self.batch_size,
         )
         self.action_spec = Categorical(NUM_ACTIONS, shape=(num_envs,), dtype=torch.int64)
@@ -92,10 +98,18 @@ class BaoTorchEnv(EnvBase):
         )
 
     def _seen(self, observation: Observation, infos: dict[str, Any]) -> dict[str, torch.Tensor]:
+        nowhere = np.zeros(self.envs.num_envs, np.bool_)
+        ended = infos.get("_winner", nowhere)
+        column = {
+            "seat": infos["seat"].astype(np.int64),
+            "winner": np.where(ended, infos.get("winner", -1), -1).astype(np.int64),
+            "plies": np.where(ended, infos.get("plies", 0), 0),
+            "illegal": infos.get("illegal", nowhere),
+        }
         return {
             "observation": torch.from_numpy(observation["observation"]),
             "action_mask": torch.from_numpy(observation["action_mask"]).bool(),
-            "seat": torch.from_numpy(infos["seat"].astype(np.int64))[:, None],
+            **{name: torch.from_numpy(array)[:, None] for name, array in column.items()},
         }
 
     def _reset(self, tensordict: TensorDictBase | None = None, **_: Any) -> TensorDictBase:

@@ -8,8 +8,6 @@ Legal actions are a uint64 with bit a set where action a is legal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 NUM_ACTIONS = 64
 
 
@@ -37,8 +35,3 @@ def actions_of(legal: int) -> list[int]:
     """Return the actions in a set of bits (a uint64 as an integer), in ascending order."""
     legal = int(legal)
     return [action for action in range(NUM_ACTIONS) if legal >> action & 1]
-
-
-def bits_of(actions: Iterable[int]) -> int:
-    """Return a set of actions as bits, an integer."""
-    return sum(1 << action for action in set(actions))

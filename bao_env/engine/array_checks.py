@@ -1,4 +1,4 @@
-"""Validate the arrays that callers own, before compiled code reads or fills them.
+"""Validate the arrays that callers own, before compiled code reads or fills them, and integers.
 
 Compiled code checks no bounds: it would read or write beyond the end of an array that is too short.
 These checks take constant time. They look at an array's type and layout, not at its content.
@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from bao_env.engine.position import WORDS, Actions, Legal, PackedPositions
 
+MAX_COUNT: Final = 2**31 - 1
+"""The highest number of games, plies or steps that a caller can ask for."""
 _READABLE: Final = ("C_CONTIGUOUS", "ALIGNED", "WRITEABLE")
 """Numba compiles again for other arrays, or fails."""
 
@@ -118,3 +120,20 @@ def as_actions(answer: object, size: int, who: str) -> Actions:
         found = f"{actions.dtype}{list(actions.shape)}"
         raise error(f"{who}: expected {size} integers, not {found}")
     return np.ascontiguousarray(actions, np.int64)
+
+
+def as_integer(value: object, name: str, low: int, high: int) -> int:
+    """Return an argument as an int.
+
+    Args:
+        value: an integer of any type, numpy's included; a bool is not one.
+        name: the argument's name, for the message.
+        low, high: the lowest and the highest integer that is allowed.
+
+    Raises:
+        ValueError: it is not an integer in this range.
+    """
+    integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not integer or not low <= int(value) <= high:  # type: ignore[call-overload]
+        raise ValueError(f"{name}={value!r}: expected an integer from {low} to {high}")
+    return int(value)  # type: ignore[call-overload]

@@ -10,7 +10,6 @@ dtype [B]. All but the actions must be C-contiguous. Where a game is over, ``leg
 
 from __future__ import annotations
 
-import operator
 import os
 import threading
 from collections.abc import Callable
@@ -20,7 +19,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.engine.array_checks import as_actions, check_output, length_of
+from bao_env.engine.array_checks import (
+    MAX_COUNT,
+    as_actions,
+    as_integer,
+    check_output,
+    length_of,
+)
 from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
 from bao_env.engine.compile import jit, jit_inner
 from bao_env.engine.exclusive import Exclusive
@@ -196,16 +201,13 @@ class Engine:
         threads: number of threads that share a batch; results do not depend on it.
 
     Raises:
-        TypeError: ``threads`` is not an integer.
-        ValueError: the rule set is unknown, or the number of threads is out of range.
+        ValueError: the rule set is unknown, or ``threads`` is not an integer from 1 to 1024.
     """
 
     def __init__(self, ruleset: str | Ruleset = "zanzibar", threads: int = 1) -> None:
-        if not 1 <= operator.index(threads) <= MAX_THREADS:
-            raise ValueError(f"threads={threads}: expected 1 to {MAX_THREADS}")
         self.ruleset = get_ruleset(ruleset)
         self.rules = self.ruleset.kernel
-        self.threads = threads
+        self.threads = as_integer(threads, "threads", 1, MAX_THREADS)
         self._exclusive = Exclusive("Engine")
         self._others: Threads | None = None
         self._process = 0
@@ -224,7 +226,12 @@ class Engine:
         return position, np.uint64(legal_of(self.rules, position))
 
     def new_games(self, count: int) -> tuple[PackedPositions, Legal, Seats]:
-        """Return positions uint64[count, 6], legal actions and winners of games at the opening."""
+        """Return positions uint64[count, 6], legal actions and winners of games at the opening.
+
+        Raises:
+            ValueError: ``count`` is not an integer from 0.
+        """
+        count = as_integer(count, "count", 0, MAX_COUNT)
         opening, legal = self.opening()
         winners = np.full(count, NO_WINNER, np.int8)
         return np.tile(opening, (count, 1)), np.full(count, legal), winners
@@ -307,14 +314,11 @@ class Engine:
         Returns the number of games that ended.
 
         Raises:
-            TypeError: ``plies`` is not an integer.
-            ValueError: it is negative.
+            ValueError: ``plies`` is not an integer from 0.
         """
         size = self._check_games(positions, legal, winners)
         check_output("rng", rng, np.uint64, (size,))
-        plies = operator.index(plies)
-        if plies < 0:
-            raise ValueError(f"plies={plies}: expected at least 0")
+        plies = as_integer(plies, "plies", 0, MAX_COUNT)
         opening = self.opening()
         ended: list[int] = []
 

@@ -12,13 +12,8 @@ from typing import Any
 
 from numba.core.caching import FunctionCache
 
-_lost: set[Callable[..., Any]] = set()
-"""Functions whose compiled code could not be written to disk."""
-
-
-def is_kept() -> bool:
-    """Return whether all that was compiled in this process is on disk for the next one."""
-    return not _lost
+not_kept: set[Callable[..., Any]] = set()
+"""Functions of this process whose compiled code could not be written to disk."""
 
 
 def keep(compiled: Any) -> None:
@@ -26,7 +21,7 @@ def keep(compiled: Any) -> None:
     try:
         compiled._cache = _Cache(compiled.py_func)
     except RuntimeError:  # no folder is writable
-        _lost.add(compiled.py_func)
+        not_kept.add(compiled.py_func)
 
 
 class _Cache(FunctionCache):
@@ -63,7 +58,7 @@ class _Cache(FunctionCache):
         try:
             super().save_overload(*args)
         except OSError:
-            _lost.add(self._py_func)
+            not_kept.add(self._py_func)
 
 
 @functools.cache

@@ -32,21 +32,22 @@ class Exclusive:
         Raises:
             RuntimeError: another thread is in it.
         """
-        thread = get_ident()
-        if self._user.setdefault(None, thread) != thread:
-            refuse_others(self._what, self._user.get(None))
-            self._user[None] = thread
+        if self._user.setdefault(None, get_ident()) != get_ident():
+            self.refuse_others()
+            self._user[None] = get_ident()
 
     def __exit__(self, *error: object) -> None:
         """Leave the block."""
         self._user.pop(None, None)
 
+    def refuse_others(self) -> None:
+        """Check that no other thread is in the block, except one that has ended.
 
-def refuse_others(what: str, user: int | None) -> None:
-    """Check that an object's user, a thread's number, is None, this thread, or one that has ended.
-
-    Raises:
-        RuntimeError: it is another thread.
-    """
-    if user != get_ident() and user in sys._current_frames():
-        raise RuntimeError(f"this {what} is in use by another thread: create one for each thread")
+        Raises:
+            RuntimeError: another thread is in it.
+        """
+        user = self._user.get(None)
+        if user != get_ident() and user in sys._current_frames():
+            raise RuntimeError(
+                f"this {self._what} is in use by another thread: create one for each thread"
+            )

@@ -13,7 +13,8 @@ A move is a chain of sowings, simulated as a :class:`Hand`. It begins at one of 
 All values are uint64. A truth value in arithmetic is a mask, all ones or all zeros. ``down`` is 0
 for step +1 along the ring and 1 for step -1.
 
-Rule numbers are Donkers' unless another source is named; see ``bao_env/RULES.md``.
+Rule numbers are Donkers' unless another source is named; see ``bao_env/RULES.md``. To learn the
+rules from code, read ``tests/reference.py`` first: it does the same slowly, seed by seed.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ CHOICE = U(2)  # the move came to a house that may be played (2.5b)
 WON = U(4)  # the capture waiting at `pit` takes the last front seeds (1.2)
 LOST = U(8)  # the first lift empties the mover's front row for good (1.2)
 PAUSED = U(16)  # the capture at `pit` awaits its side (Dutch I.a)
-HOUSE_LIFTED = U(32)  # the mover emptied hole 5, or let their house fall (Dutch fn. 2)
+HOUSE_LIFTED = U(32)  # the mover emptied hole 5, or let their house fall (Dutch footnote 2)
 FREE_SIDE = U(64)  # input: captures of this move choose their side
 _FREE_SIDE_SHIFT = U(6)
 _CHOICE_SHIFT = U(1)

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of
-from bao_env.engine.array_checks import check_array, check_output, length_of
 from bao_env.engine.bits import BYTE, ONE, ZERO, U, spread_bits
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.position import Actions, Legal
@@ -20,13 +19,8 @@ from bao_env.engine.position import Actions, Legal
 def unpack_masks(legal: Legal, action_masks: npt.NDArray[Any]) -> None:
     """Spread legal actions, uint64[B], over ``action_masks``, bool or int8 [B, 64]: 1 = legal.
 
-    Raises:
-        TypeError, ValueError: an array has another type, shape or layout.
+    Both are C-contiguous; this is not validated.
     """
-    size = length_of(legal)
-    check_array("legal", legal, np.uint64, (size,))
-    dtype = np.bool_ if getattr(action_masks, "dtype", None) == np.bool_ else np.int8
-    check_output("action_masks", action_masks, dtype, (size, NUM_ACTIONS))
     _unpack_masks(legal, action_masks.view(np.uint64))
 
 

@@ -72,6 +72,8 @@ class Ruleset:
     (Donkers 2.4a, 3.5b) or ``loses`` at once (deepblao)."""
     takasia: Literal["none", "zanzibar", "dutch"] = "zanzibar"
     """``zanzibar`` (Donkers 4.1), ``dutch`` (Dutch II) or ``none``."""
+    takasia_spares_singletons: bool = False
+    """Takasia never bars a hole with a single seed (4.1, **Choice**)."""
     sow_limit: int = 1000
     """A move that sows more seeds than this is infinite, and so illegal (Donkers 1.5a)."""
     first_player: Literal["south", "lot"] = "south"
@@ -119,6 +121,11 @@ class Ruleset:
             raise ValueError(
                 f"house_lost_below_min=True needs at least house_min={self.house_min} seeds in "
                 f"hole 5 at the start, not {self.opening_front[HOUSE]}"
+            )
+        if self.takasia_spares_singletons and self.takasia != "zanzibar":
+            raise ValueError(
+                f"takasia={self.takasia!r} leaves nothing for takasia_spares_singletons: set it to "
+                "False"
             )
         if not self.house and (self.house_lost_below_min or self.house_stops_mtaji_takasa):
             raise ValueError(
@@ -259,10 +266,14 @@ def get_ruleset(ruleset: str | Ruleset) -> Ruleset:
     """Return a rule set by name, or the given one.
 
     Raises:
-        ValueError: no rule set has that name.
+        ValueError: no rule set has that name, or it is neither a name nor a rule set.
     """
     if isinstance(ruleset, Ruleset):
         return ruleset
+    if not isinstance(ruleset, str):
+        raise ValueError(
+            f"ruleset={ruleset!r}: expected a Ruleset, or the name of one: {', '.join(RULESETS)}"
+        )
     if ruleset not in RULESETS:
         close = get_close_matches(ruleset, RULESETS, n=1)
         meant = f" (did you mean {close[0]!r}?)" if close else ""

@@ -48,6 +48,10 @@ def action_of(meta, capture_turn, start):
     in_back = ZERO - (ring >> _ROW_SHIFT)
     pit = ring ^ (in_back & _HOLE_MASK)
     entering = (FULL if capture_turn else ZERO) & enters(meta)
+    # A hand that leaves the front row to the right walks up the ring (down = 0), and one that
+    # leaves the back row to the right walks down (1): so ``right`` is ``down``, flipped in the
+    # front row. Captured seeds from the right kichwa also walk down, so the side of a capture that
+    # enters is not flipped.
     right = down_of(start) ^ (~entering & ~in_back & ONE)
     return (pit << _PIT_SHIFT) | (right << _DIRECTION_SHIFT)
 

@@ -253,6 +253,8 @@ def takasia_bar(rules, front, back, other_front, other_back, other_owned):
         return NO_PIT
     ring = IN_ROW - trailing_zeros(targets)
     pit = ONE << ring
+    if rules.takasia_spares_singletons != ZERO and byte(other_front, ring) == ONE:
+        return NO_PIT  # CHOICE (4.1): de Voogt also spares a hole with a single seed
     if ring == HOUSE and other_owned != ZERO:  # 4.1c
         return NO_PIT
     if nonzero(other_front) == pit or at_least_2(other_front) == pit:  # 4.1a

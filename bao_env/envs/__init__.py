@@ -18,7 +18,8 @@ house 1 = play the house.
 * ``"action_mask"``: int8[64], 1 = legal: exact, and all zero for a player who is not to act.
 
 ``flat=True`` returns just the ``"observation"`` array. :meth:`action_masks` returns the mask as
-bool, and :meth:`sample_legal_actions` draws a legal action.
+bool, and :meth:`sample_legal_actions` draws a legal action. Gymnasium's environments also give a
+copy of the mask in ``infos["action_mask"]``.
 
 **Opponent.** ``BaoEnv`` and ``BaoVectorEnv`` play against ``opponent``, by default ``"random"``:
 each step is the learner's ply and the opponent's answers, and observations and rewards are the
@@ -34,7 +35,8 @@ of the player who is shown the game, before and after the step.
 **End.** Terminated when the game is won: a front row is empty, or the player to act has no legal
 move. Truncated after 500 plies (``max_plies``, both players' plies together; in ``dutch`` each
 action of a turn is a ply). At the end ``infos["winner"]`` is the seat that won, -1 if the game was
-cut short, and ``infos["plies"]`` the length of the game.
+cut short, and ``infos["plies"]`` the length of the game; in PettingZoo in the infos of both agents.
+The last mask is all zero, unless the game was cut short.
 
 **Illegal actions** lose the game: the player who acted gets -1 and ``infos["illegal"]`` is True,
 as in PettingZoo's own environments. With ``illegal="raise"`` they raise
@@ -53,29 +55,7 @@ opponent fails, the environment asks for a reset (``gymnasium.error.ResetNeeded`
 seeds and options raise before anything changes. Only a reset to a game that the opponent wins
 before the learner can act is found out by playing it, and asks for another reset.
 
-**Arguments** of all environments:
-
-* ``ruleset``: a :class:`bao_env.Ruleset` or its name.
-* ``observation``: a name of :data:`bao_env.observation.observer.OBSERVATIONS`, or an
-  :class:`bao_env.Observer` that you write; ``dtype``, ``np.float32`` or ``np.uint8`` (counts of
-  seeds, faster), is that of observations by name.
-* ``opening_plies``: random legal plies before the first observation of a game, a number or the
-  lowest and the highest. They never end the game.
-* ``first_player``: ``"south"``, ``"north"``, or None for the rule set's own rule: South, or by lot.
-* ``max_plies``: plies after which a game is cut short.
-* ``illegal``: ``"lose"`` or ``"raise"``.
-* ``render_mode``: with ``"ansi"`` :meth:`render` returns the board in characters, with
-  ``"rgb_array"`` as an image, uint8[406, 820, 3]; with ``"human"`` (not in the vector environment)
-  a window shows it after each reset and step, at most two a second. The last two need pygame:
-  ``pip install 'bao_env[render]'``.
-
-and of ``BaoEnv`` and ``BaoVectorEnv``:
-
-* ``opponent``: None, the name of a player such as ``"greedy"`` or ``"alphabeta:2"``, an object with
-  ``act(positions, legal)`` (:class:`bao_env.Agent`), or a function that does the same.
-  ``reset(seed=...)`` seeds named players; others have their own randomness.
-* ``seat``: the learner's, ``"south"`` or ``"north"``; None draws it at each reset.
-* ``flat``: return the observation without the dict around it.
+**Arguments.** :class:`bao_env.BaoEnv` lists those that the environments share.
 
 **Version history.** v0: first version.
 """

@@ -53,7 +53,11 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
 
     **End.** Both agents terminate, or are truncated, on the same ply.
 
-    :mod:`bao_env.envs` describes the arguments.
+    Args:
+        ruleset, observation, dtype, first_player, max_plies, illegal, render_mode: see
+            :class:`bao_env.BaoEnv`.
+        opening_plies: random legal plies before the first observation of a game, a number or the
+            lowest and the highest; they never end the game.
 
     Raises:
         ValueError: an argument is wrong; the message says what was expected.
@@ -92,6 +96,7 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         self._first_player = seat_or_none(first_player, "first_player")
         plies = check_max_plies(max_plies)
         self._game = SingleGame(self.ruleset, plies, self.observer, opening_plies)
+        self._game.marks_last = render_mode is not None
         self._illegal = check_illegal(illegal)
         self._window = Window("Bao")
         self._np_random: np.random.Generator | None = None
@@ -169,11 +174,14 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
             if game.winner >= 0:
                 self.rewards = dict.fromkeys(agents, -1.0)
                 self.rewards[agents[game.winner]] = 0.0 if legal is None else 1.0
-                self.infos[agent] = {"illegal": True} if legal is None else {}
                 self.terminations = dict.fromkeys(agents, True)
                 self._accumulate_rewards()
             elif game.truncated:
                 self.truncations = dict.fromkeys(agents, True)
+            if game.over:
+                self.infos = {player: game.end_info() for player in agents}
+                if legal is None:
+                    self.infos[agent]["illegal"] = True
             if self.render_mode == "human":
                 self.render()
         game.guard.ready = True

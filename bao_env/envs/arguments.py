@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from gymnasium.utils import seeding
 
+from bao_env.engine.array_checks import MAX_COUNT, as_integer
 from bao_env.engine.layout import Seat, seat_number
 
 Illegal = Literal["lose", "raise"]
@@ -38,20 +39,17 @@ def check_seat(seat: Seat | None, opponent: object) -> int | None:
 
 
 def check_max_plies(max_plies: int | None) -> int:
-    """Return the length at which games are cut short, an integer from 1 to 2**31 - 1.
+    """Return the length at which games are cut short.
 
     Args:
         max_plies: the length; None means :data:`MAX_PLIES`.
 
     Raises:
-        ValueError: it is not such an integer.
+        ValueError: it is not an integer from 1.
     """
     if max_plies is None:
         return MAX_PLIES
-    integer = isinstance(max_plies, int) and not isinstance(max_plies, bool)
-    if not integer or not 1 <= max_plies < 2**31:
-        raise ValueError(f"max_plies={max_plies!r}: expected an integer from 1 to 2**31 - 1")
-    return max_plies
+    return as_integer(max_plies, "max_plies", 1, MAX_COUNT)
 
 
 def check_max_episode_steps(steps: int | None) -> int | None:
@@ -62,9 +60,7 @@ def check_max_episode_steps(steps: int | None) -> int | None:
     """
     if steps is None or steps == -1:
         return None
-    if not isinstance(steps, int) or isinstance(steps, bool) or steps < 1:
-        raise ValueError(f"max_episode_steps={steps!r}: expected an integer from 1, or -1 for none")
-    return steps
+    return as_integer(steps, "max_episode_steps", 1, MAX_COUNT)
 
 
 def check_seed(seed: int | None) -> None:

@@ -14,6 +14,7 @@ for all games at once. An array of *games* is int64[n], the indices of some of t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -215,10 +216,8 @@ class GameBatch:
         )
         self._numbers = new_games(size)
         """The numbers of the games, for an agent that remembers them; int64[B]."""
-        self.marks_last = False
-        """Whether pictures mark :attr:`last`."""
-        self.last = np.full(size, -1)
-        """The last action of each game, plus 64 if North played it, int64[B]; -1 at the start."""
+        self.watch: Callable[[GameIndices, Actions], None] | None = None
+        """Called with n games and the actions, int64[n], that are about to be played in them."""
 
     def begin(
         self,
@@ -240,7 +239,6 @@ class GameBatch:
         state.positions[games] = positions
         state.legal[games] = legal
         state.winners[games] = NO_WINNER
-        self.last[games] = -1
         if self.agent is None:
             return np.zeros(len(games), np.bool_)
         self._numbers[games] = new_games(len(games))
@@ -269,8 +267,9 @@ class GameBatch:
 
         """
         state, size = self.state, self.size
-        if self.marks_last:
-            np.copyto(self.last, actions + NUM_ACTIONS * actors, where=state.legal != 0)
+        if self.watch:
+            running = np.flatnonzero(state.legal)
+            self.watch(running, actions[running])
         result = StepResult(np.empty(size), np.empty(size, np.bool_), np.empty(size, np.bool_))
 
         def finish(part: slice) -> None:
@@ -320,8 +319,8 @@ class GameBatch:
             games = indices[:count]
             positions, legal, winners, _ = state.rows(games)
             actions = answer_of(agent, positions, legal, self._numbers[games])
-            if self.marks_last:
-                self.last[games] = actions + NUM_ACTIONS * movers(positions)
+            if self.watch:
+                self.watch(games, actions)
             self.engine.play_legal(positions, actions, legal, winners)
             state.positions[games], state.legal[games] = positions, legal
             state.winners[games] = winners

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from threading import get_ident
 from typing import Any
 
 from gymnasium.error import ResetNeeded
 
-from bao_env.engine.exclusive import refuse_others
+from bao_env.engine.exclusive import Exclusive
 
 
-class Guard:
+class Guard(Exclusive):
     """Track whether an environment's games match what it has shown.
 
     An opponent that fails, an observer that raises, or Ctrl-C can end a step midway. The games then
@@ -24,11 +23,10 @@ class Guard:
     """
 
     def __init__(self) -> None:
+        super().__init__("environment")
         self._begun = False
         self.ready = False
         """Whether the last step or reset has returned what it shows."""
-        self._user: int | None = None
-        """The thread in the block."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self._begun, self.ready)
@@ -41,7 +39,7 @@ class Guard:
             RuntimeError: another thread is in the middle of a step or reset.
         """
         if not self.ready:
-            refuse_others("environment", self._user)
+            self.refuse_others()
             raise ResetNeeded(
                 "the last step or reset was interrupted: call reset() to begin new games"
                 if self._begun
@@ -49,16 +47,14 @@ class Guard:
             )
 
     def __enter__(self) -> None:
-        """Begin to change games; raises RuntimeError if another thread does so now."""
-        if not self.ready:  # otherwise nobody is in the block
-            refuse_others("environment", self._user)
-        self._user = get_ident()
+        """Begin to change games; only :attr:`ready` says that the change is complete.
+
+        Raises:
+            RuntimeError: another thread is in the block.
+        """
+        super().__enter__()
         self.ready = False
         self._begun = True
-
-    def __exit__(self, *error: object) -> None:
-        """End the change; only :attr:`ready` says that it is complete."""
-        self._user = None
 
 
 def _restore(begun: bool, ready: bool) -> Guard:

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from bao_env.engine.array_checks import as_integer
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import ONE, ZERO, popcount, select_bit, xorshift
 from bao_env.engine.compile import jit
@@ -44,16 +45,14 @@ def check_opening_plies(
         low, high = AGAINST_AN_OPPONENT if against_an_opponent else (0, 0)
         return low, min(high, max_plies - 1)
     bounds = tuple(plies) if isinstance(plies, (tuple, list)) else (plies, plies)
-    integers = all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in bounds)
-    if not integers or len(bounds) != 2 or not 0 <= bounds[0] <= bounds[1] <= MAX_OPENING_PLIES:
+    bounds = tuple(as_integer(n, "opening_plies", 0, MAX_OPENING_PLIES) for n in bounds)
+    if len(bounds) != 2 or bounds[0] > bounds[1]:
         raise ValueError(
-            f"opening_plies={plies!r}: expected an integer from 0 to {MAX_OPENING_PLIES}, or the "
-            "lowest and the highest of a range"
+            f"opening_plies={plies!r}: expected a number, or the lowest and the highest of a range"
         )
-    low, high = bounds
-    if high >= max_plies:
+    if bounds[1] >= max_plies:
         raise ValueError(f"opening_plies={plies!r}: max_plies={max_plies} would leave none to play")
-    return int(low), int(high)
+    return bounds
 
 
 @jit

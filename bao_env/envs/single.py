@@ -37,9 +37,32 @@ Observation = Any
 class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
     """Play Bao la Kiswahili as one learner against an opponent, or in self-play.
 
-    It follows the contract of all environments (:mod:`bao_env.envs`).
+    :mod:`bao_env.envs` describes actions, observations, rewards, the end of a game and the options
+    of a reset, which are the same in all environments.
 
-    :mod:`bao_env.envs` describes the arguments.
+    Args:
+        opponent: the name of a player such as ``"greedy"`` or ``"alphabeta:2"``, an object with
+            ``act(positions, legal)`` (:class:`bao_env.Agent`), or a function that does the same;
+            None for self-play. ``reset(seed=...)`` seeds named players; others have their own
+            randomness.
+        ruleset: a :class:`bao_env.Ruleset` or its name.
+        observation: a name of :data:`bao_env.observation.observer.OBSERVATIONS`, or an
+            :class:`bao_env.Observer` that you write.
+        dtype: ``np.float32``, or ``np.uint8`` for counts of seeds, which is faster; for
+            observations by name.
+        flat: return the observation without the dict around it.
+        opening_plies: random legal plies before the first observation of a game, a number or the
+            lowest and the highest; they never end the game. None means 0 to 8 against an opponent,
+            and none in self-play.
+        first_player: ``"south"``, ``"north"``, or None for the rule set's own rule: South, or by
+            lot.
+        seat: the learner's, ``"south"`` or ``"north"``; None draws it at each reset.
+        max_plies: plies after which a game is cut short; None means 500.
+        illegal: what an illegal action does: ``"lose"`` or ``"raise"``.
+        render_mode: with ``"ansi"`` :meth:`render` returns the board in characters, with
+            ``"rgb_array"`` as an image, uint8[406, 820, 3]; with ``"human"`` a window shows it
+            after each reset and step, at most two a second. The last two need pygame:
+            ``pip install 'bao_env[render]'``.
 
     Raises:
         ValueError: an argument is wrong; the message says what was expected.
@@ -77,7 +100,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
         self._fixed_seat = check_seat(seat, opponent)
         self._first_player = seat_or_none(first_player, "first_player")
         self.opponent = opponent
-        """The argument."""
+        """The opponent as given: a name, an agent, a function or None."""
         self._agent = None if opponent is None else get_agent(opponent, self.ruleset)
         self._seeded = False
         self._seat = SOUTH
@@ -90,6 +113,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
             opening_plies,
             against_an_opponent=opponent is not None,
         )
+        self._game.marks_last = render_mode is not None
         self._window = Window("Bao")
 
     @property
@@ -141,7 +165,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
                 )
             if self.render_mode == "human":
                 self.render()
-            result = self._observation(), self._info()
+            result = self._observation_and_info()
         game.guard.ready = True
         return result
 
@@ -169,8 +193,10 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
                 reward = 1.0 if game.winner == actor else -1.0
             if self.render_mode == "human":
                 self.render()
-            info = self._info() if legal is not None else self._info() | {"illegal": True}
-            result = self._observation(), reward, game.winner >= 0, game.truncated, info
+            observation, info = self._observation_and_info()
+            if legal is None:
+                info["illegal"] = True
+            result = observation, reward, game.winner >= 0, game.truncated, info
         game.guard.ready = True
         return result
 
@@ -181,14 +207,11 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
             [action] = answer_of(agent, game.positions, game.legal, self._number)
             game.play(int(action))
 
-    def _observation(self) -> Observation:
+    def _observation_and_info(self) -> tuple[Observation, Infos]:
+        """Return what is shown now, and what :meth:`step` says beside it."""
         game, seat = self._game, self.seat
-        board = game.observation(seat)
-        if self._flat:
-            return board
-        return {"observation": board, "action_mask": game.action_mask(seat)}
-
-    def _info(self) -> Infos:
-        game, seat = self._game, self.seat
-        info = {"action_mask": game.action_mask(seat), "seat": seat}
-        return info | {"winner": game.winner, "plies": game.plies} if game.over else info
+        board, mask = game.observation(seat), game.action_mask(seat)
+        info: Infos = {"action_mask": mask, "seat": seat}
+        if game.over:
+            info |= game.end_info()
+        return board if self._flat else {"observation": board, "action_mask": mask.copy()}, info

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import operator
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium import logger
 
 from bao_env.board import Board
-from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of, unpack_action
+from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of
 from bao_env.engine.batch import play_one
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.masks import unpack_masks
@@ -26,18 +27,22 @@ from bao_env.engine.position import (
     unpack,
 )
 from bao_env.engine.ruleset import Ruleset
-from bao_env.envs.arguments import Options, seat_or_none
+from bao_env.engine.sampling import RandomStates, random_actions, random_states
+from bao_env.envs.arguments import Infos, Options, seat_or_none
 from bao_env.envs.guard import Guard
 from bao_env.envs.openings import OpeningPlies, Openings, check_opening_plies
 from bao_env.game import SEAT_NAMES
 from bao_env.notation.positions import action_to_move
 from bao_env.observation.observer import Observer, make_observations, take_rows
 from bao_env.render.drawing import drawing
-from bao_env.render.marks import Mark, MarkKind
+from bao_env.render.marks import Mark, MarkKind, action_marks
 from bao_env.render.raster import Window, rgb_array
-from bao_env.render.shapes import Shape
 from bao_env.render.text import ascii_board
 
+_SHARED = {"ruleset", "observer", "possible_agents"} | {
+    f"{kind}_space{plural}" for kind in ("observation", "action") for plural in ("", "s")
+}
+"""Attributes of environments that never change, so that copies share them."""
 _NONE_LEGAL = np.zeros(1, np.uint64)
 
 Start: TypeAlias = tuple[PackedPositions, Legal] | int | None
@@ -58,24 +63,18 @@ def result_line(position: Position, winner: int, truncated: bool) -> str | None:
     return f"cut short after {position.ply} plies" if truncated else None
 
 
-def picture(position: Position, last: int, status: str | None) -> list[Shape]:
-    """Draw a game, with a mark on the hole of the last action.
-
-    Args:
-        position: the position.
-        last: the last action, plus 64 if North played it; -1 for none.
-        status: how the game ended (:func:`result_line`).
-    """
-    seat, action = divmod(last, NUM_ACTIONS)
-    pit, direction, _ = unpack_action(action)
-    marks = [Mark(MarkKind.LAST, seat, pit, (direction,))] if last >= 0 else []
-    return drawing(position, marks=marks, status=status)
-
-
 def warn_of_no_render_mode(metadata: dict[str, Any]) -> None:
     """Warn that an environment cannot render, because it was made without a mode."""
     modes = ", ".join(metadata["render_modes"])
     logger.warn(f"render() needs a render_mode: make the environment with one of {modes}")
+
+
+def _copy_of(rng: np.random.Generator) -> np.random.Generator:
+    """Return a copy of a generator; copy.deepcopy takes six times as long."""
+    bits = rng.bit_generator
+    copied = type(bits)(bits.seed_seq)  # type: ignore[arg-type]
+    copied.state = bits.state
+    return np.random.Generator(copied)
 
 
 class SingleGame:
@@ -122,12 +121,21 @@ class SingleGame:
         """The seat that has won, or -1."""
         self.truncated = False
         """Whether the game was cut short."""
-        self.last = -1
-        """The last action, plus 64 if North played it; -1 at the start."""
+        self.marks_last = False
+        """Whether pictures mark the last action."""
+        self.marks: list[Mark] = []
+        """The mark of the last action; none at the start."""
         self.guard = Guard()
         """Code that changes the game does so in ``with`` blocks of this guard."""
         self._switches = ruleset.switches
         self._viewers = (np.array([SOUTH], np.int8), np.array([NORTH], np.int8))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SingleGame:
+        """Return a copy of the game, which shares what never changes: rules, openings, observer."""
+        game = copy.copy(self)
+        game.positions, game.legal = self.positions.copy(), self.legal.copy()
+        game.guard = copy.copy(self.guard)
+        return game
 
     @property
     def plies(self) -> int:
@@ -148,6 +156,10 @@ class SingleGame:
     def result_line(self) -> str | None:
         """How the game ended, in words; None while it runs."""
         return result_line(self.position, self.winner, self.truncated)
+
+    def end_info(self) -> Infos:
+        """Return the infos about the end of the game: its winner and its length in plies."""
+        return {"winner": self.winner, "plies": self.plies}
 
     def read_options(self, options: Options, first_player: int | None) -> Start:
         """Return where a game begins by an environment's arguments and its reset options.
@@ -178,7 +190,7 @@ class SingleGame:
         else:
             self.positions, self.legal = self.openings.draw(1, rng, start)
         self.mover, self.winner, self.truncated = turn_of(self.positions[0]), NO_WINNER, False
-        self.last = -1
+        self.marks = []
 
     def read(self, action: Any, illegal: str = "raise") -> int | None:
         """Return an action as an int; None if it is illegal and an illegal action loses.
@@ -212,7 +224,8 @@ class SingleGame:
             self.winner = 1 - self.mover
             self.legal[0] = 0
             return
-        self.last = NUM_ACTIONS * self.mover + action
+        if self.marks_last:
+            self.marks = action_marks(MarkKind.LAST, self.positions[0], self.ruleset, [action])
         self.winner, self.mover, plies = play_one(
             self._switches, self.positions, self.legal, action
         )
@@ -247,7 +260,20 @@ class SingleGameEnv:
     _game: SingleGame
     _window: Window
 
-    _sampler: np.random.Generator
+    _sampler: RandomStates
+    """The state of the generator of :meth:`sample_legal_actions`, uint64[1]."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return a copy to play on alone, which shares the rules, the observer and the spaces."""
+        env = type(self).__new__(type(self))
+        memo[id(self)] = env
+        for name, value in vars(self).items():
+            if isinstance(value, np.random.Generator):
+                value = _copy_of(value)
+            elif name not in _SHARED:
+                value = copy.deepcopy(value, memo)
+            vars(env)[name] = value
+        return env
 
     @property
     def _viewer(self) -> int:
@@ -277,11 +303,13 @@ class SingleGameEnv:
 
         The draws use their own generator, which ``reset(seed=...)`` seeds.
         """
-        legal = np.flatnonzero(self.action_masks())
-        return int(self._sampler.choice(legal)) if len(legal) else 0
+        game, action = self._game, np.empty(1, np.int64)
+        legal = game.legal if self._viewer == game.mover else _NONE_LEGAL
+        random_actions(legal, self._sampler, action)
+        return int(action[0])
 
     def _seed_sampler(self, rng: np.random.Generator) -> None:
-        self._sampler = np.random.default_rng(int(rng.integers(2**63)))
+        self._sampler = random_states(1, int(rng.integers(2**63)))
 
     @property
     def positions(self) -> PackedPositions:
@@ -307,7 +335,7 @@ class SingleGameEnv:
             return None
         if self.render_mode == "ansi":
             return ascii_board(game.position, status=game.result_line)
-        shapes = picture(game.position, game.last, game.result_line)
+        shapes = drawing(game.position, marks=game.marks, status=game.result_line)
         if self.render_mode == "rgb_array":
             return rgb_array(shapes)
         self._window.show(shapes, self.metadata["render_fps"])

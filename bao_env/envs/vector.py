@@ -15,7 +15,7 @@ from gymnasium.vector.utils import batch_space
 from bao_env.board import Board
 from bao_env.bots import Opponent, get_agent
 from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError
-from bao_env.engine.array_checks import as_actions
+from bao_env.engine.array_checks import MAX_COUNT, as_actions, as_integer
 from bao_env.engine.layout import Seat, seat_number
 from bao_env.engine.masks import check_legal, is_legal, unpack_masks
 from bao_env.engine.position import (
@@ -46,7 +46,7 @@ from bao_env.envs.arguments import (
 from bao_env.envs.game_batch import GameBatch, GameIndices, ObservationBuffer
 from bao_env.envs.guard import Guard
 from bao_env.envs.openings import MAX_DRAWS, OpeningPlies, Openings, check_opening_plies
-from bao_env.envs.single_game import picture, result_line, warn_of_no_render_mode
+from bao_env.envs.single_game import result_line, warn_of_no_render_mode
 from bao_env.observation.observer import (
     Arrays,
     Observer,
@@ -54,6 +54,8 @@ from bao_env.observation.observer import (
     masked_space,
     take_rows,
 )
+from bao_env.render.drawing import drawing
+from bao_env.render.marks import Mark, MarkKind, action_marks
 from bao_env.render.raster import check_render_mode, rgb_array
 from bao_env.render.text import ascii_board
 
@@ -71,7 +73,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 
     **The next game** begins as ``autoreset_mode`` says, as in Gymnasium:
 
-    * ``NEXT_STEP`` (default): in the next step, which ignores that game's action; reward 0.
+    * ``NEXT_STEP`` (default): in the next step, which ignores that game's action; reward 0. Until
+      then the mask of a game that was won is empty. A learner that sets illegal actions to -inf
+      gets NaN there: use a large negative number and leave that step out, or use ``SAME_STEP``.
     * ``SAME_STEP``: in the same step. ``infos["final_obs"]`` (objects [B]) and
       ``infos["final_info"]`` hold the end, where ``infos["_final_obs"]`` is True. Gymnasium's
       wrappers that change observations do not support this mode.
@@ -85,17 +89,19 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     how soon. For algorithms that support only one learner, :class:`bao_env.OpponentPool` is an
     opponent made of past policies.
 
-    The opponent answers all games that wait for it at once. :mod:`bao_env.envs` describes the
-    arguments that are not listed here.
+    The opponent answers all games that wait for it at once.
 
     Args:
         num_envs: number of games, B.
+        opponent, ruleset, observation, dtype, flat, opening_plies, first_player, seat, max_plies,
+            illegal: see :class:`bao_env.BaoEnv`.
         autoreset_mode: an :class:`gymnasium.vector.AutoresetMode` or its value.
         max_episode_steps: also cut a game short after so many steps, as the wrapper that
             ``gymnasium.make`` puts around :class:`bao_env.BaoEnv` does; -1 or None for no limit.
             A game that is won on its last step is terminated, and not also truncated.
             ``max_plies`` counts the plies of both players instead.
         threads: number of threads that share the work; the games do not depend on it.
+        render_mode: ``"ansi"`` or ``"rgb_array"``, as in :class:`bao_env.BaoEnv`.
         copy: return fresh arrays. False reuses two sets of observation arrays in turn: the second
             step or reset after a step overwrites what it returned.
 
@@ -130,12 +136,11 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         render_mode: str | None = None,
     ) -> None:
         super().__init__()
-        if num_envs < 1:
-            raise ValueError(f"num_envs={num_envs}: expected at least 1")
-        self.num_envs = num_envs
+        num_envs = self.num_envs = as_integer(num_envs, "num_envs", 1, MAX_COUNT)
         self.max_plies = check_max_plies(max_plies)
         self._max_steps = check_max_episode_steps(max_episode_steps)
-        self._steps = np.zeros(num_envs, np.int64)
+        self.steps = np.zeros(num_envs, np.int64)
+        """int64[B], the steps in each game."""
         """Steps of each game, int64[B]."""
         self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
         self.autoreset_mode = AutoresetMode(autoreset_mode)
@@ -151,9 +156,12 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
 
         self._batch = GameBatch(self.ruleset, num_envs, self.max_plies, threads, self.observer)
-        self._batch.marks_last = render_mode is not None
+        self._marks: list[list[Mark]] = [[] for _ in range(num_envs)]
+        """For pictures, the mark of each game's last action; none at the start."""
+        if render_mode is not None:
+            self._batch.watch = self._mark
         self.opponent = opponent
-        """The argument."""
+        """The opponent as given: a name, an agent, a function or None."""
         if opponent is not None:
             self._batch.agent = get_agent(opponent, self.ruleset, threads=threads)
         plies = check_opening_plies(
@@ -240,16 +248,22 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             warn_of_no_render_mode(self.metadata)
             return None
         state = self._batch.state
-        rows = state.positions, state.winners, self._awaiting_reset, self._batch.last
+        rows = state.positions, state.winners, self._awaiting_reset, self._marks
         return tuple(
             self._render(unpack(packed), *game) for packed, *game in zip(*rows, strict=True)
         )
 
-    def _render(self, position: Position, winner: int, truncated: bool, last: int) -> Any:
+    def _render(self, position: Position, winner: int, truncated: bool, marks: list[Mark]) -> Any:
         result = result_line(position, int(winner), truncated)
         if self.render_mode == "ansi":
             return ascii_board(position, status=result)
-        return rgb_array(picture(position, int(last), result))
+        return rgb_array(drawing(position, marks=marks, status=result))
+
+    def _mark(self, games: GameIndices, actions: Actions) -> None:
+        """Mark the actions, int64[n], that are about to be played in n games."""
+        for game, action in zip(games.tolist(), actions.tolist(), strict=True):
+            before = self._batch.state.positions[game]
+            self._marks[game] = action_marks(MarkKind.LAST, before, self.ruleset, [action])
 
     # --- reset and step -------------------------------------------------------------------------
 
@@ -339,9 +353,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             batch.forfeit(np.flatnonzero(illegal))
             infos |= _where(illegal, illegal=illegal)
         result = batch.step(actions, self._shown.viewers, buffer)
-        self._steps += 1
+        self.steps += 1
         if self._max_steps is not None:
-            late = (self._steps >= self._max_steps) & ~result.terminated
+            late = (self.steps >= self._max_steps) & ~result.terminated
             result.truncated[late] = True
             batch.state.legal[late] = 0  # the game is over, but is shown with its legal actions
         if len(waiting):
@@ -406,7 +420,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         Raises:
             ValueError: a game ends before the learner can act, from every opening drawn.
         """
-        self._steps[games] = 0
+        self.steps[games] = 0
         if self.opponent is not None:
             if seats is None:
                 seats = self._fixed_seat
@@ -417,6 +431,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             first_players = self._first_player
         for _ in range(MAX_DRAWS if start is None else 1):
             drawn = start or self._openings.draw(len(games), self.np_random, first_players)
+            for game in games.tolist() if self._batch.watch else ():
+                self._marks[game] = []
             over = self._batch.begin(games, *drawn)
             if not over.any():
                 return

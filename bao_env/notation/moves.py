@@ -25,7 +25,7 @@ from bao_env.engine.position import PackedPositions, Position, unpack
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.starts import startable
 from bao_env.game import SEAT_NAMES, Stage, legal_actions, stage_of
-from bao_env.notation.positions import NotationError, action_to_move, hole_name, quoted
+from bao_env.notation.positions import NotationError, hole_name, quoted
 
 _SIGNS = {"donkers": ("LR", ">"), "kibao": ("<>", "+")}
 """The signs for left and right, and for playing the house."""
@@ -205,34 +205,30 @@ def read_move(
         packed: uint64[6], the position before the move; does not change.
         ruleset: the rules in force.
         spelling: ``"donkers"`` or ``"kibao"``; None means the one that gives a legal move. Only
-            ``>`` is ambiguous: it plays the house or goes to the right. If both are legal moves,
-            the spelling must be given.
-        strict: whether stars must be right; otherwise they are ignored.
+            ``>`` has two meanings: it plays the house, or goes to the right. If both are legal, it
+            plays the house: the side is then forced, and neither spelling writes it.
+        strict: whether a takasa's stars and the case of letters must be right, without spaces;
+            otherwise none of these matters. A star on a capture is always wrong.
 
     Raises:
-        NotationError: the text is malformed, ambiguous, illegal or, when strict, has the wrong
-            stars; the error lists the legal moves.
+        NotationError: the text is malformed, illegal, or has wrong stars; the error lists the legal
+            moves.
         ValueError: the spelling is unknown.
     """
     if spelling is not None:
         check_spelling(spelling)
-    readings: dict[str, int] = {}
+    written = text if strict else "".join(text.split()).upper()
     errors: dict[str, NotationError] = {}
     for name in SPELLINGS if spelling is None else (spelling,):
         sides, house_sign = _SIGNS[name]
         pattern = rf"([ABab]?)([1-8])([{sides}]?)([{house_sign}]?)(\*{{0,2}})"
-        found = re.fullmatch(pattern, text)
+        found = re.fullmatch(pattern, written)
         if found is None:
             continue
         try:
-            readings[name] = _resolve(found, sides, packed, ruleset, strict)
+            return _resolve(found, sides, packed, ruleset, strict)
         except NotationError as error:
             errors[name] = error
-    if len(set(readings.values())) == 1:
-        return next(iter(readings.values()))
-    if readings:
-        names = " or ".join(f"{action_to_move(a)} ({name})" for name, a in readings.items())
-        raise NotationError(f"may mean {names}; name the spelling", token=text)
     shown = spelling or next(iter(errors), "donkers")
     example = "7L*, A6R or 5R>" if shown == "donkers" else "7<*, A6> or 5>+"
     default = NotationError(f"not a move; expected something like {example}")
@@ -250,7 +246,7 @@ def _resolve(
     position = unpack(packed)
     mover = position.mover
     captures = bool(startable(ruleset.kernel, packed)[0])
-    if row and row not in ("AB", "ab")[mover]:
+    if strict and row and row not in ("AB", "ab")[mover]:
         owner, other = SEAT_NAMES[mover], SEAT_NAMES[1 - mover]
         raise NotationError(f"row {row} is {other}'s, but {owner} is to move")
     if not row and stage_of(position) is Stage.MTAJI and position.pending is None:
@@ -268,7 +264,7 @@ def _resolve(
     action = pack_action(pit, direction, len(house))
     if action not in legal_actions(packed, ruleset):
         raise NotationError(str(why_illegal(packed, ruleset, action)))
-    if strict and marks != (due := stars(packed, ruleset, action)):
+    if marks != (due := stars(packed, ruleset, action)) and (strict or not due):
         kind = {
             "": "captures: no star",
             "*": "is a takasa that bars no hole: one star",

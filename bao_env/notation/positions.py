@@ -91,7 +91,8 @@ def quoted(text: str) -> str:
 def parse_position(text: str, ruleset: Ruleset, *, finished: bool = False) -> Position:
     """Read a position text and validate that it can be played under ``ruleset``.
 
-    Letters may be in upper or lower case, and a byte order mark may come first.
+    Letters may be in upper or lower case, and fields any spaces apart. ``position:`` may come
+    first, as in a transcript, and quotation marks may enclose the text.
 
     Args:
         text: the position text, or ``start`` for the opening.
@@ -105,21 +106,27 @@ def parse_position(text: str, ruleset: Ruleset, *, finished: bool = False) -> Po
     """
     if not isinstance(text, str):
         raise TypeError(f"position {text!r:.80}: expected a string, not {type(text).__name__}")
-    if text == "start":
+    plain = re.sub("^position: *", "", _bare(text), flags=re.IGNORECASE)
+    if plain == "start":
         return opening(ruleset)
     try:
-        position = _read_position(text.removeprefix("\ufeff"))
+        position = _read_position(plain)
         validate(position, ruleset, finished=finished)
     except ValueError as error:
         raise NotationError(str(error), token=text) from None
     return position
 
 
+def _bare(text: str) -> str:
+    """Return a text with single spaces, and without what copying it may have put around it."""
+    return " ".join(text.removeprefix("\ufeff").split()).strip("\"'\u2018\u2019\u201c\u201d ")
+
+
 def _read_position(text: str) -> Position:
     if len(text) > _MAX_POSITION_TEXT:
         raise ValueError(f"a position text has at most {_MAX_POSITION_TEXT} characters")
-    if not text.isascii() or not text.isprintable():
-        raise ValueError("a position text is one line of printable ASCII")
+    if strange := re.search("[^ -~]", text):
+        raise ValueError(f"a position text has no {quoted(strange[0])}: expected printable ASCII")
     fields = text.upper().split()
     if len(fields) not in (5, 6):
         raise ValueError(

@@ -59,6 +59,8 @@ _LOST_BREAK = re.compile(
 """A move line inside a value or a comment; ``3:2;`` without a space may be a score."""
 _UNWRITABLE = {"Cc": "control character", "Cs": "surrogate", "Zl": "line break", "Zp": "line break"}
 """The categories of characters that a line cannot hold."""
+_REORDERING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+"""The directions of characters that show what follows them in another order."""
 
 
 @dataclass(frozen=True)
@@ -193,12 +195,16 @@ def check_line(text: str) -> None:
     """Validate that a line can hold a text, such as a player's name.
 
     Raises:
-        NotationError: it has a line break, a control character or half a surrogate pair.
+        NotationError: it has a line break, a control character, a mark that reorders the line, or
+            half a surrogate pair.
     """
     if text.isprintable():  # almost always, and much faster
         return
     for character in text:
-        if kind := _UNWRITABLE.get(unicodedata.category(character)):
+        kind = _UNWRITABLE.get(unicodedata.category(character))
+        if unicodedata.bidirectional(character) in _REORDERING:
+            kind = "direction mark"
+        if kind:
             raise NotationError(
                 f"a {kind}, {quoted(character)}; expected one line of text", token=text
             )
@@ -274,7 +280,7 @@ def replay(
         ruleset: the rules; None means the rules that the head names, or zanzibar.
         spelling: ``"donkers"`` or ``"kibao"``; None means the spelling that the head names, or the
             one that the signs in the moves belong to.
-        strict: whether stars must be right; otherwise they are ignored.
+        strict: as :func:`~bao_env.notation.moves.read_move` takes it.
 
     Raises:
         NotationError: a move is malformed or illegal, or the head contradicts the game; the

@@ -14,7 +14,7 @@ from bao_env.engine.layout import HOUSE, RIGHT, SOUTH
 from bao_env.engine.position import Position
 from bao_env.game import SEAT_NAMES, stage_of
 from bao_env.notation.positions import hole_name
-from bao_env.render.marks import Mark, MarkKind, arrow, ring
+from bao_env.render.marks import EDGE, Mark, MarkKind, arrow, ring
 from bao_env.render.shapes import Circle, Rect, Shape, Text
 
 # --- where everything lies --------------------------------------------------------------------
@@ -141,11 +141,13 @@ _WOOD_DARK = "#4f2f17"
 GRAIN = ("#7b4c28", "#8c5b33", "#77492a", "#905f36")
 _DEEP = (0x38, 0x20, 0x0F)
 _LIT = (0x74, 0x48, 0x26)
+_STATUS = "#33200f"
 _INK = "#2e1a0c"
 _PALE = "#f3e3c3"
 _SEEDS = ("#b9c0b4", "#a3aca3", "#c9c7b5", "#95a19b")
 _SEED_EDGE = "#4f5752"
 _SEED_SHADOW = "#26150a"
+_SEED_GLEAM = "#f1f3ec"
 SEED_COLOURS = len(_SEEDS)
 """Number of colours of seeds."""
 
@@ -154,6 +156,28 @@ def _between(share: float) -> str:
     """Return a colour of a pit's wall, from dark at 0 to bright at 1."""
     mixed = (round(a + (b - a) * share) for a, b in zip(_DEEP, _LIT, strict=True))
     return "#" + "".join(f"{part:02x}" for part in mixed)
+
+
+_HOLLOW = tuple(_between((i / 6) ** 1.3) for i in range(7))
+"""The colours of a hollow, from its edge inwards."""
+COLOUR_NAMES = {
+    _PAPER: "paper",
+    _SHADOW: "shadow",
+    _STATUS: "status",
+    WOOD: "wood",
+    _WOOD_LIGHT: "wood-light",
+    _WOOD_DARK: "wood-dark",
+    **{colour: f"grain-{i}" for i, colour in enumerate(GRAIN)},
+    **{colour: f"hollow-{i}" for i, colour in enumerate(_HOLLOW)},
+    _PALE: "pale",
+    **{colour: f"seed-{i}" for i, colour in enumerate(_SEEDS)},
+    _SEED_EDGE: "seed-edge",
+    _SEED_SHADOW: "seed-shadow",
+    _SEED_GLEAM: "seed-gleam",
+    **{kind.colour: kind.label for kind in reversed(MarkKind)},
+    EDGE: "mark-edge",
+}
+"""The names of the board's colours; kinds of marks of one colour share the name of the first."""
 
 
 def ground(layout: Layout = WIDE, viewer: int = SOUTH) -> list[Shape]:
@@ -201,13 +225,12 @@ def _names(layout: Layout, viewer: int) -> list[Shape]:
 
 def _hollow(x: float, y: float, half_w: float, half_h: float, square: bool) -> list[Shape]:
     """Draw a carved hollow, lit from above: its upper wall is dark, its lower wall bright."""
-    steps = 7
     corner = RADIUS / 3
     shapes: list[Shape] = []
-    for i in range(-1, steps):
+    for i in range(-1, len(_HOLLOW)):
         inset = 0.0 if i < 0 else 0.55 + 1.9 * i
         shift = 1.6 if i < 0 else 0.42 * i
-        colour = _WOOD_LIGHT if i < 0 else _between((i / (steps - 1)) ** 1.3)
+        colour = _WOOD_LIGHT if i < 0 else _HOLLOW[i]
         w, h = half_w - inset, half_h - inset
         if square:
             round_corner = max(3.0, corner - 0.5 * inset)
@@ -261,7 +284,7 @@ def seed(x: float, y: float, colour: int) -> list[Shape]:
     return [
         Circle(x + 0.9, y + 1.5, 5.2, _SEED_SHADOW),
         Circle(x, y, 5, _SEEDS[colour], _SEED_EDGE, 0.9),
-        Circle(x - 1.5, y - 1.6, 1.4, "#f1f3ec"),
+        Circle(x - 1.5, y - 1.6, 1.4, _SEED_GLEAM),
     ]
 
 
@@ -348,5 +371,5 @@ def drawing(
         where = (x + w / 2, y - 16) if h > w else (x + 30, y + 16)
         shapes += _name(*where, seat, golden=status is None and seat == position.mover)
     line = status_line(position, status)
-    shapes.append(Text(layout.width / 2, layout.height - 24, line, 18, _INK))
+    shapes.append(Text(layout.width / 2, layout.height - 24, line, 18, _STATUS))
     return shapes

@@ -6,9 +6,14 @@ stand out from wood, hollows and seeds.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
+from bao_env.engine.action import unpack_action
+from bao_env.engine.position import PackedPositions, unpack
+from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.starts import startable
 from bao_env.render.shapes import Circle, Polygon, Rect, Shape
 
 EDGE = "#1e1008"
@@ -48,6 +53,31 @@ class Mark(NamedTuple):
     """0..15."""
     directions: tuple[int, ...] = ()
     """The ways to play it, 0 for left and 1 for right as its owner sees them."""
+
+
+def action_marks(
+    kind: MarkKind, before: PackedPositions, ruleset: Ruleset, actions: Iterable[int]
+) -> list[Mark]:
+    """Return a mark for each pit where actions start, with the ways in which their hands go.
+
+    The direction of a capture that begins with captured seeds names the kichwa from which they are
+    sown, so the hand goes the other way (RULES.md, "Board and notation").
+
+    Args:
+        kind: the kind of the marks.
+        before: uint64[6], the position in which the actions are legal.
+        ruleset: the rules.
+        actions: legal actions.
+    """
+    position = unpack(before)
+    captures, _ = startable(ruleset.kernel, before)
+    entering = position.store[position.mover] > 0 or position.pending is not None
+    ways: dict[int, tuple[int, ...]] = {}
+    for pit, direction, _ in map(unpack_action, actions):
+        way = 1 - direction if captures and entering else direction
+        if way not in ways.setdefault(pit, ()):
+            ways[pit] += (way,)
+    return [Mark(kind, position.mover, pit, both) for pit, both in ways.items()]
 
 
 def ring(kind: MarkKind, x: float, y: float, radius: float, square: bool) -> list[Shape]:

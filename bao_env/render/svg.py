@@ -7,9 +7,16 @@ from xml.sax.saxutils import escape
 
 from bao_env.engine.layout import SOUTH
 from bao_env.engine.position import Position
-from bao_env.render.drawing import HEIGHT, WIDTH, drawing
+from bao_env.render.drawing import COLOUR_NAMES, HEIGHT, WIDTH, drawing
 from bao_env.render.marks import Mark
 from bao_env.render.shapes import Circle, Polygon, Rect, Shape, Text
+
+_FONTS = "FreeSans, Helvetica, Arial, sans-serif"
+"""The typeface of raster images, or the most similar one."""
+_DARK = """<style>@media (prefers-color-scheme: dark) {
+.bao-paper { fill: #1d1712 } .bao-shadow { fill: #0e0a07 } .bao-status { fill: #efe6d5 }
+}</style>
+"""
 
 
 def svg_board(
@@ -31,24 +38,33 @@ def svg_board(
 
 
 def svg_document(shapes: Iterable[Shape], width: int) -> str:
-    """Return shapes as an SVG document, ``width`` pixels wide."""
+    """Return shapes as an SVG document, ``width`` pixels wide.
+
+    Where the reader prefers dark pages, the paper around the board is dark.
+    """
     height = round(width * HEIGHT / WIDTH)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {WIDTH:g} {HEIGHT:g}">\n{svg_shapes(shapes)}\n</svg>\n'
+        f'viewBox="0 0 {WIDTH:g} {HEIGHT:g}">\n{_DARK}{svg_shapes(shapes)}\n</svg>\n'
     )
 
 
 def svg_shapes(shapes: Iterable[Shape]) -> str:
-    """Return shapes as SVG elements, one per line, without the document around them."""
+    """Return shapes as SVG elements, one per line, without the document around them.
+
+    The name of its fill's colour is a class of each, for example ``bao-wood``, and that of its
+    outline's with ``-line``, so a style sheet can give the board other colours.
+    """
     return "\n".join(_svg(shape) for shape in shapes)
 
 
 def _svg(shape: Shape) -> str:
     if isinstance(shape, Text):
         return (
-            f'<text x="{shape.x:.1f}" y="{shape.y + 0.35 * shape.size:.1f}" fill="{shape.fill}" '
-            f'font-family="Georgia, serif" font-size="{shape.size:g}" text-anchor="middle">'
+            f'<text x="{shape.x:.1f}" y="{shape.y + 0.35 * shape.size:.1f}"{_class(shape)} '
+            f'fill="{shape.fill}" '
+            f'font-family="{_FONTS}" font-weight="bold" font-size="{shape.size:g}" '
+            'text-anchor="middle">'
             f"{escape(shape.text)}</text>"
         )
     if isinstance(shape, Circle):
@@ -63,4 +79,14 @@ def _svg(shape: Shape) -> str:
     outline = f' stroke="{shape.outline}" stroke-width="{shape.width:g}"' if shape.width else ""
     if isinstance(shape, Circle | Rect) and shape.dash:
         outline += f' stroke-dasharray="{shape.dash:g}"'
-    return f'{where} fill="{shape.fill}"{outline}/>'
+    return f'{where}{_class(shape)} fill="{shape.fill}"{outline}/>'
+
+
+def _class(shape: Shape) -> str:
+    line = "none" if isinstance(shape, Text) else shape.outline
+    names = [
+        f"bao-{COLOUR_NAMES[colour]}{end}"
+        for colour, end in ((shape.fill, ""), (line, "-line"))
+        if colour in COLOUR_NAMES
+    ]
+    return f' class="{" ".join(names)}"' if names else ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
+import hashlib
 import multiprocessing
 import os
 import pickle
@@ -10,6 +12,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +20,13 @@ import pytest
 
 import bao_agents
 from bao_agents.cli.tournament import parse_players
-from bao_agents.nets.checkpoint_files import CHECKPOINTS
+from bao_agents.nets.checkpoint_files import CHECKPOINTS, GUIDES
 from bao_agents.players.base import NamedPlayer
+from bao_agents.players.fingerprint import fingerprint
 from bao_agents.players.registry import KINDS, PLAYERS, parse
 from bao_agents.search.limits import Limit
 from bao_env import RULESETS, Board, check_agent
-from bao_env.bots import Agent, GreedyAgent, RandomAgent, new_games
+from bao_env.bots import Agent, GreedyAgent, RandomAgent, get_agent, new_games
 from bao_env.engine.action import actions_of
 from bao_env.engine.kernel import legal_of, play
 from bao_env.engine.position import turn_of, unpack
@@ -336,3 +340,53 @@ def test_players_are_listed_with_their_elo(
     assert max(map(len, lines)) <= 80
     assert {line.split()[0] for line in lines if line.strip()} >= set(PLAYERS)
     assert any(line.split()[:2] == ["alphabeta:6", "1611"] for line in lines)
+
+
+# --- what a player is and can -------------------------------------------------------------------
+
+
+def test_a_player_of_another_package_plays_in_every_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: Says
+) -> None:
+    code = """
+from bao_env import GreedyAgent
+def load(name, *, ruleset, **_):
+    if name != "fullest:3":
+        raise ValueError(f"unknown player {name!r}: expected fullest:3")
+    return GreedyAgent(ruleset)
+"""
+    (tmp_path / "fullest_package.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    group = "bao_env.players"
+    found = [
+        EntryPoint("agents", "bao_agents.players.registry:load_ours", group),
+        EntryPoint("fullest", "fullest_package:load", group),
+    ]
+    monkeypatch.setattr("bao_env.bots.entry_points", lambda group: found)
+    board = Board()
+    assert bao_agents.load("fullest:3").choose(board) == bao_agents.load("greedy").choose(board)
+    assert "fullest:3" in says("match random fullest:3 --pairs 2 --balance 9 --threads 1")
+    with pytest.raises(ValueError, match="unknown player 'fullst': expected fullest:3"):
+        bao_agents.load("fullst")
+    with pytest.raises(ValueError, match=r"unknown player 'fullst'.*; unknown player 'fullst'"):
+        get_agent("fullst")
+
+
+def test_a_fingerprint_is_of_what_decides() -> None:
+    """A guided player's is that of its guide, which is trained anew now and then."""
+    rules = RULESETS["kibao"]
+    marks = {
+        spec: fingerprint(spec, bao_agents.load(spec, ruleset=rules), rules)
+        for spec in ("greedy", "alphabeta:1", "guided:1", "guided:kibao:1", "kibao")
+    }
+    guide = hashlib.sha256((GUIDES / "kibao.safetensors").read_bytes()).hexdigest()[:16]
+    assert marks["greedy"] == marks["alphabeta:1"] == "" and marks["guided:1"] == guide
+    assert marks["guided:kibao:1"] == marks["kibao"] != guide
+
+
+def test_a_player_knows_its_rules() -> None:
+    rules = dataclasses.replace(RULESETS["kibao"], name="mine")
+    for spec in ("random", "alphabeta:2", "guided:2", "kibao", "search:kibao:8"):
+        assert parse(spec).plays(RULESETS["kibao"])
+        assert parse(spec).plays(RULESETS["dutch"]) == ("kibao" not in spec)
+        assert parse(spec).plays(rules) == (spec in ("random", "alphabeta:2"))

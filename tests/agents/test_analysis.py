@@ -73,5 +73,5 @@ def test_review_names_a_proven_win_that_is_given_away() -> None:
     move, south, north = lines(bad, "alphabeta:2")
     assert "?? " in move and "South wins in 13" in move
     assert f"gives the proven win away; better: {start.move_text(best.action)}" in move
-    assert south == "South: 0 mistakes, 1 blunders, 1 proven wins given away"
+    assert south == "South: 0 mistakes, 1 blunder, 1 proven win given away"
     assert north == "North: 0 mistakes, 0 blunders, 0 proven wins given away"

@@ -6,7 +6,11 @@ import csv
 import errno
 import json
 import random
+import sys
 import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +18,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bao_agents.arena import placement, scheduler, tournament
 from bao_agents.arena.elo import Sprt, score_pairs, wilson_interval
-from bao_agents.arena.games import GAME_OVER
-from bao_agents.arena.match import SPRT_PAIRS, play_match, warm_up
+from bao_agents.arena.match import SPRT_PAIRS, play_match, play_named
 from bao_agents.arena.openings import BALANCED, MatchOpenings, draw_openings, read_openings
+from bao_agents.arena.pairs import Pairs
+from bao_agents.arena.report import notes
+from bao_agents.arena.scheduler import Event, Part, Workers
 from bao_agents.cli import match
 from bao_agents.cli.main import main as bao
 from bao_agents.evaluators.tables import SCALE
@@ -26,6 +33,7 @@ from bao_agents.players.base import NamedPlayer
 from bao_agents.players.faults import PlayerFault
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.limits import Limit
+from bao_agents.support.progress import Progress
 from bao_env.board import Board
 from bao_env.bots import GreedyAgent, RandomAgent
 from bao_env.engine.batch import Engine
@@ -33,7 +41,7 @@ from bao_env.engine.kernel import legal_of
 from bao_env.engine.position import unpack
 from bao_env.engine.ruleset import get_ruleset
 from bao_env.notation.transcript import parse_transcripts, replay
-from tests.conftest import Says
+from tests.conftest import Fails, Says
 from tests.positions import OPENING
 from tests.rulesets import every_ruleset
 
@@ -138,6 +146,22 @@ def test_openings_between_comments_are_the_same(
     np.testing.assert_array_equal(found.actions, plain.actions)
 
 
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.sampled_from(BALANCED_LINES), min_size=1, max_size=5, unique=True),
+    st.lists(st.sampled_from(["{}", " {}", "{}\t0.5", "{}\t", "{}  "]), min_size=1, max_size=20),
+    st.randoms(use_true_random=False),
+)
+def test_an_opening_counts_once(lines: list[str], forms: list[str], rng: random.Random) -> None:
+    """Its position decides, however often and with whatever after the moves it is written."""
+    repeated = lines + [form.format(rng.choice(lines)) for form in forms]
+    found = _read("\n".join(repeated).encode(), len(lines))
+    alone = _read("\n".join(lines).encode(), len(lines))
+    np.testing.assert_array_equal(found.positions, alone.positions)
+    with pytest.raises(ValueError, match=f"{len(lines)} different openings"):
+        _read("\n".join(repeated).encode(), len(lines) + 1)
+
+
 MOVES = st.text("ABab12345678LR<>*/- \t", max_size=30) | st.sampled_from(["A6L", "A7R A6L"])
 
 
@@ -192,7 +216,7 @@ def test_a_fault_loses_one_game() -> None:
 
     match = play_match(Fails(), GreedyAgent(), pairs=3, seed=2)
     assert match.faults == (["was late"], [])
-    assert (match.actions[1, 0] == GAME_OVER).all() and match.points[1, 0] == 0.0
+    assert match.plies[1, 0] == 8 and match.points[1, 0] == 0.0  # the opening alone
     whole = play_match(GreedyAgent(), GreedyAgent(), pairs=3, seed=2)
     others = np.ones((3, 2), np.bool_)
     others[1, 0] = False
@@ -203,10 +227,17 @@ def test_a_fault_loses_one_game() -> None:
 @every_ruleset("zanzibar", "dutch")
 def test_games_are_kept(ruleset: str) -> None:
     """Each game replays as a transcript, with the winner that the match counted."""
-    match = play_match(GreedyAgent(ruleset), RandomAgent(1), ruleset=ruleset, pairs=6, seed=5)
-    texts = list(match.transcripts(("greedy", "random")))
-    assert len(texts) == 12
-    for i, text in enumerate(texts):
+    match = play_match(
+        GreedyAgent(ruleset),
+        RandomAgent(1),
+        ruleset=ruleset,
+        pairs=6,
+        seed=5,
+        names=("greedy", "random"),
+    )
+    assert len(match.games) == 12
+    chosen = 0
+    for i, text in enumerate(match.games):
         (transcript,) = parse_transcripts(text)
         played = replay(transcript)
         assert played.outcome is not None
@@ -214,30 +245,145 @@ def test_games_are_kept(ruleset: str) -> None:
         assert transcript.get(("south", "north")[seat]) == "greedy"
         assert match.points[i // 2, seat] == (played.outcome.winner == seat)
         assert len(played.actions) == match.plies[i // 2, seat]
-    assert match.moves[0] + match.moves[1] == (match.actions != GAME_OVER).sum()
+        chosen += len(played.actions) - 8
+    assert match.moves.sum() == chosen
 
 
 def test_sequential_test_stops_early() -> None:
     players = AlphaBetaAgent("zanzibar", Limit(plies=3)), GreedyAgent()
-    match = play_match(*players, pairs=1000, seed=1, sprt=Sprt(0, 10))
-    assert match.verdict == "H1" and match.score.pairs < 1000
+    sprt = Sprt(0, 10)
+    match = play_match(*players, pairs=1000, seed=1, sprt=sprt)
+    assert sprt.verdict(match.score.pair_counts) == "H1" and match.score.pairs < 1000
     assert match.score.pairs % SPRT_PAIRS == 0
     # Checking in between does not change the games.
     whole = play_match(*players, pairs=match.score.pairs, seed=1)
     np.testing.assert_array_equal(whole.points, match.points)
-    assert whole.verdict is None
-    losing = play_match(*players[::-1], pairs=1000, seed=1, sprt=Sprt(0, 10))
-    assert losing.verdict == "H0"
+    losing = play_match(*players[::-1], pairs=1000, seed=1, sprt=sprt)
+    assert sprt.verdict(losing.score.pair_counts) == "H0"
+
+
+def test_results_add_up() -> None:
+    """Here by hand. The second player's results are the first one's from the other side."""
+    one = Pairs(
+        points=np.array([[1.0, 0.5]]),
+        plies=np.array([[30, 41]]),
+        moves=np.array([10, 20]),
+        seconds=np.array([1.0, 0.5]),
+        faults=([], ["late"]),
+        commits=frozenset({"a"}),
+        games=("first", "second"),
+    )
+    other = Pairs(points=np.array([[0.0, 0.0], [0.0, 1.0]]), moves=np.array([30, 5]))
+    both = one + other
+    assert both.points.tolist() == [[1.0, 0.5], [0.0, 0.0], [0.0, 1.0]] and len(both) == 3
+    assert (both.score.wins, both.score.draws, both.score.losses) == (2, 1, 3)
+    assert both.ms_a_move.tolist() == [25.0, 20.0]
+    assert both.faults == ([], ["late"]) and both.games == ("first", "second")
+    back = one.swapped()
+    assert back.points.tolist() == [[0.5, 0.0]] and back.plies.tolist() == [[41, 30]]
+    assert back.ms_a_move.tolist() == [25.0, 100.0] and back.faults == (["late"], [])
+    assert Pairs().ms_a_move.tolist() == [0.0, 0.0]
+
+
+class Backwards(Workers):
+    """Workers of whom the last one always ends first."""
+
+    def play(self, parts: Sequence[Part], bar: Progress) -> Iterator[tuple[Part, Pairs]]:
+        yield from reversed([*super().play(parts, bar)])
+
+
+def test_workers_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither their number, nor which ends first. Each part has its own seed."""
+    monkeypatch.setattr(scheduler, "LocalPool", ThreadPoolExecutor)
+    event = Event(
+        {"mean": "greedy", "lot": "random", "deep": "alphabeta:3"},
+        get_ruleset("zanzibar"),
+        draw_openings("zanzibar", 130, 8, seed=3),
+        seed=4,
+    )
+
+    def play(opponent: str, workers: Workers, sprt: Sprt | None = None) -> Pairs:
+        with workers, Progress(disable=True) as bar:
+            return play_named(event, "mean", opponent, workers, bar, sprt)
+
+    here = play("lot", Workers(1))
+    there = play("lot", Backwards(1))
+    monkeypatch.setattr(scheduler, "START_SECONDS", 0.0)
+    pool = play("lot", Workers(2))
+    assert len(here) == 130
+    for other in (there, pool):
+        np.testing.assert_array_equal(other.points, here.points)
+        np.testing.assert_array_equal(other.plies, here.plies)
+    sprt = Sprt(0, 100)
+    stopped = [play("deep", kind, sprt) for kind in (Workers(1), Workers(2), Backwards(1))]
+    assert [len(pairs) for pairs in stopped] == [54] * 3  # the first 50, in parts of 9
+    assert sprt.verdict(stopped[0].score.pair_counts) == "H0"
+    for other in stopped[1:]:
+        np.testing.assert_array_equal(other.points, stopped[0].points)
+
+
+def test_the_numbers_are_those_of_the_games(tmp_path: Path, says: Says) -> None:
+    """Each is counted again from the transcripts, in which both sides have their own names."""
+    games, file = tmp_path / "games", tmp_path / "json"
+    line = f"match new=greedy old=greedy random --pairs 30 --games {games} --json {file}"
+    out = says(line)
+    report = json.loads(file.read_text())
+    assert report["players"] == {"new": "greedy", "old": "greedy", "random": "random"}
+    assert [row["opponent"] for row in report["results"]] == ["old", "random"]
+    played = parse_transcripts(games.read_text())
+    for row in report["results"]:
+        won: Counter[str | None] = Counter()
+        plies = []
+        by_pair: Counter[str | None] = Counter()
+        for game in played:
+            names = [game.get("south"), game.get("north")]
+            if row["opponent"] not in names:
+                continue
+            seat = game.stated_winner()
+            won[None if seat is None else names[seat]] += 1
+            by_pair[game.get("event")] += 0 if seat is None else 2 * (names[seat] == "new")
+            plies.append(len(replay(game).actions))
+        assert won[None] == row["draws"] == 0  # no game of bao is drawn before 1,000 plies
+        assert (won["new"], won[row["opponent"]]) == (row["wins"], row["losses"])
+        assert len(plies) == row["games"] == 60 and np.mean(plies) == row["mean_plies"]
+        assert row["score"] == row["wins"] / 60
+        assert [*by_pair.values()].count(4) == row["pairs_by_points"][4]
+        [printed] = [text.split() for text in out.splitlines() if text.startswith(row["opponent"])]
+        assert printed[1:4] == [str(row[key]) for key in ("wins", "draws", "losses")]
+        assert printed[4] == f"{100 * row['score']:.1f}"
+
+
+def test_names_of_players(fails: Fails) -> None:
+    error = fails("match a=greedy a=random --pairs 1")
+    assert "two players are called 'a': give one as NAME=PLAYER" in error
 
 
 def test_tables_for_papers_and_programs(says: Says) -> None:
+    """They say how they were made, and in which units."""
     line = "match random greedy random --pairs 2 --format "
     rows = list(csv.DictReader(says(line + "csv").splitlines()))
     assert [row["opponent"] for row in rows] == ["greedy", "random"]
     assert all(row["player"] == "random" and float(row["ms_a_move"]) >= 0 for row in rows)
-    assert says(line + "latex").count(r"\\") == 3
+    made = {"ruleset": "zanzibar", "seed": "1"}
+    made["openings"] = "random, --opening-plies 8 --balance 1"
+    assert all(made.items() <= row.items() and row["commit"] for row in rows)
+    latex = says(line + "latex")
+    assert latex.count("\\\\\n") == 3 and r"score, \%" in latex and "ms a move" in latex
+    for name, value in made.items():
+        assert f"% {name}: {value}\n" in latex
     table = says(line + "markdown").splitlines()
     assert len(table) == 4 and table[2].startswith("| greedy ")
+
+
+def test_notes_about_faults_and_time() -> None:
+    """A solver may stop early, and a limit of nodes or plies takes the time it takes."""
+    assert notes("a", "alphabeta:10ms", 2.7, []) == [
+        "a had 2.7 of its 10 ms a move: if the machine was busy, it plays better on an idle one; "
+        "use fewer --threads, or a limit of nodes"
+    ]
+    assert notes("a", "alphabeta:10ms", 4.5, ["late"]) == ["a lost 1 game by faults: late"]
+    for spec in ("solver:1s", "alphabeta:6", "guided:5n", "greedy"):
+        assert notes("a", spec, 0.1, []) == []
 
 
 def test_a_move_takes_no_time_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,9 +399,9 @@ def test_a_move_takes_no_time_to_compile(monkeypatch: pytest.MonkeyPatch) -> Non
         return NamedPlayer("slow", Slow())
 
     monkeypatch.setattr(registry, "load", load)
-    warm_up.cache_clear()
+    registry.warm_up.cache_clear()
     for _ in range(2):
-        warm_up("greedy", get_ruleset("zanzibar"))
+        registry.warm_up("greedy", get_ruleset("zanzibar"))
     assert len(moves) == 1
 
 
@@ -270,3 +416,33 @@ def test_results_are_kept_if_the_games_cannot_be_written(
     monkeypatch.chdir(tmp_path)
     assert bao(line.split()) == 2
     assert json.loads((tmp_path / "results.json").read_text())["results"]
+
+
+@pytest.mark.parametrize(
+    ("line", "files"),
+    [
+        ("match random greedy --pairs 1 --games games --json json", "games json"),
+        ("tournament random greedy --pairs 1 --threads 1 --out .", "table.md table.json elo.png"),
+        ("rate greedy --precision 150 --threads 1 --json json", "json"),
+        (
+            "blunders random --ruleset kujifunza --positions 5 --plies 10 30 --sources random "
+            "--cache . --json json --plot plot.png",
+            "json plot.png",
+        ),
+    ],
+)
+def test_files_are_written_although_nothing_can_be_printed(
+    line: str, files: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a full disk behind ``>``, or a pipe that is closed."""
+
+    class Full:
+        def write(self, text: str) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.chdir(tmp_path)
+    for module in (tournament, placement):
+        monkeypatch.setattr(module, "LocalPool", ThreadPoolExecutor)
+    monkeypatch.setattr(sys, "stdout", Full())
+    assert bao(line.split()) == 2
+    assert all((tmp_path / name).stat().st_size for name in files.split())

@@ -160,6 +160,11 @@ def test_the_command(tmp_path: Path, says: Says) -> None:
             assert sum(part[key] for part in classes.values()) == everything[key]
     assert everything["moves"] >= everything["choices"] >= everything["mistakes"] > 0
     assert everything["mistakes"] > second["blunders"]["all"]["all"]["mistakes"]
+    [printed] = [line.split() for line in out.splitlines() if line.startswith("random  ")][-1:]
+    assert printed[1] == f"{everything['moves']:,}"
+    for place, of in ((2, "moves"), (4, "choices")):
+        given = 100 * everything["mistakes"] / everything[of]
+        assert float(printed[place]) == pytest.approx(given, rel=0.005)
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
     assert max(map(len, out.splitlines())) <= 80
 
@@ -191,7 +196,14 @@ def test_training_logs_it(found: Solved, tmp_path: Path, says: Says) -> None:
     settings = "ruleset=kujifunza steps=1024 hidden=[16] envs=64 rollout=16 "
     settings += "minibatch=512 evaluate_pairs=2 "
     logging = f"{settings}blunder_positions={file}"
-    assert 0 < make(logging).evaluate()["blunders"] < found.known.won.choices.mean()
+    trainer = make(logging)
+    row = trainer.evaluate()
+    assert 0 < row["blunders"] < found.known.won.choices.mean()
+    interval = row["blunders_low"], row["blunders_high"]
+    assert interval == wilson_interval(row["blunders"], len(found.known.won.choices))
+    score = trainer.scores["greedy"]
+    ends = tuple(row[f"score_against_greedy{end}"] for end in ("", "_low", "_high"))
+    assert ends == (score.rate, score.low, score.high)
     assert "blunders" not in make(settings).columns
     says(f"train --out {tmp_path} --run r {options(logging)}")
     assert 0 <= float(metrics(tmp_path)[-1]["blunders"]) <= 1

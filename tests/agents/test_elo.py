@@ -75,6 +75,12 @@ def test_los_of_few_pairs(points: list[list[float]], los: float) -> None:
     assert likelihood_of_superiority(np.array(points, float)) == pytest.approx(los, abs=1e-12)
 
 
+def test_what_an_interval_cannot_hold_is_said() -> None:
+    assert "3 pairs are too few" in score_pairs(pairs_of((1, 0, 1, 0, 1))).caveat
+    assert "clean sweep" in score_pairs(pairs_of((0, 0, 0, 0, 5))).caveat
+    assert not score_pairs(pairs_of((1, 1, 1, 1, 1))).caveat
+
+
 @pytest.mark.parametrize(
     ("bounds", "counts", "llr", "digits"),
     [
@@ -116,22 +122,22 @@ def test_ratings_of_a_textbook() -> None:
         for i in range(7)
         for j in range(i)
     }
-    ratings = rate(results, anchor="Baltimore", prior=1e-9, samples=50)
+    ratings = rate(results, anchor="Baltimore")
     assert ratings.names == TEAMS and ratings.anchor == "Baltimore"
     assert ratings.elo * math.log(10) / 400 == pytest.approx(ABILITIES, abs=5e-3)
     assert ratings.elo[-1] == ratings.low[-1] == ratings.high[-1] == 0.0
     assert (ratings.games == 2 * 6 * 13).all()
     assert ratings.score == pytest.approx(np.sum(WINS, axis=1) / 78)
-    assert rate(results, samples=1).elo.mean() == pytest.approx(0.0, abs=1e-9)
+    assert rate(results).elo.mean() == pytest.approx(0.0, abs=1e-9)
 
 
 def test_ratings_of_two_players_are_an_elo_difference() -> None:
     points = pairs_of((9, 12, 30, 31, 18))
-    ratings = rate({("b", "a"): 1.0 - points}, anchor="b", prior=1e-9)
+    ratings = rate({("b", "a"): 1.0 - points}, anchor="b")
     elo, low, high = score_pairs(points).elo
     assert ratings.names == ("a", "b")
     assert ratings.elo[0] == pytest.approx(elo, abs=1e-6)
-    assert (ratings.low[0], ratings.high[0]) == pytest.approx((low, high), abs=4.0)
+    assert (ratings.low[0], ratings.high[0]) == pytest.approx((low, high), abs=1e-4)
 
 
 def test_a_clean_sweep_is_as_in_a_match() -> None:
@@ -167,22 +173,10 @@ def league(seed: int, elos: tuple[float, ...], pairs: int) -> dict[tuple[str, st
 def test_order_of_results_does_not_matter() -> None:
     """Neither the order of matches, nor who is named first, nor that a match was split."""
     results = league(0, (0.0, 50.0, -80.0), 40)
-    ratings = rate(results, seed=4)
-    assert not np.array_equal(ratings.low, rate(results, seed=5).low)
+    ratings = rate(results)
     part = results.pop(("b", "a"))
     results |= {("b", "a"): part[:25], ("a", "b"): 1.0 - part[25:]}
-    again = rate(dict(reversed(results.items())), seed=4)
+    again = rate(dict(reversed(results.items())))
     assert ratings.names == again.names
     for name in ("elo", "low", "high", "score", "games"):
         np.testing.assert_array_equal(getattr(ratings, name), getattr(again, name))
-
-
-def test_bootstrap_covers() -> None:
-    """About 95 % of the intervals of 150 leagues with correlated pairs cover the truth."""
-    elos = (120.0, 30.0, -40.0, -110.0)
-    covered = 0
-    for seed in range(150):
-        ratings = rate(league(seed, elos, 60), samples=300, seed=seed)
-        for name, low, high in zip(ratings.names, ratings.low, ratings.high, strict=True):
-            covered += low <= elos["abcd".index(name)] <= high
-    assert 0.91 <= covered / 600 <= 0.98

@@ -9,9 +9,12 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import filelock
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bao_agents.cli.main import main
 from bao_agents.support.files import HeldError, hold, write_atomically
@@ -43,18 +46,72 @@ def test_failed_write_leaves_the_old_file(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_link_is_followed(tmp_path: Path) -> None:
+def test_link_is_replaced(tmp_path: Path) -> None:
+    """A run folder may come from a stranger, with links to files of the user."""
     (tmp_path / "target").write_text("old")
     (tmp_path / "link").symlink_to("target")
     write_atomically(tmp_path / "link", "new")
-    assert (tmp_path / "link").is_symlink() and (tmp_path / "target").read_text() == "new"
+    assert (tmp_path / "link").read_text() == "new" and not (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_text() == "old"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
+@given(mode=st.integers(0, 0o777), umask=st.integers(0, 0o777))
+def test_permissions_are_kept(
+    tmp_path_factory: pytest.TempPathFactory, mode: int, umask: int
+) -> None:
+    """Those of a new file are Python's own."""
+    folder = tmp_path_factory.mktemp("modes")
+    before = os.umask(umask)
+    try:
+        (folder / "old").touch()
+        (folder / "old").chmod(mode)
+        (folder / "plain").touch()
+        for name in ("old", "new"):
+            write_atomically(folder / name, "")
+    finally:
+        os.umask(before)
+    old, new, plain = ((folder / name).stat().st_mode for name in ("old", "new", "plain"))
+    assert (stat.S_IMODE(old), new) == (mode, plain)
+
+
+def test_temporary_file_is_not_opened_through_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even if its name is guessed."""
+    monkeypatch.setattr("secrets.token_hex", lambda size: "guessed")
+    (tmp_path / "target").write_text("old")
+    (tmp_path / ".file.guessed.tmp").symlink_to("target")
+    with pytest.raises(FileExistsError):
+        write_atomically(tmp_path / "file", "new")
+    assert (tmp_path / "target").read_text() == "old"
+
+
+def test_a_held_folder_leads_nowhere_else(tmp_path: Path) -> None:
+    target, folder = tmp_path / "target", tmp_path / "folder"
+    target.write_text("old")
+    folder.mkdir()
+    (folder / ".holder").symlink_to(target)
+    with hold(folder):
+        assert "process" in (folder / ".holder").read_text()
+    for name, to in ((".lock", target), ("tensorboard", tmp_path)):
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).symlink_to(to)
+        with pytest.raises(OSError, match="a link to elsewhere: remove it"), hold(folder):
+            pass
+        (folder / name).unlink()
+    assert target.read_text() == "old" and not list(folder.iterdir())
 
 
 def test_a_folder_that_cannot_be_opened_as_on_windows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(path: object, *args: object) -> int:
-        raise PermissionError(13, "Permission denied", str(path))
+    create = os.open
+
+    def refuse(path: str, *args: Any, **options: Any) -> int:
+        if os.path.isdir(path):
+            raise PermissionError(13, "Permission denied", path)
+        return create(path, *args, **options)
 
     monkeypatch.setattr(os, "open", refuse)
     write_atomically(tmp_path / "file", "new")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -12,9 +13,27 @@ import numpy as np
 import pytest
 
 import bao_agents
-from bao_agents.search.limits import share
+from bao_agents.search.limits import check_threads, share
+from bao_agents.support.cores import cores
 from bao_env import Board
 from tests.processes import python
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux sets affinities")
+def test_threads_are_the_cores_that_the_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is its affinity, which taskset sets, or less if Slurm says so."""
+    monkeypatch.delenv("SLURM_CPUS_PER_TASK", raising=False)
+    mine = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(mine)})
+        assert cores() == check_threads(None) == 1
+    finally:
+        os.sched_setaffinity(0, mine)
+    assert cores() == len(mine)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: range(8))
+    for asked, count in (("3", 3), ("99", 8), ("0", 8), ("", 8), ("x", 8)):
+        monkeypatch.setenv("SLURM_CPUS_PER_TASK", asked)
+        assert cores() == count, asked
 
 
 def test_compiled_clock_without_clock_gettime(tmp_path: Path) -> None:
@@ -60,7 +79,7 @@ HUGE = (
 INTERRUPTED = """
 import numpy as np, sys, bao_agents
 from bao_env import Board
-from bao_env.engine.action import bits_of
+from bao_agents.support.legal_bits import bits_of
 board = Board()
 for name in sys.argv[1:]:
     for threads, batch, fresh in ((1, 1, True), (2, 4, True), (2, 4, False)):
@@ -110,7 +129,7 @@ engine = Engine()
 for call in (
     lambda short: perft(engine.rules, engine.opening()[0], 8 if short else 60),
     lambda short: engine.play_random(
-        *engine.new_games(2), random_states(2, 1), 2 if short else 10**12
+        *engine.new_games(2), random_states(2, 1), 2 if short else 2**31 - 1
     ),
 ):
     call(True)  # which may compile

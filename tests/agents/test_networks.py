@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Checkpoint
 from bao_agents.nets.compiled import (
     BYTE_VALUES,
+    _features_of_bytes,
     compile_network,
     evaluate,
     forward,
@@ -26,9 +29,9 @@ from bao_agents.nets.head import OUTPUTS, TRUST, logits_and_values
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.nets.player import NetworkAgent
 from bao_agents.support.array_types import Uint8Array
+from bao_agents.support.legal_bits import bits_of
 from bao_env import RULESETS
 from bao_env.board import Board
-from bao_env.engine.action import bits_of
 from tests.networks import make_network
 from tests.positions import draw
 
@@ -85,6 +88,26 @@ def test_players_with_a_network_evaluate_a_board(tmp_path: Path) -> None:
         assert list(policy) == board.legal_actions
         np.testing.assert_allclose(list(policy.values()), shares, rtol=1e-5)
         assert value == pytest.approx(float(values @ shares))
+
+
+@contextmanager
+def another_dtype() -> Iterator[None]:
+    """Make float64 the default."""
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("player", ["zanzibar", "search:zanzibar:4", "guided:2"])
+def test_players_do_not_use_the_callers_defaults(player: str) -> None:
+    batch = draw("zanzibar", 20)
+    expected = bao_agents.load(player, threads=1).act(*batch)
+    for context in (torch.autocast("cpu"), another_dtype(), torch.device("meta")):
+        _features_of_bytes.cache_clear()
+        with context:
+            np.testing.assert_array_equal(bao_agents.load(player, threads=1).act(*batch), expected)
 
 
 def test_every_weight_learns() -> None:

@@ -17,26 +17,30 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bao_agents.arena import scheduler
 from bao_agents.arena.match import play_match
+from bao_agents.arena.openings import draw_openings
+from bao_agents.arena.scheduler import Event
 from bao_agents.arena.tournament import TournamentSettings, run
+from bao_agents.cli.engine import Engine
 from bao_agents.players import pipe
 from bao_agents.players.pipe import PipeAgent
 from bao_agents.players.registry import load
+from bao_agents.support.legal_bits import bits_of
 from bao_env.board import Board
-from bao_env.engine.action import bits_of
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.envs.single import BaoEnv
 from tests.conftest import Says
 from tests.processes import ROOT, start
 
-EXAMPLE = f"{sys.executable} {ROOT / 'docs' / 'engine_example.py'}"
+EXAMPLE = f"{sys.executable} {ROOT / 'training' / 'examples' / 'engine_bot.py'}"
 OURS = f"{sys.executable} -m bao_training engine"
 ZANZIBAR = RULESETS["zanzibar"]
 
 READY = "import sys, time; line = sys.stdin.readline\nwhile line() != 'isready\\n': pass\n"
 PLAY = READY + "print('ready', flush=True); line(); legal = line().split()[1:]; line()\n"
 HOSTILE = {
-    "late": (PLAY + "time.sleep(60)", "gave no answer within 0.5 s: does it flush"),
+    "late": (PLAY + "time.sleep(60)", "gave no answer within 0.5 s: it thinks for longer"),
     "mute": ("import time; time.sleep(60)", "gave no answer within 0.5 s"),
     "chatty": (PLAY + "while True: print('info', 'x' * 50)", "gave no answer within 0.5 s"),
     "twice": (
@@ -107,20 +111,23 @@ FRAGILE = (
     READY
     + "print('name a\\x1b[2J|<b>\\nready', flush=True)\n"
     + "for _ in range(3):\n"
-    + "    line(); legal = line().split()[1:]; line()\n"
+    + "    while not line().startswith('position'): pass\n"
+    + "    legal = line().split()[1:]; line()\n"
     + "    if _ < 2: print('move', legal[0], flush=True)\n"
     + "sys.exit(3)\n"
 )
 """A program that plays two moves and crashes at the third."""
 
 
-def test_a_fault_loses_one_game(tmp_path: Path, says: Says) -> None:
+def test_a_fault_loses_one_game(
+    tmp_path: Path, says: Says, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The program is started again for the next one, and its name cannot harm terminal or table."""
+    monkeypatch.setattr(pipe, "QUIET_SECONDS", 0.2)  # it is ready only once
     file = tmp_path / "bot.py"
     file.write_text(FRAGILE)
-    name = r"a\x1b[2J|<b>"
     out = says(
-        f"match 'pipe:{sys.executable} {file}' random --pairs 2 --json {tmp_path}/match.json"
+        f"match 'bot=pipe:{sys.executable} {file}' random --pairs 2 --json {tmp_path}/match.json"
     )
     [found] = json.loads((tmp_path / "match.json").read_text())["results"]
     faults = found["faults"]
@@ -128,13 +135,14 @@ def test_a_fault_loses_one_game(tmp_path: Path, says: Says) -> None:
         found["games"] == 4 and 0 < len(faults) <= found["losses"] and not found["opponent_faults"]
     )
     assert set(faults) == {"crashed: exit status 3"}
-    assert f"{name} lost by a fault: {len(faults)} (crashed: exit status 3)" in out
-    assert out.isascii() and "\x1b" not in out
+    games = "1 game" if len(faults) == 1 else f"{len(faults)} games"
+    assert f"bot lost {games} by faults: crashed: exit status 3" in out
+    assert load(f"pipe:{sys.executable} {file}").name == r"a\x1b[2J|<b>"
 
     players = {"bot": f"pipe:{sys.executable} {file}", "random": "random"}
     settings = TournamentSettings(players=players, ruleset=ZANZIBAR, pairs=2)
-    standing = run(settings, tmp_path / "out", 1, False)
-    assert set(standing.faults["bot"]) == set(faults) and standing.faults["random"] == []
+    [pairs] = run(settings, tmp_path / "out", 1, False).values()
+    assert set(pairs.faults[0]) == set(faults) and pairs.faults[1] == []
 
 
 def test_silence_is_reported(
@@ -165,7 +173,8 @@ def test_our_players_answer_as_in_this_process(spec: str) -> None:
     here, there = load(spec), load(f"pipe:{OURS} {spec}")
     match = play_match(here, load("greedy"), pairs=4, seed=1)
     again = play_match(there, load("greedy"), pairs=4, seed=1)
-    np.testing.assert_array_equal(match.actions, again.actions)
+    np.testing.assert_array_equal(match.plies, again.plies)
+    np.testing.assert_array_equal(match.points, again.points)
     assert there.name == spec
 
 
@@ -188,8 +197,34 @@ def test_rules_of_your_own() -> None:
 
 def test_the_example_of_the_documents(tmp_path: Path, says: Says) -> None:
     games = tmp_path / "games.txt"
-    assert "Front row" in says(f"match 'pipe:{EXAMPLE}' random --pairs 3 --games {games}")
-    assert games.read_text().count("Front row") == 6
+    assert "front," in says(f"match front='pipe:{EXAMPLE}' random --pairs 3 --games {games}")
+    assert games.read_text().count("front") == 6
+
+
+def test_a_program_plays_all_parts_of_a_match(tmp_path: Path, says: Says) -> None:
+    """It is told a seed for each of them, so the games are those of a program started anew."""
+    games, starts = tmp_path / "games", tmp_path / "starts"
+    file = tmp_path / "bot.py"
+    file.write_text(
+        f"open({str(starts)!r}, 'a').write('once ')\n"
+        + (ROOT / "training" / "examples" / "engine_bot.py").read_text()
+    )
+    spec = f"pipe:{sys.executable} {file}"
+    line = f"match 'front={spec}' random --pairs 60 --seed 3 --threads 1 --games {games}"
+    says(line)
+    assert starts.read_text() == "once once "  # the first one only says what it is
+    event = Event(
+        {"front": spec, "random": "random"},
+        ZANZIBAR,
+        draw_openings("zanzibar", 60, 8, seed=3),
+        seed=3,
+        keep_games=True,
+    )
+    anew = ""
+    for part in event.parts("front", "random", size=4):
+        anew += "\n".join([*part.play().games, ""])
+        scheduler._program.cache_clear()
+    assert games.read_text() + "\n" == anew
 
 
 def test_opponent_in_an_environment() -> None:
@@ -206,11 +241,12 @@ def test_tournament_on_two_processes_and_continued(tmp_path: Path) -> None:
     """The version shows that the program is the same, so its games are not played again."""
     players = {"front": f"pipe:{EXAMPLE}", "greedy": "greedy", "random": "random"}
     settings = TournamentSettings(players=players, ruleset=ZANZIBAR, pairs=30)
-    standing = run(settings, tmp_path, 2, False)
-    assert {points.shape for points in standing.results.values()} == {(30, 2)}
+    found = run(settings, tmp_path, 2, False)
+    assert {pairs.points.shape for pairs in found.values()} == {(30, 2)}
     again = run(settings, tmp_path, 1, False)
-    np.testing.assert_equal(again.results, standing.results)
-    assert again.milliseconds == standing.milliseconds
+    for names, pairs in found.items():
+        np.testing.assert_array_equal(again[names].points, pairs.points)
+        np.testing.assert_allclose(again[names].seconds, pairs.seconds, atol=1e-6)
 
 
 def engine(player: str) -> subprocess.Popen[str]:
@@ -238,6 +274,17 @@ def test_our_engine_hears_while_it_thinks() -> None:
         begun = time.monotonic()
         assert process.stdout.read() == "" and time.monotonic() - begun < 2.0
         assert process.wait() == 0
+
+
+def test_our_engine_keeps_the_time_of_the_host() -> None:
+    """It answers in less than the host's time, whatever limit the player's name has."""
+    said: list[str] = []
+    ours = Engine("alphabeta:3000ms", said.append)
+    ours.serve(iter(ASK.replace("go\n", "go movetime 50\n").splitlines()))
+    begun = time.monotonic()
+    ours.serve(iter(["go movetime 300"]))
+    assert 0.2 < time.monotonic() - begun < 2.0
+    assert [line.split()[0] for line in said[-2:]] == ["move", "move"]
 
 
 def test_our_engine_answers_what_a_file_asks() -> None:
@@ -287,7 +334,7 @@ def test_ctrl_c(command: str, tmp_path: Path) -> None:
     )
     out = f"--out {tmp_path}/out --threads 1" if command == "tournament" else ""
     process = start(f"{command} 'pipe:{sys.executable} {file}' greedy --pairs 2 {out}")
-    started = 1 if command == "match" else 2  # the first one only says what it is
+    started = 2  # the first one only says what it is
     while not (tmp_path / "pid").exists() or len((tmp_path / "pid").read_text().split()) < started:
         time.sleep(0.1)
         assert process.poll() is None

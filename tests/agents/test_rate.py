@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import os
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +22,14 @@ from bao_agents.arena import placement
 from bao_agents.arena.elo import place, score_pairs
 from bao_agents.arena.ladder import DEFAULT, Ladder, load_ladder, make_ladder, shipped
 from bao_agents.arena.openings import draw_openings
+from bao_agents.arena.pairs import Pairs
 from bao_agents.arena.placement import Session
 from bao_agents.arena.scheduler import Part
 from bao_agents.arena.tournament import TournamentSettings
 from bao_agents.cli import rate
 from bao_agents.cli.main import main as bao
+from bao_agents.nets import checkpoint
+from bao_agents.nets.checkpoint_files import CHECKPOINTS
 from bao_agents.players import registry
 from bao_env.engine.ruleset import RULESETS
 from tests.conftest import Capsys, Fails, Says
@@ -43,7 +48,8 @@ class Broken:
     def act(self, positions, legal):
         raise TypeError("my mistake")
 
-def lowest(ruleset, seed):
+def lowest(ruleset, seed, file=None):
+    assert file is None or open(file).read() == "weights"
     return Lowest()
 
 def broken(ruleset, seed):
@@ -130,7 +136,9 @@ def wide_ladder(small: Ladder, openings: int = OPENINGS) -> Ladder:
     """Make a ladder of eight anchors, 250 Elo apart; only their ratings matter."""
     plain = small.model_dump()
     [first, *_] = plain["anchors"]
-    plain["anchors"] = [first | {"player": f"player{i}", "elo": 250.0 * i} for i in range(8)]
+    plain["anchors"] = [
+        first | {"player": f"alphabeta:{i + 1}", "elo": 250.0 * i} for i in range(8)
+    ]
     plain["openings"] = (plain["openings"] * 20)[:openings]
     return Ladder.model_validate(plain)
 
@@ -139,12 +147,12 @@ def simulate(session: Session, elo: float, precision: float = 30.0, seed: int = 
     """Play a session with results drawn from the model; return what was played."""
     rng = np.random.default_rng(seed)
     played = []
-    while units := session.plan(precision):
-        for unit in units:
-            [elo_of] = [a.elo for a in session.ladder.anchors if a.player == unit.second]
-            opponents = np.full(len(unit.openings), elo_of)
-            session.add(unit, drawn_points(rng, elo, opponents))
-        played += units
+    while parts := session.plan(precision):
+        for part in parts:
+            [elo_of] = [a.elo for a in session.ladder.anchors if a.player == part.names[1]]
+            opponents = np.full(len(part.numbers), elo_of)
+            session.played[part] = Pairs(points=drawn_points(rng, elo, opponents))
+        played += parts
     return played
 
 
@@ -158,7 +166,7 @@ def test_true_rating_lies_in_the_interval(small: Ladder, elo: float) -> None:
         found = session.placement()
         assert found.margin <= 30.0
         hits += found.low <= elo <= found.high
-        pairs += session.pairs
+        pairs += len(session.total)
     assert hits >= 34  # of 40; fewer by chance once in 60 times, and the seeds are fixed
     assert pairs < 600 * 40
 
@@ -166,22 +174,22 @@ def test_true_rating_lies_in_the_interval(small: Ladder, elo: float) -> None:
 def test_no_game_is_played_twice(small: Ladder) -> None:
     """A precision that is out of reach takes every opening against every anchor once."""
     session = Session(wide_ladder(small))
-    units = simulate(session, 900.0, precision=1.0)
-    games = {(unit.second, opening) for unit in units for opening in unit.openings}
-    assert len(games) == session.pairs == 8 * OPENINGS
+    parts = simulate(session, 900.0, precision=1.0)
+    games = {(part.names[1], opening) for part in parts for opening in part.numbers}
+    assert len(games) == len(session.total) == 8 * OPENINGS
 
 
 def test_nearest_anchors_are_played(small: Ladder) -> None:
     session = Session(wide_ladder(small, 500))
     simulate(session, 1500.0)
-    pairs = [len(session.points_against(i)) for i in range(8)]
+    pairs = [len(session.against(anchor.player)) for anchor in session.ladder.anchors]
     assert sum(pairs[5:8]) > 0.7 * sum(pairs) and pairs[0] == 0
 
 
 def test_anchor_does_not_meet_itself(small: Ladder) -> None:
     session = Session(small, player="greedy")
     simulate(session, 333.0, precision=1.0)
-    assert [len(session.points_against(i)) for i in range(3)] == [OPENINGS, 0, OPENINGS]
+    assert [len(session.against(name)) for name in BOTS] == [OPENINGS, 0, OPENINGS]
 
 
 def test_seed_decides_the_plan(small: Ladder) -> None:
@@ -223,22 +231,71 @@ def test_shipped_anchors_play_as_when_they_were_rated() -> None:
 
 @pytest.mark.usefixtures("threads")
 def test_rate_a_bot(ladder_file: Path, tmp_path: Path, says: Says) -> None:
-    """The report does not depend on the number of workers."""
-    files = f"--json {tmp_path}/out.json"
-    reports = []
-    for processes in (2, 1):
-        how = f"--precision 120 --threads {processes} {files}"
-        out = says(f"rate greedy --ladder {ladder_file} {how}")
-        reports.append(json.loads((tmp_path / "out.json").read_text()) | {"ms_a_move": 0})
-    found, again = reports
-    assert found == again
+    """The report is that of the printed command, on any number of workers."""
+    file = tmp_path / "out.json"
+
+    def rated(line: str) -> tuple[str, dict[str, Any]]:
+        out = says(f"{line} --json {file}")
+        [result] = json.loads(file.read_text())["results"]
+        return out, result | {"ms_a_move": 0}
+
+    out, found = rated(
+        f"rate greedy --ladder {ladder_file} --precision 120 --threads 2 --path {tmp_path}"
+    )
+    printed = out.partition("- command: `bao ")[2].partition("`")[0]
+    assert printed.endswith(f" --threads 2 --path {tmp_path}")
+    assert rated(printed.replace("--threads 2", "--threads 1"))[1] == found
     assert out.startswith(f"# greedy: {found['elo']:.0f} Elo (95 % interval {found['low']:.0f} to")
     assert found["low"] <= 333 <= found["high"] and found["ended"] == "precise"
     assert found["blunders"]["moves"] >= 500
     assert 0.02 < found["blunders"]["of_moves"]["rate"] < 0.2
-    assert found["games"] == sum(row["games"] for row in found["against"])
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in out.splitlines()[4:]]
+    for name, elo, games, won, drawn, lost, score, expected in (row for row in rows if row):
+        assert float(elo) == BOTS[name]
+        assert int(games) == int(won) + int(drawn) + int(lost) > 0
+        assert float(score) == pytest.approx(
+            100 * (int(won) + int(drawn) / 2) / int(games), abs=0.05
+        )
+        chance = 100 / (1 + 10 ** ((BOTS[name] - found["elo"]) / 400))
+        assert float(expected) == pytest.approx(chance, abs=0.05)
+    assert found["games"] == sum(int(row[2]) for row in rows if row)
     for text in ("small", "numba", found["made_with"]["commit"], "seed 1", "gives won games away"):
         assert text in out
+
+
+@pytest.mark.usefixtures("threads")
+def test_families(
+    ladder_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: Says
+) -> None:
+    """The checkpoints of a run, in order, become a CSV that ``bao curve`` draws."""
+    run = tmp_path / "mine"
+    run.mkdir()
+    whole = checkpoint.load(CHECKPOINTS / "zanzibar.safetensors")
+    for steps in (90, 1000):
+        info = whole.info | {"steps": steps}
+        checkpoint.save(run / f"step-{steps}.safetensors", replace(whole, info=info))
+    monkeypatch.chdir(tmp_path)
+    line = f"rate mine/step-*.safetensors greedy --ladder {ladder_file} --seconds 0.001 --threads 1"
+    text = says(f"{line} --format csv")
+    rows = list(csv.DictReader(text.splitlines()))
+    assert [row["player"] for row in rows] == ["mine/step-90", "mine/step-1000", "greedy"]
+    assert [row["steps"] for row in rows] == ["90", "1000", ""]
+    assert all(row["ruleset"] == "zanzibar" and row["seed"] == "1" for row in rows)
+    (tmp_path / "elo.csv").write_text(text)
+    assert says("curve elo.csv --metrics low --out elo.png").count("\n") >= 3
+    assert says(line).count("| mine/step-") == 2
+
+    (tmp_path / "mine.py").write_text(MINE)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    for name in ("w_9.pt", "w_10.pt"):
+        (tmp_path / name).write_text("weights")
+    line = f"rate mine:lowest@w_*.pt --path . --ladder {ladder_file} --seconds 0.001 --threads 1"
+    rows = list(csv.DictReader(says(f"{line} --format csv").splitlines()))
+    assert [(row["player"], row["steps"]) for row in rows] == [
+        ("mine:lowest@w_9.pt", "9"),
+        ("mine:lowest@w_10.pt", "10"),
+    ]
 
 
 @pytest.mark.usefixtures("threads")

@@ -9,6 +9,7 @@ import pytest
 
 from bao_agents.evaluators.tables import load_tables
 from bao_agents.nets import checkpoint
+from bao_agents.nets.checkpoint import Checkpoint
 from bao_agents.nets.checkpoint_files import GUIDES
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.nets.player import NetworkAgent
@@ -44,10 +45,15 @@ def network() -> PolicyNetwork:
     return make_network((16, 8))
 
 
+def guide(name: str = "zanzibar") -> Checkpoint:
+    """Return that network as a guide."""
+    return Checkpoint(network(), RULESETS[name])
+
+
 @pytest.mark.parametrize("name", RULESETS)
 def test_proofs_are_true(name: str) -> None:
     """A win or loss within n plies is one in a full search of n plies."""
-    guided = AlphaBetaAgent(name, Limit(nodes=20_000), network=network(), threads=1)
+    guided = AlphaBetaAgent(name, Limit(nodes=20_000), guide=guide(name), threads=1)
     proven = 0
     for position, bits in zip(*draw(name, 60, 45, seed=7), strict=True):
         found = guided.search(position)
@@ -68,7 +74,7 @@ def test_actions_are_in_the_order_of_the_policy() -> None:
     """
     batch, legal = draw("zanzibar", 40, 16, seed=7)
     policy = NetworkAgent(network(), RULESETS["zanzibar"]).evaluate(batch, legal)
-    guide, memory = make_guides(network(), 1)[0], make_workspace(1).memory
+    policy_guide, memory = make_guides(network(), 1)[0], make_workspace(1).memory
     stack, frame, ply = memory["stack"][0], memory["frames"][0, 3:4], 3
     scores, gaps = memory["scores"][0], memory["gaps"][0, ply]
     compared = 0
@@ -78,7 +84,7 @@ def test_actions_are_in_the_order_of_the_policy() -> None:
         found = stack[1 : 1 + count]
         frame["row"], frame["first"], frame["end"], frame["key"] = 0, 1, 1 + count, 1_000_003 * i
         frame["tt_move"], frame["by_policy"], memory["nodes"] = found[-1, ACTION], 0, 0
-        order_by_policy(ZANZIBAR, guide, memory[0], ply)
+        order_by_policy(ZANZIBAR, policy_guide, memory[0], ply)
         if count == 1 or found[:, RESULT].any():
             continue
         assert memory["nodes"] == ENCODING_NODES * count
@@ -109,12 +115,12 @@ def test_reductions() -> None:
 
 def test_a_search_reduces_by_the_numbers_that_it_is_given() -> None:
     """Each number changes searches; without reductions a search is far less deep."""
-    guide = checkpoint.load(GUIDES / "zanzibar.safetensors").network
+    guide = checkpoint.load(GUIDES / "zanzibar.safetensors")
     limit = Limit(nodes=20_000)
 
     def depths(**numbers: Any) -> list[tuple[int, int]]:
         reductions = STANDARD._replace(**numbers)
-        agent = AlphaBetaAgent("zanzibar", limit, network=guide, reductions=reductions, threads=1)
+        agent = AlphaBetaAgent("zanzibar", limit, guide=guide, reductions=reductions, threads=1)
         found = [agent.search(position) for position in draw("zanzibar", 12, 8)[0]]
         return [(one.depth, one.nodes) for one in found]
 
@@ -133,7 +139,7 @@ def test_forced_actions_extend_the_search(plies: int) -> None:
     changed = 0
     for depth in range(1, STANDARD.order_depth):
         full = AlphaBetaAgent("zanzibar", Limit(plies=depth), threads=1)
-        guided = AlphaBetaAgent("zanzibar", Limit(plies=depth), network=network(), threads=1)
+        guided = AlphaBetaAgent("zanzibar", Limit(plies=depth), guide=guide(), threads=1)
         for position in batch:
             value = guided.search(position).value
             if abs(value) < PROVEN:  # else an earlier depth ended the search
@@ -143,10 +149,8 @@ def test_forced_actions_extend_the_search(plies: int) -> None:
 
 
 def test_guided_search_is_deeper_at_the_same_cost() -> None:
-    guide = GUIDES / "zanzibar.safetensors"
-    guided = AlphaBetaAgent(
-        "zanzibar", Limit(nodes=20_000), network=checkpoint.load(guide).network, threads=1
-    )
+    shipped = checkpoint.load(GUIDES / "zanzibar.safetensors")
+    guided = AlphaBetaAgent("zanzibar", Limit(nodes=20_000), guide=shipped, threads=1)
     full = AlphaBetaAgent("zanzibar", Limit(nodes=20_000), threads=1)
     depths = []
     for position in draw("zanzibar", 20, 8)[0]:

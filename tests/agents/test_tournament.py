@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bao_agents.arena import scheduler, tournament
+from bao_agents.arena import tournament
 from bao_agents.arena.match import play_match
-from bao_agents.arena.report import Standing, markdown, markdown_table, to_dict
-from bao_agents.arena.scheduler import Part
+from bao_agents.arena.pairs import Pairs
+from bao_agents.arena.report import markdown, markdown_table, to_dict
 from bao_agents.arena.tournament import TournamentSettings, kept
 from bao_agents.players.registry import load
 from bao_agents.support.provenance import provenance
@@ -28,8 +28,8 @@ from bao_agents.support.resumable import keep_part
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.transcript import parse_transcripts
 from tests.conftest import Capsys, Fails, Says
-from tests.make_golden import recorded_numbers
 from tests.processes import start
+from tests.record import recorded_numbers
 
 
 def settings(*players: str, **changes: Any) -> TournamentSettings:
@@ -45,8 +45,16 @@ COMMAND = "tournament random greedy --pairs 5 --threads 1 --out "
 
 def run(
     settings: TournamentSettings, folder: Path, processes: int = 1, games: bool = False, **ray: str
-) -> Standing:
+) -> dict[tuple[str, str], Pairs]:
     return tournament.run(settings, folder, processes, games, **ray)
+
+
+def assert_same(one: dict[tuple[str, str], Pairs], other: dict[tuple[str, str], Pairs]) -> None:
+    """Check that two tournaments have the same games."""
+    assert one.keys() == other.keys()
+    for names, pairs in one.items():
+        np.testing.assert_array_equal(pairs.points, other[names].points)
+        np.testing.assert_array_equal(pairs.plies, other[names].plies)
 
 
 @pytest.fixture
@@ -60,12 +68,12 @@ def test_the_same_on_any_processes_with_its_games(tmp_path: Path) -> None:
     asked = settings("random", "greedy", "alphabeta:2")
     one = run(asked, tmp_path / "one")
     two = run(asked, tmp_path / "two", processes=2, games=True)
-    assert {points.shape for points in one.results.values()} == {(60, 2)}
-    np.testing.assert_equal(two.results, one.results)
+    assert {pairs.points.shape for pairs in one.values()} == {(60, 2)}
+    assert_same(one, two)
     file = tmp_path / "two" / "games" / "random--greedy" / "00050.txt"
     games = enumerate(parse_transcripts(file.read_text()))
     won = [game.stated_winner() == i % 2 for i, game in games]
-    assert won == two.results["random", "greedy"][50:].reshape(-1).tolist()
+    assert won == two["random", "greedy"].points[50:].reshape(-1).tolist()
 
 
 def test_same_on_ray(tmp_path: Path) -> None:
@@ -73,7 +81,7 @@ def test_same_on_ray(tmp_path: Path) -> None:
     asked = settings("random", "greedy")
     here = run(asked, tmp_path / "here")
     there = run(asked, tmp_path / "there", ray_address="local")
-    np.testing.assert_equal(here.results, there.results)
+    assert_same(here, there)
 
 
 class FakeRay(types.ModuleType):
@@ -124,7 +132,8 @@ def test_faults_of_ray_are_one_line(
     message: str,
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", FakeRay(found, cause))
-    error = fails(f"{COMMAND}{tmp_path} --ray auto", status=status)
+    error = fails(f"{COMMAND}{tmp_path / 'out'} --ray auto", status=status)
+    assert found or not (tmp_path / "out").exists()
     [line] = [line for line in error.splitlines() if "error" in line]
     assert line.startswith(message) and "much more" not in error
 
@@ -134,17 +143,17 @@ def test_resume_with_other_players_and_more_pairs(tmp_path: Path) -> None:
     pair = "greedy", "alphabeta:2"
     small = run(settings(*pair, pairs=25), tmp_path)
     large = run(settings(*pair, "random", pairs=35), tmp_path)
-    np.testing.assert_array_equal(small.results[pair], large.results[pair][:25])
-    assert len(large.results) == 3
-    assert set(run(settings(*pair, pairs=35), tmp_path).results) == {pair}
+    np.testing.assert_array_equal(small[pair].points, large[pair].points[:25])
+    assert len(large) == 3
+    assert set(run(settings(*pair, pairs=35), tmp_path)) == {pair}
 
 
 @pytest.mark.usefixtures("threads")
 def test_tournament_of_two_is_a_match(tmp_path: Path) -> None:
     """It is played in three parts. The players make no random choices."""
-    standing = run(settings("greedy", "alphabeta:3", seed=7), tmp_path)
+    found = run(settings("greedy", "alphabeta:3", seed=7), tmp_path)
     match = play_match(load("greedy"), load("alphabeta:3"), pairs=60, seed=7)
-    np.testing.assert_array_equal(standing.results["greedy", "alphabeta:3"], match.points)
+    np.testing.assert_array_equal(found["greedy", "alphabeta:3"].points, match.points)
 
 
 RESULT = json.dumps(
@@ -154,7 +163,7 @@ RESULT = json.dumps(
         "moves": [30, 40],
         "seconds": [0.25, 0.5],
         "faults": [[], ["crashed: exit status 1"]],
-        "commit": "older",
+        "commits": ["older"],
     }
 )
 
@@ -200,7 +209,8 @@ def test_damaged_results_are_not_taken(tmp_path: Path, old: str, new: str) -> No
     [part] = FIVE_PAIRS.parts()
     file = FIVE_PAIRS.file_of(tmp_path, part)
     keep_part(file, RESULT)
-    assert kept(FIVE_PAIRS, tmp_path, [part])[part].model_dump() == json.loads(RESULT)
+    found = kept(FIVE_PAIRS, tmp_path, [part])[part]
+    assert json.loads(found.to_json()) == json.loads(RESULT)
     keep_part(file, RESULT.replace(old, new, 1))
     assert not kept(FIVE_PAIRS, tmp_path, [part])
 
@@ -222,28 +232,34 @@ def test_command_line(tmp_path: Path, says: Says, fails: Fails) -> None:
     assert report["commits"] == [made_with["commit"]]
 
     (file,) = (tmp_path / "results").rglob("*.json")
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"commit": "older"}))
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"commits": ["older"]}))
     assert "some results come from commit older, not" in fails(line, status=0)
 
 
 def test_tables() -> None:
-    standing = Standing(
-        results={
-            ("a", "b"): np.array([[1, 1], [1, 0.5]]),
-            ("c", "a"): np.array([[0, 0], [1, 0]]),
-        },
-        milliseconds={"a": 0.1234, "b": 12.34, "c": 1.0},
-        faults={"a": [], "b": ["says: <b>", "late"], "c": []},
-        mean_plies=40.0,
-    )
+    results = {
+        ("a", "b"): Pairs(
+            points=np.array([[1, 1], [1, 0.5]]),
+            plies=np.full((2, 2), 30),
+            moves=np.array([1000, 1000]),
+            seconds=np.array([0.1, 12.34]),
+            faults=([], ["says: <b>", "late"]),
+        ),
+        ("c", "a"): Pairs(
+            points=np.array([[0, 0], [1, 0]]),
+            plies=np.full((2, 2), 50),
+            moves=np.array([1000, 3000]),
+            seconds=np.array([1.0, 0.3936]),
+        ),
+    }
     players = {"a": "random", "b": "greedy", "c": "mcts:2"}
     described = replace(FIVE_PAIRS, players=players, pairs=2).description
-    text = " ".join(markdown(to_dict(standing, described, anchor="b")).split())
-    assert "8 games in pairs" in text
-    assert re.search(r"\| a \| \+\d+ \| [^|]+ \| 81\.2% \| 8 \| 0\.123 \|", text)
-    assert "b lost by a fault: 2 (says: &lt;b>)" in text
+    text = " ".join(markdown(to_dict(results, described, anchor="b")).split())
+    assert "8 games in pairs" in text and "40.0 plies a game" in text
+    assert re.search(r"\| a \| \+\d+ \| [^|]+ \| 81\.2 \| 8 \| 0\.123 \|", text)
+    assert "b lost 2 games by faults: says: &lt;b>" in text
     assert "| a\\|&lt;b> |" in markdown_table(["x"], [["a|<b>"]])
-    assert "| b | +0 | | 12.5% | 4 | 12.3 |" in text and "| 2 c | 25.0 | | |" in text
+    assert "| b | +0 | | 12.5 | 4 | 12.3 |" in text and "| 2 c | 25.0 | | |" in text
 
 
 OWN = """
@@ -262,13 +278,13 @@ def test_resume_with_an_own_player(
     """Its games are played again without a fingerprint, and if the fingerprint changes."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    part = Part("me", "random", (0, 1, 2, 3, 4))
 
     def resume(attribute: str) -> int:
         """Return how many results are kept, and keep one."""
         (tmp_path / "own_player.py").write_text(OWN.format(attribute=attribute))
         sys.modules.pop("own_player", None)
         asked = replace(FIVE_PAIRS, players={"me": "own_player:make", "random": "random"})
+        [part] = asked.parts()
         found = kept(asked, tmp_path, [part])
         keep_part(asked.file_of(tmp_path, part), RESULT)
         return len(found)
@@ -286,10 +302,9 @@ def test_resume_with_an_own_player(
 
 def test_player_that_changes_meanwhile_raises() -> None:
     [part] = FIVE_PAIRS.parts()
-    unit = FIVE_PAIRS.event().unit(part)
-    assert len(scheduler.play_unit(unit).points) == 5
+    assert len(part.play()) == 5
     with pytest.raises(ValueError, match="player random changed meanwhile"):
-        scheduler.play_unit(replace(unit, known={"random": "0123456789abcdef"}))
+        replace(part, known={"random": "0123456789abcdef"}).play()
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from bao_agents.play.seated_game import Game, event_values, hand_way
 from bao_env.board import Board, EventKind
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.moves import SPELLINGS
-from tests.play import HOUSE, Table, start
+from tests.play import HOUSE, Table, make_client, start
 
 pytestmark = pytest.mark.usefixtures("patience")
 
@@ -95,7 +95,7 @@ def test_house_choice(client: TestClient) -> None:
     game, state = start(client, position=HOUSE)
     both = [o for o in state["legal"] if o["pit"] == 7 and o["direction"] == 1]
     assert [option["house"] for option in both] == [0, 1]
-    shared = game("choice", pit=7, direction=1)["events"]
+    shared = game("choice", pit=7, direction=1, ply=0)["events"]
     for option, kind in zip(both, ("house stop", "house played"), strict=True):
         played = game("play", action=option["action"], ply=0)["events"]
         assert played[: len(shared)] == shared
@@ -128,11 +128,32 @@ def test_hand_starts_where_the_first_sowing_does(name: str, thorough: bool) -> N
 
 def test_illegal_move_names_its_rule(client: TestClient) -> None:
     game, _ = start(client)
-    why = game("why", pit=4, direction=0)
+    why = game("why", pit=4, direction=0, ply=0)
     assert why["rule"] == "Donkers 2.4b" and "must not start from a house" in why["words"]
     assert why["rule_text"].startswith("2.4 Takasa.")
-    assert game("why", pit=5, direction=0)["words"] == ""  # it is legal
-    assert game("why", pit=9, direction=1)["rule"] == "Donkers 2.3, 2.4"
+    assert game("why", pit=5, direction=0, ply=0)["words"] == ""  # it is legal
+    assert game("why", pit=9, direction=1, ply=0)["rule"] == "Donkers 2.3, 2.4"
+
+
+def test_pages_are_told_that_the_game_has_moved_on(client: TestClient) -> None:
+    """A click on an old position gets no words about the new one."""
+    game, state = start(client, position=HOUSE)
+    play_on(game, state, 1)
+    assert "look again" in game("why", 409, pit=1, direction=0, ply=0)["error"]
+    assert "look again" in game("choice", 409, pit=7, direction=1, ply=0)["error"]
+
+
+def test_a_lost_game_is_begun_anew_by_its_name(client: TestClient) -> None:
+    """Both pages of it then share it, and see that it is later than the one they had."""
+    game, state = start(client)
+    state = play_on(game, state, 2)
+    how = {"transcript": state["transcripts"][0], "name": game.path.rsplit("/")[-1]}
+    with make_client() as other:  # as after a restart of the server
+        again, first = start(other, **how)
+        assert again.path == game.path and first["version"] > state["version"]
+        moved = play_on(again, first, 1)
+        _, second = start(other, **how)  # the slower page gets what the faster one began
+        assert second == moved
 
 
 def test_game_that_is_too_long_raises(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +214,7 @@ def test_hints_and_evaluation_of_a_proven_win(client: TestClient) -> None:
         assert after["win"]["plies"] <= move["win"]["plies"] - 1
         game("goto", ply=0)
     found = game("evaluation")
-    assert found == {"ply": 0, "south": 1.0, "proven": True, "win": win}
+    assert found == {"south": 1.0, "proven": True, "win": win}
     network = game("hints", evaluator="zanzibar")
     assert network["win"] == win
     assert sum(move["win"]["winner"] == 0 for move in network["moves"]) == 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import shutil
@@ -14,13 +13,14 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from bao_agents.nets import checkpoint
+from bao_agents.nets.checkpoint import load
 from bao_agents.nets.checkpoint_files import CHECKPOINTS, shipped
 from bao_agents.play.analysis import hints
 from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
 from bao_agents.play.rule_texts import ruleset_text
 from bao_agents.play.server import FOLDER
-from bao_agents.players.registry import read_network
 from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS
 from tests.play import Lowest, ask, make_client, offer, start
@@ -153,9 +153,9 @@ def test_networks_are_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
     def count(path: Path, ruleset: Any) -> Any:
         read.append(path)
-        return read_network(path, ruleset)
+        return load(path, ruleset)
 
-    monkeypatch.setattr("bao_agents.play.roster.read_network", count)
+    monkeypatch.setattr(checkpoint, "load", count)
     roster, board = Roster([path.parent]), Board()
     first = hints(board, "runs/net", roster)
     assert hints(board, "search:runs/net:16", roster) == hints(board, "search:runs/net:16", roster)
@@ -183,30 +183,17 @@ def test_pipes_are_no_checkpoints(tmp_path: Path) -> None:
 
 def test_hints_of_a_network_that_answers_nan(monkeypatch: pytest.MonkeyPatch) -> None:
     def spoil(path: Path, ruleset: Any) -> Any:
-        network = copy.deepcopy(read_network(path, ruleset))
-        network.head.bias.data.fill_(float("nan"))
-        return network
+        found = load(path, ruleset)
+        found.network.head.bias.data.fill_(float("nan"))
+        return found
 
-    monkeypatch.setattr("bao_agents.play.roster.read_network", spoil)
+    monkeypatch.setattr(checkpoint, "load", spoil)
+    checkpoint._load_version.cache_clear()
     client = make_client()
     game, _ = start(client)
     for evaluator in ("zanzibar", "search:zanzibar:16"):
         error = game("hints", 502, evaluator=evaluator)["error"]
         assert "cannot give hints: the network's outputs are not finite" in error
-
-
-def test_number_of_networks_is_limited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The least recently used one is dropped."""
-    monkeypatch.setattr("bao_agents.play.roster.MAX_NETWORKS", 2)
-    monkeypatch.setattr("bao_agents.play.roster.read_network", lambda *_: object())
-    paths = [tmp_path / name for name in "abc"]
-    for path in paths:
-        path.touch()
-    roster = Roster()
-    a, b, again, _, kept, new = (
-        roster.network(paths[i], RULESETS["zanzibar"]) for i in (0, 1, 0, 2, 0, 1)
-    )
-    assert a is again is kept and b is not new
 
 
 def test_bots_play_with_the_extra_play_alone() -> None:
@@ -218,10 +205,15 @@ from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
 from bao_agents.play.server import create_app
 from bao_env.board import Board
+from bao_agents.play.analysis import evaluators
 roster = Roster()
 create_app(roster)
 board = Board()
 assert roster.act("greedy", board, 0) in board.legal_actions
+listed = (*roster.choices(), *roster.levels(), *evaluators(roster))
+names = " ".join(one.get("value", one.get("spec")) for one in listed if one["rulesets"])
+assert "alphabeta:10" in names and "solver" in names
+assert not any(word in names for word in ("network", "search:", "guided", "zanzibar")), names
 try:
     roster.act("zanzibar", board, 0)
 except Refused as refused:

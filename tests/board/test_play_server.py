@@ -22,7 +22,7 @@ from bao_agents.play.server import create_app
 from bao_agents.play.sessions import Sessions
 from bao_env.board import Board, EventKind
 from bao_env.engine.ruleset import RULESETS
-from bao_env.render.drawing import drawing, ground
+from bao_env.render.drawing import COLOUR_NAMES, drawing, ground
 from bao_env.render.shapes import Circle
 from tests.conftest import Fails
 from tests.play import HOUSE, start
@@ -67,6 +67,8 @@ def test_sessions_are_limited() -> None:
     names.append(sessions.add(3, "one client"))  # in place of its own second one
     with pytest.raises(Refused, match="no longer"):
         sessions.call(lambda item: item, names[1])
+    assert sessions.call(lambda item: item, other) == 10
+    assert sessions.add(11, "a third", other) == other  # it is kept already
     assert sessions.call(lambda item: item, other) == 10
     sessions.add(4, "a third")  # in place of the oldest of all
     with pytest.raises(Refused, match="no longer"):
@@ -129,6 +131,25 @@ ENGLISH, SWAHILI = (
 """The texts of the page."""
 
 
+def test_the_style_sheet_has_the_colours_of_the_pictures() -> None:
+    """Each as a variable of its name, with rules for the fills and outlines that the board has."""
+    style = (STATIC / "style.css").read_text(encoding="utf-8")
+    variables = dict(re.findall(r"--([\w-]+): (#\w+);", style[style.index("Those of the board") :]))
+    for colour, name in COLOUR_NAMES.items():
+        assert variables[name] == colour, name
+    parts = json.dumps([board_parts(layout) for layout in LAYOUTS])
+    for name in set(re.findall(r"bao-[\w-]+", parts)):
+        kind = "stroke" if name.endswith("-line") else "fill"
+        variable = name.removeprefix("bao-").removesuffix("-line")
+        assert f".{name} {{ {kind}: var(--{variable}); }}" in style, name
+    rules = re.sub(r"/\*.*?\*/", "", style, flags=re.S)
+    rules = rules[rules.index("* { box-sizing") :]
+    assert re.findall(r"#[0-9a-f]{3,8}\b(?=[^{}]*})", rules) == []  # colours are in one place
+    lines = [line for line in rules.splitlines() if line.startswith((".", "#"))]
+    assert len(lines) == len(set(lines))
+    assert all(line.count("(") == line.count(")") for line in lines)
+
+
 def test_the_page_has_no_inline_code() -> None:
     assert " style=" not in PAGE and " onclick" not in PAGE
     assert PAGE.count("<script") == PAGE.count('<script type="module" src=') == 1
@@ -144,7 +165,7 @@ def test_all_rules_have_texts_and_swahili_has_words(thorough: bool) -> None:
             game = Game(Board(name), ("human", "human"))
             while (legal := game.board().legal_actions) and game.ply < 60:
                 for pit, direction in itertools.product(range(16), range(2)):
-                    why = game.why_not(pit, direction)
+                    why = game.why_not(pit, direction, game.ply)
                     if why["words"] and not why["words"].endswith(" is empty"):
                         reasons.add(f"reason {why['rule']}")
                         rules.add(why["rule"])

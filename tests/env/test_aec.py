@@ -67,19 +67,6 @@ def test_truncation() -> None:
         assert sorted(game.rewards.values()) == ([-1, 1] if won else [0, 0])
 
 
-def test_illegal_actions_lose_in_the_wrapped_environment() -> None:
-    game = env()
-    game.reset()
-    game.last()
-    game.step(0)
-    assert game.rewards == {"player_0": -1.0, "player_1": 0} and all(game.terminations.values())
-    assert game.infos == {"player_0": {"illegal": True}, "player_1": {}}
-    assert not game.observe("player_0")["action_mask"].any()
-    game.step(None)
-    game.step(None)
-    assert game.agents == []
-
-
 def test_versioned_module() -> None:
     assert bao_v0.env is env and bao_v0.raw_env is raw_env
     assert str(raw_env()) == raw_env.metadata["name"] == "bao_v0"

@@ -17,7 +17,6 @@ from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.notation.transcript import parse_transcripts
 from bao_env.render import ascii_board, svg_board
 from bao_env.render.drawing import drawing
-from bao_env.render.marks import Mark, MarkKind
 from bao_env.render.shapes import Circle
 from tests.positions import (
     HOUSE_CHOICE,
@@ -134,9 +133,9 @@ def test_a_transcript() -> None:
 # --- pictures ---------------------------------------------------------------------------------
 
 
-def seeds_of(text: str, ruleset: str = "zanzibar") -> list[Circle]:
+def drawn_seeds(text: str) -> list[Circle]:
     """Return the seeds in the picture of a position."""
-    shapes = drawing(Board.from_text(text, ruleset).position)
+    shapes = drawing(Board.from_text(text).position)
     return [shape for shape in shapes if isinstance(shape, Circle) and shape.radius == 5]
 
 
@@ -151,7 +150,7 @@ def test_the_board_in_characters() -> None:
 
 
 @EVERY_RULESET
-def test_characters_and_pictures_show_every_seed(ruleset: str, seed: int) -> None:
+def test_characters_show_every_seed(ruleset: str, seed: int) -> None:
     texts = list(islice(random_games(random.Random(seed), RULESETS[ruleset]), 0, 150, 5))
     texts += {"zanzibar": [TAKASIA], "dutch": [WAITING]}.get(ruleset, [])
     for text in texts:
@@ -163,23 +162,11 @@ def test_characters_and_pictures_show_every_seed(ruleset: str, seed: int) -> Non
         north, south = (position.pits(seat) for seat in (NORTH, SOUTH))
         assert rows[0][::-1] + rows[1][::-1] == [*north[8:], *north[:8]]
         assert rows[2] + rows[3] == [*south]
-        assert len(seeds_of(text, ruleset)) == 64
-
-
-def test_pictures_mark_the_last_action_and_the_legal_ones() -> None:
-    board = Board()
-    assert board.svg() == svg_board(board.position)
-    board.push("7R")
-    last = Mark(MarkKind.LAST, SOUTH, 6, (1,))
-    assert board._repr_svg_() == svg_board(board.position, marks=[last])
-    pits = sorted({action >> 2 for action in board.legal_actions})
-    legal = [Mark(MarkKind.LEGAL, NORTH, pit, (0, 1)) for pit in pits]
-    assert board.svg(legal=True) == svg_board(board.position, marks=[*legal, last])
 
 
 def test_seeds_lie_still_while_a_heap_grows() -> None:
     fewer = OPENING.replace("6,2,2,0/", "6,2,3,0/", 1).replace("22,22", "21,22")
-    assert len({*seeds_of(OPENING)} & {*seeds_of(fewer)}) == 63
+    assert len({*drawn_seeds(OPENING)} & {*drawn_seeds(fewer)}) == 63
 
 
 def test_texts_in_pictures_are_escaped() -> None:

@@ -156,6 +156,14 @@ def test_actions_of_any_integer_type(make: Make, kind: type) -> None:
     assert (env.positions[:, PLY] > 0).all()
 
 
+@EVERY_ENV
+def test_numpy_integers_are_integers(make: Make) -> None:
+    more = {"threads": np.uint8(2)} if getattr(make, "func", None) is BaoVectorEnv else {}
+    env = make(max_plies=np.int64(9), opening_plies=(np.int8(2), np.uint64(3)), **more)
+    env.reset(seed=0)
+    assert (env.positions[:, PLY] >= 2).all()
+
+
 # --- starts -------------------------------------------------------------------------------------
 
 
@@ -297,6 +305,8 @@ def test_copies_continue_the_games(make: Make, duplicate: Callable[[Any], Any]) 
     env.reset(seed=3)
     play(env, 12, np.random.default_rng(8))
     twin = duplicate(env)
+    if duplicate is copy.deepcopy and not isinstance(env, VectorEnv):
+        assert twin.ruleset is env.ruleset and twin.observer is env.observer  # or it takes long
     mine, theirs = (play(one, 60, np.random.default_rng(9)) for one in (env, twin))
     assert same(mine, theirs) and np.array_equal(env.positions, twin.positions)
     assert any(np.any(result[2]) for result in mine if result is not None and len(result) == 5)

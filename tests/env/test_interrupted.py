@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -25,9 +26,10 @@ from gymnasium.vector import VectorEnv
 
 import bao_agents
 import bao_env
-from bao_env import BaoEnv, BaoVectorEnv, Engine, raw_env
+from bao_env import BaoEnv, BaoVectorEnv, Board, Engine, raw_env
 from bao_env.engine.action import actions_of
 from bao_env.engine.exclusive import Exclusive
+from bao_env.envs.guard import Guard
 from tests.vector import DISABLED, NEXT, SAME, same
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -129,6 +131,95 @@ def test_interrupted_anywhere(make: Callable[..., Any], what: str) -> None:
     act(env)
 
 
+@pytest.mark.parametrize("call", [Board.pop, partial(Board.push, move="A4L")])
+def test_interrupted_board(call: Callable[[Board], Any]) -> None:
+    """Its position and its moves belong together."""
+    start = Board.from_text("start", "zanzibar", "A6L A6R")
+    done = start.copy()
+    call(done)
+    for line in range(1, 10_000):
+        board = start.copy()
+        if not interrupted(partial(call, board), line):
+            break
+        assert (board, board.move_stack) in [(one, one.move_stack) for one in (start, done)], line
+        assert Board.from_transcript(board.transcript()).move_stack == board.move_stack, line
+        assert board.legal_actions == Board.from_text(board.text()).legal_actions, line
+    assert line > 3
+
+
+def _sb3() -> tuple[Callable[[], Any], Callable[[Any], Any]]:
+    pytest.importorskip("stable_baselines3")
+    from bao_env.adapters.sb3 import SB3VecEnv
+
+    def make() -> SB3VecEnv:
+        envs = SB3VecEnv(3, "greedy", ruleset="kujifunza", max_plies=6)
+        envs.seed(3)
+        envs.reset()
+        act(envs)
+        return envs
+
+    def act(envs: SB3VecEnv) -> Any:
+        masks = np.array(envs.env_method("action_masks"))
+        observation, rewards, ended, infos = envs.step(masks.argmax(axis=1))
+        ends = [{**info.get("episode", {}), "t": 0, "seat": info["seat"]} for info in infos]
+        return copy.deepcopy(observation), rewards, ended, ends
+
+    return make, act
+
+
+def _torchrl() -> tuple[Callable[[], Any], Callable[[Any], Any]]:
+    pytest.importorskip("torchrl")
+    from bao_env.adapters.torchrl import BaoTorchEnv
+
+    def make() -> Any:
+        env = BaoTorchEnv(3, "greedy", seed=3)
+        return env, env.reset()
+
+    def act(made: Any) -> Any:
+        env, start = made
+        shown = start.clone()
+        shown["action_mask"] = shown["action_mask"].new_tensor(np.array(env.envs.action_masks()))
+        shown["action"] = shown["action_mask"].float().argmax(-1)
+        return [array.numpy().copy() for _, array in sorted(env.step(shown)["next"].items())]
+
+    return make, act
+
+
+def _open_spiel() -> tuple[Callable[[], Any], Callable[[Any], Any]]:
+    pyspiel = pytest.importorskip("pyspiel")
+    import bao_env.adapters.open_spiel  # noqa: F401
+
+    game = pyspiel.load_game("python_bao")
+
+    def make() -> Any:
+        state = game.new_initial_state()
+        act(state)
+        return state
+
+    def act(state: Any) -> Any:
+        state.apply_action(state.legal_actions()[0])
+        return str(state), state.history(), state.legal_actions(), state.current_player()
+
+    return make, act
+
+
+@pytest.mark.parametrize("user", [_sb3, _torchrl, _open_spiel])
+def test_interrupted_adapters(user: Callable[[], Any]) -> None:
+    """They are as before or after the call, or ask for a reset."""
+    make, act = user()
+    done = make()
+    act(done)
+    expected = [act(make()), act(done)]
+    for line in range(1, 10_000):
+        env = make()
+        if not interrupted(partial(act, env), line):
+            break
+        with suppress(ResetNeeded):
+            result = act(env)
+            assert any(same(result, one) for one in expected), line
+    assert line > 20
+
+
 def interrupt(call: Callable[[], Any], count: int) -> None:
     """Repeat a call while signals arrive at random moments, until ``count`` interrupted it."""
     rng, landed = random.Random(count), 0
@@ -215,6 +306,27 @@ def test_interrupted_lock_opens_for_its_thread_alone() -> None:
     lock.__enter__()
     with ThreadPoolExecutor(1) as pool, pytest.raises(RuntimeError, match="in use by another"):
         pool.submit(lock.__enter__).result()
+
+
+def test_two_threads_never_pass_a_guard_at_once() -> None:
+    guard, alone = Guard(), threading.Lock()
+
+    def enter() -> int:
+        passed = 0
+        for _ in range(20_000):
+            with suppress(RuntimeError), guard:
+                assert alone.acquire(blocking=False)
+                alone.release()
+                passed += 1
+        return passed
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            assert all(pool.map(lambda _: enter(), range(2)))
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_two_threads_in_one_environment() -> None:

@@ -27,7 +27,7 @@ def observe(kind: str, rules: Any, positions: Any, legal: Any, viewers: Any = No
 # --- the literal meaning of the columns -----------------------------------------------------------
 
 
-def seeds_of(position: reference.Position, holes: list[reference.Hole]) -> int:
+def seeds_in(position: reference.Position, holes: list[reference.Hole]) -> int:
     return sum(position.holes[hole] for hole in holes)
 
 
@@ -36,11 +36,11 @@ def captured(before: str, after: str, rules: Any) -> int:
     old = reference.parse(before, rules)
     opponent = OPPONENT[old.mover]
     if after == WINS[old.mover]:  # all that lay in their front row
-        return seeds_of(old, FRONT[opponent])
+        return seeds_in(old, FRONT[opponent])
     if after == WINS[opponent]:  # the mover has emptied their own front row, by a takasa
         return 0
     new = reference.parse(after, rules)
-    taken = seeds_of(old, SIDE[opponent]) - seeds_of(new, SIDE[opponent])
+    taken = seeds_in(old, SIDE[opponent]) - seeds_in(new, SIDE[opponent])
     if new.pending is not None:  # Dutch I.a: still in their hole, but taken
         taken += new.holes[reference.FACING[new.pending]]
     return taken

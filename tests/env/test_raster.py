@@ -20,7 +20,7 @@ from bao_env.envs.single import BaoEnv
 from bao_env.envs.vector import BaoVectorEnv
 from bao_env.render import svg_board
 from bao_env.render.drawing import HEIGHT, WIDTH, drawing
-from bao_env.render.marks import Mark, MarkKind
+from bao_env.render.marks import MarkKind, action_marks
 from bao_env.render.raster import IMAGE_WIDTH, Window, rgb_array
 from bao_env.render.shapes import Rect, Text
 from tests.conftest import Capsys
@@ -126,10 +126,10 @@ def picture(*actions: int, status: str | None = None) -> Any:
     """Return the board after some actions, the last one marked."""
     board = Board()
     for action in actions:
-        seat = board.turn
+        before = board.packed
         board.push(action)
-    mark = Mark(MarkKind.LAST, seat, action >> 2, (action >> 1 & 1,))
-    return rgb_array(drawing(board.position, marks=[mark], status=status))
+    marks = action_marks(MarkKind.LAST, before, board.ruleset, [action])
+    return rgb_array(drawing(board.position, marks=marks, status=status))
 
 
 BOTH = pytest.mark.parametrize("kind", ["aec", "single"])

@@ -77,7 +77,7 @@ def test_package_that_fails_is_named(
     (tmp_path / f"{module}.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     group = "bao_env.players"
-    ours = EntryPoint("agents", "bao_agents.players.registry:load", group)
+    ours = EntryPoint("agents", "bao_agents.players.registry:load_ours", group)
     found = [EntryPoint("failing-package", f"{module}:load", group), ours][:: 1 if first else -1]
     monkeypatch.setattr("bao_env.bots.entry_points", lambda group: found)
     assert get_agent("alphabeta:2").act(*draw("zanzibar", 2)).shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 from bao_env.board import Board
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.notation import NotationError
+from bao_env.engine.ruleset import RULESETS
+from bao_env.notation import SPELLINGS, NotationError
 from bao_env.notation.transcript import (
     MAX_GAME,
     Transcript,
@@ -23,7 +25,8 @@ from bao_env.notation.transcript import (
     transcribe,
 )
 from tests.conftest import Says
-from tests.positions import played
+from tests.positions import HOUSE_CHOICE, played, some_positions
+from tests.rulesets import EVERY_RULESET
 
 GAMES = sorted((Path(__file__).parents[1] / "data" / "games").glob("*.txt"))
 
@@ -45,10 +48,16 @@ NAMES = [
     "a\u200db",
     "O'Neil: 2;",
 ]
+REORDERING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+"""The characters that Unicode gives the power to show a line in another order."""
 LOST = r"contains the move line|expected a header line"
 texts = st.one_of(
     st.sampled_from(NAMES),
-    st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=20),
+    st.text(
+        st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"], exclude_characters=REORDERING),
+        min_size=1,
+        max_size=20,
+    ),
 ).filter(lambda text: text == text.strip() and not re.search("[0-9]:", text))
 """Values and comments that a transcript holds."""
 heads = st.dictionaries(
@@ -83,7 +92,7 @@ def test_games_come_back_alone_and_joined(games: list[Transcript], between: str)
 @given(
     transcripts(),
     st.sampled_from(["\n", "\r", "\t", "\0", "\x1b", "\x85", "\u2028", "\u2029", "\ud800"])
-    | st.characters(categories=["Cc", "Cs"]),
+    | st.characters(categories=["Cc", "Cs"], include_characters=REORDERING),
     st.booleans(),
 )
 def test_what_no_line_holds_is_not_written(game: Transcript, wrong: str, in_head: bool) -> None:
@@ -156,6 +165,21 @@ def test_our_own_games_are_read_back(south: str, north: str, seed: int) -> None:
     board = played("kujifunza", seed)
     text = board.transcript({"south": south, "north": north})
     assert Board.from_transcript(text) == board
+
+
+@EVERY_RULESET
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_short_games_from_a_position_are_read_back(ruleset: str, spelling: str, seed: int) -> None:
+    """Their few moves may have no sign that tells the spelling."""
+    rules, rng = RULESETS[ruleset], random.Random(seed)
+    starts = [text for text in some_positions(rules, 150, seed) if ":" not in text]
+    for start in [HOUSE_CHOICE] * (ruleset == "zanzibar") + starts:
+        for action in Board.from_text(start, rules).legal_actions:
+            board = Board.from_text(start, rules, [action])
+            if board.legal_actions and rng.random() < 0.3:
+                board.push(rng.choice(board.legal_actions))
+            back = Board.from_transcript(board.transcript(spelling=spelling))
+            assert (back, back.move_stack) == (board, board.move_stack)
 
 
 # --- transcripts ------------------------------------------------------------------------------

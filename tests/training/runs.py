@@ -26,8 +26,8 @@ def options(settings: str) -> str:
 
 
 def weights(trainer: Any) -> bytes:
-    """Return all weights of a trainer's network."""
-    return b"".join(t.numpy().tobytes() for t in trainer.network.state_dict().values())
+    """Return all weights of a trainer's model."""
+    return b"".join(t.numpy().tobytes() for t in trainer.model.state_dict().values())
 
 
 def without_times(row: dict[str, Any]) -> dict[str, Any]:

@@ -83,19 +83,19 @@ def test_resumed_run_is_the_same_run(tmp_path: Path, settings: str) -> None:
     assert trainer.update * 256 > 4800
 
 
-def test_what_the_rows_learn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They learn searched positions, and the boards after the legal actions of a minibatch."""
-    trainer = trained(12, ALPHABETA + "alphazero.rows_replay_ratio=6 alphazero.replay_ratio=2")
+def test_what_the_nnue_learns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It learns searched positions, and the boards after the legal actions of a minibatch."""
+    trainer = trained(12, ALPHABETA + "alphazero.nnue_replay_ratio=6 alphazero.replay_ratio=2")
     worker = trainer.workers[0]
-    rows, buffer, learnt = worker.replica.network.rows, worker.buffer, []
+    nnue, buffer, learnt = worker.replica.nnue, worker.buffer, []
 
     def loss(*batch: np.ndarray) -> torch.Tensor:
         learnt.append(batch)
         return torch.zeros(())
 
-    monkeypatch.setattr(rows, "loss", loss)
+    monkeypatch.setattr(nnue, "loss", loss)
     index = buffer.draw(np.random.default_rng(1), 100)
-    worker.learn(index)
+    worker.loss(index, worker.targets(index))
     (after, valued), (searched, targets) = learnt
     legal = buffer.legal[index]
     assert sum(bin(bits).count("1") for bits in legal) >= len(after) > 200
@@ -143,7 +143,7 @@ def test_it_learns() -> None:
 
 @pytest.mark.slow
 def test_alphabeta_learns_to_guide_itself(tmp_path: Path) -> None:
-    """Its checkpoint holds the network and the rows, and both make guided alpha-beta stronger."""
+    """Its checkpoint holds the network and the NNUE, and both make guided alpha-beta stronger."""
     settings = (
         f"{ALPHABETA}hidden=[64] alphazero.nodes=100 alphazero.buffer=20000 envs=128 minibatch=256"
     )

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.conftest import Says
-from tests.make_golden import recorded_numbers
+from tests.record import recorded_numbers
 from tests.training.runs import options
 
 
@@ -36,7 +36,7 @@ def test_training_bench_writes_json(says: Says) -> None:
     settings = "method=td envs=32 rollout=4 minibatch=128 hidden=[16]"
     said = says(f"bench train {options(settings)} --updates 2 --threads 1 --json -")
     (row,) = json.loads(said)["results"]
-    assert set(row["shares"]) == {"play", "learn", "rest"}
+    assert set(row["shares"]) == {"collect", "learn", "rest"}
     assert sum(row["shares"].values()) == pytest.approx(1.0) and min(row["shares"].values()) > 0
     assert row["steps_per_second"] > 0.0
 

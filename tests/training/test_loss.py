@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from bao_training.alphazero import SearchBatch, action_targets, search_statistics
+from bao_training.alphazero import Targets, action_targets, search_statistics
 from bao_training.replay_buffer import NOT_VISITED
 from bao_training.worker import log_softmax
 
@@ -51,8 +51,9 @@ def test_search_statistics() -> None:
             assert targets[k] == pytest.approx(qvalues[i, a] / 127)
             assert weights[k] == pytest.approx(0.3)
     values = rng.uniform(-1, 1, len(targets))
-    arrays = (values, legal_actions, policies, targets, weights)
-    found = search_statistics(SearchBatch(log_probs, *map(torch.from_numpy, arrays)))
+    arrays = (legal_actions, policies, targets, weights)
+    made = Targets(*map(torch.from_numpy, arrays))
+    found = search_statistics(log_probs, torch.from_numpy(values), made)
     expected = np.zeros(4)
     for i in range(SIZE):
         mine = log_probs[owners == i].numpy()
@@ -61,4 +62,4 @@ def test_search_statistics() -> None:
         expected[2] -= (np.exp(mine) * mine).sum()
         expected[3] += mine.argmax() == target.argmax()
     expected[1] = (weights * (values - targets) ** 2).sum()
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    np.testing.assert_allclose(found, expected / SIZE, rtol=1e-5)

@@ -77,7 +77,7 @@ def test_what_a_worker_records(compiled: bool) -> None:
     trainer = make(f"{SMALL}bfloat16=false max_plies=60")
     torch.nn.init.normal_(trainer.network.head.weight, std=0.3)
     worker = trainer.workers[0]
-    worker.replica.sync_weights(trainer.network)
+    worker.replica.sync_weights(trainer.model)
     worker.play(0.5, compile_network(trainer.network) if compiled else None)
     roll = worker.rollout
     flat = torch.from_numpy(roll.encodings.reshape(-1, roll.encodings.shape[-1]))

@@ -98,6 +98,13 @@ def players() -> None:
     assert report["made_with"]["commit"] == "unknown"  # not that of the repository around it
 
 
+def certificate() -> None:
+    """Check the proof that comes with the package, by the rules that come with it."""
+    command = [sys.executable, "-m", "bao_agents.exact.check_certificate"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("proved: whoever begins kujifunza wins within 21 plies")
+
+
 def train() -> None:
     """Train for seconds; the network plays by its run and by its path."""
     assert "quick" in bao("train")
@@ -153,6 +160,7 @@ if __name__ == "__main__":
         **({"warm-up": warm_up} if "--warm-up" in sys.argv else {}),
         "environments": environments,
         "players": players,
+        "certificate": certificate,
         **{n: c if n in sys.argv else without(n) for n, c in CHECKS.items()},
     }.items():
         begun = time.perf_counter()

@@ -5,11 +5,11 @@ search is a Gumbel tree search (Danihelka et al., "Policy improvement by plannin
 2022), or guided alpha-beta: then the policy is its choice alone (expert iteration, Anthony et al.,
 "Thinking fast and slow with deep learning and tree search", 2017).
 
-Guided alpha-beta needs two things: the network, which orders the actions of few nodes, and rows of
-numbers (:mod:`bao_agents.evaluators.learning`), which evaluate millions of positions a second. The
-rows learn the values of the searches, and the network's values of the board after every action,
-which cost nothing here. They learn a position fifty times as fast as the network, so they learn
-each more often.
+Guided alpha-beta needs two things: the network, which orders the actions of few nodes, and an NNUE
+(:mod:`bao_agents.evaluators.learning`), which evaluates millions of positions a second. The NNUE
+learns the values of the searches, and the network's values of the board after every action, which
+cost nothing here. It learns a position fifty times as fast as the network, so it learns each more
+often.
 
 An update (:meth:`AlphaZeroTrainer.train_update`):
 
@@ -18,11 +18,10 @@ An update (:meth:`AlphaZeroTrainer.train_update`):
    without a search. Each searched position goes into the worker's
    :class:`~bao_training.replay_buffer.ReplayBuffer`, with the search's policy and values. When the
    game ends, its result is added.
-2. Targets: what the network should say about a position whose game has ended: the search's policy,
-   and a mean of the game's result and the search's value (:meth:`AlphaZeroWorker.targets`).
-3. Learn: enough minibatches are drawn from the buffers for the network to learn from each position
-   ``replay_ratio`` times on average, and the rows ``rows_replay_ratio`` times
-   (:meth:`AlphaZeroWorker.learn`).
+2. Learn: enough minibatches are drawn from the buffers for the network to learn from each position
+   ``replay_ratio`` times on average, and the NNUE ``nnue_replay_ratio`` times. What the network
+   should say about a position whose game has ended is the search's policy, and a mean of the game's
+   result and the search's value (:meth:`AlphaZeroWorker.targets`, :meth:`AlphaZeroWorker.loss`).
 """
 
 from __future__ import annotations
@@ -35,9 +34,11 @@ from pydantic import Field
 from torch import Tensor
 from typing_extensions import override
 
+from bao_agents.evaluators.learning import NNUEModel
 from bao_agents.evaluators.tables import SCALE
-from bao_agents.nets.checkpoint import Arrays
+from bao_agents.nets.checkpoint import Arrays, Checkpoint
 from bao_agents.nets.encoding import encode
+from bao_agents.nets.legal_actions import list_legal_actions
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.gumbel.search import GumbelSearch, SearchOutput
@@ -53,7 +54,7 @@ from bao_training.config import ConfigError, MethodConfig, TrainConfig
 from bao_training.replay_buffer import NOT_VISITED, Histories, ReplayBuffer
 from bao_training.saved import join, part
 from bao_training.trainer import Trainer, plies_per_game
-from bao_training.worker import GameTotals, Worker, log_softmax
+from bao_training.worker import GameTotals, Model, Worker, log_softmax
 
 
 class AlphaZeroConfig(MethodConfig):
@@ -73,8 +74,10 @@ class AlphaZeroConfig(MethodConfig):
     it, a resumed run fills its buffer again."""
     replay_ratio: float = Field(2.0, ge=0, le=1000)
     """How often the network learns from each position, on average."""
-    rows_replay_ratio: float = Field(4.0, ge=0, le=1000)
-    """How often the rows do. They learn only in a step of the network."""
+    nnue_replay_ratio: float = Field(4.0, ge=0, le=1000)
+    """How often the NNUE does. It learns only in a step of the network."""
+    value_weight: float = Field(1.0, ge=0, le=100)
+    """Weight of the loss of the network's values; its policy's loss has weight 1."""
     search_value: float = Field(0.3, ge=0, le=1)
     """Share of the search's value in the target result; the rest is who won. Also the weight of the
     search's values of actions that were not played."""
@@ -130,22 +133,24 @@ def chances(results: Float32Array) -> Float32Array:
 
 
 class AlphaBetaSearch:
-    """Guided alpha-beta with the network's policy and rows, called like a :class:`GumbelSearch`.
+    """Guided alpha-beta, called like a :class:`GumbelSearch`.
 
     Args:
         ruleset: the rules.
         nodes: the nodes of each search.
+        nnue: the NNUE that the run trains.
     """
 
-    def __init__(self, ruleset: Ruleset, nodes: int) -> None:
+    def __init__(self, ruleset: Ruleset, nodes: int, nnue: NNUEModel) -> None:
         self._ruleset = ruleset
         self._nodes = nodes
+        self._nnue = nnue
 
     def sync_weights(self, network: PolicyNetwork) -> None:
-        """Copy the weights of the network."""
-        self._agent = AlphaBetaAgent(
-            self._ruleset, Limit(nodes=self._nodes), network=network, threads=1
-        )
+        """Copy the weights of a network, and those of the NNUE."""
+        guide = Checkpoint(network, self._ruleset, nnue=self._nnue.quantised())
+        limit = Limit(nodes=self._nodes)
+        self._agent = AlphaBetaAgent(self._ruleset, limit, guide=guide, threads=1)
 
     def search(self, positions: PackedPositions, rng: RandomStates) -> SearchOutput:
         """Search positions uint64[B, 6], none of them over.
@@ -164,59 +169,63 @@ class AlphaBetaSearch:
         return SearchOutput(actions, policies, results, qvalues)
 
 
-class SearchBatch(NamedTuple):
-    """B positions with K legal actions in all, on the network's device."""
+class Targets(NamedTuple):
+    """What the model should say about B positions with K legal actions, on the model's device."""
 
-    log_probs: Tensor
-    """float[K], log probabilities of the legal actions, position after position; with gradient."""
-    values: Tensor
-    """float[K], their values; with gradient."""
     legal_actions: Tensor
     """int64[K], position * 64 + action."""
     policies: Tensor
     """uint8[B, 64], the improved policies in 255ths."""
-    targets: Tensor
-    """float[K], targets of the values."""
+    values: Tensor
+    """float[K], of the legal actions."""
     weights: Tensor
-    """float[K], weights of their errors."""
+    """float[K], weights of the values' errors."""
 
 
-def search_statistics(batch: SearchBatch) -> Tensor:
-    """Return :attr:`AlphaZeroWorker.STATS`, summed over the positions, float[4]; with gradient."""
-    log_probs, legal_actions = batch.log_probs, batch.legal_actions
-    policies = batch.policies.to(log_probs.dtype)
+def search_statistics(log_probs: Tensor, values: Tensor, targets: Targets) -> Tensor:
+    """Return :attr:`AlphaZeroWorker.STATS` without the last, as means; float[4] with gradient.
+
+    Args:
+        log_probs: float[K], log probabilities of the legal actions, position after position.
+        values: float[K], their values.
+        targets: those of the B positions.
+    """
+    legal_actions, policies = targets.legal_actions, targets.policies.to(log_probs.dtype)
     target = (policies / policies.sum(dim=1, keepdim=True)).flatten()[legal_actions]
     policy_loss = -(target * log_probs).sum()
-    value_loss = (batch.weights * (batch.values - batch.targets).square()).sum()
+    value_loss = (targets.weights * (values - targets.values).square()).sum()
     entropy = -(log_probs.exp() * log_probs).sum()
     dense = torch.full_like(policies, -torch.inf)
     dense.view(-1)[legal_actions] = log_probs.detach()
     agreement = (dense.argmax(dim=1) == policies.argmax(dim=1)).sum()
-    return torch.stack([policy_loss, value_loss, entropy, agreement])
+    return torch.stack([policy_loss, value_loss, entropy, agreement]) / len(policies)
 
 
 class AlphaZeroWorker(Worker[AlphaZeroConfig]):
-    """One thread's games, searches, replay buffer and copy of the network."""
+    """One thread's games, searches, replay buffer and copy of the model."""
 
-    STATS: ClassVar = ("policy_loss", "value_loss", "entropy", "agreement", "rows_loss")
-    """``agreement`` counts positions where network and search have the same likeliest action."""
+    STATS: ClassVar = ("policy_loss", "value_loss", "entropy", "agreement", "nnue_loss")
+    """``agreement`` is the share of positions where network and search prefer the same action."""
 
     def __init__(
         self,
         config: TrainConfig,
         method_config: AlphaZeroConfig,
-        network: PolicyNetwork,
+        model: Model,
         seed: np.random.SeedSequence,
     ) -> None:
-        super().__init__(config, method_config, network, seed)
-        self._network = network
+        super().__init__(config, method_config, model, seed)
+        assert model.nnue is not None
+        self._network = model.network
         self.search: AlphaBetaSearch | GumbelSearch
         if method_config.search == "alphabeta":
-            self.search = AlphaBetaSearch(self.games.engine.ruleset, method_config.nodes)
+            self.search = AlphaBetaSearch(
+                self.games.engine.ruleset, method_config.nodes, model.nnue
+            )
         else:
             self.search = GumbelSearch(
                 self.games.engine.rules,
-                network,
+                model.network,
                 len(self.games),
                 method_config.simulations,
                 config.gamma,
@@ -269,31 +278,23 @@ class AlphaZeroWorker(Worker[AlphaZeroConfig]):
         share = np.float32(self.method_config.search_value)
         return share * self.buffer.values[index] + (1 - share) * self.buffer.results[index]
 
-    def targets(
-        self, index: Int64Array, legal_actions: Int64Array
-    ) -> tuple[Float32Array, Float32Array]:
-        """Return targets of the values of legal actions, and weights of their errors.
-
-        Args:
-            index: int64[N], positions of the buffer.
-            legal_actions: int64[K], their legal actions (position * 64 + action).
-
-        Returns:
-            float32[K] and float32[K] (:func:`action_targets`).
-        """
-        buffer, share = self.buffer, np.float32(self.method_config.search_value)
-        results = self.result_targets(index)
-        targets, weights = np.empty((2, len(legal_actions)), np.float32)
+    @override
+    def targets(self, index: Int64Array) -> Targets:
+        """Return what the search and the results say about the buffer's positions int64[N]."""
+        buffer, to_device = self.buffer, self.replica.to_device
+        _, legal_actions = list_legal_actions(buffer.legal[index])
+        values, weights = np.empty((2, len(legal_actions)), np.float32)
         action_targets(
             legal_actions,
             buffer.actions[index],
-            results,
+            self.result_targets(index),
             buffer.qvalues[index],
-            share,
-            targets,
+            np.float32(self.method_config.search_value),
+            values,
             weights,
         )
-        return targets, weights
+        policies = buffer.policies[index]
+        return Targets(*map(to_device, (legal_actions, policies, values, weights)))
 
     @override
     def draw_minibatches(self, count: int) -> None:
@@ -301,34 +302,25 @@ class AlphaZeroWorker(Worker[AlphaZeroConfig]):
         self.minibatches = [np.sort(self.buffer.draw(rng, share)) for _ in range(count)]
 
     @override
-    def learn(self, index: Int64Array) -> tuple[Tensor, Tensor]:
-        """See :meth:`Worker.learn`: the loss is the cross-entropy to the search's policy, plus
-        ``value_weight`` times the squared error of the values."""
+    def loss(self, index: Int64Array, targets: Targets) -> tuple[Tensor, Tensor]:
+        """See :meth:`Worker.loss`: the loss is the cross-entropy to the search's policy, plus
+        ``value_weight`` times the squared error of the values, plus the loss of the NNUE."""
         buffer = self.buffer
         encodings, legal_actions, _ = encode(
             self.games.engine.rules, buffer.positions[index], buffer.legal[index]
         )
-        count = len(legal_actions)
-        targets, weights = self.targets(index, legal_actions)
         logits, values = self.replica.network(torch.from_numpy(encodings))
-        to_device = self.replica.to_device
-        owners = to_device(legal_actions >> 6)
-        batch = SearchBatch(
-            log_probs=log_softmax(logits[:count], owners, len(index)),
-            values=values[:count],
-            legal_actions=to_device(legal_actions),
-            policies=to_device(buffer.policies[index]),
-            targets=to_device(targets),
-            weights=to_device(weights),
-        )
-        rows_loss = self.rows_loss(index, legal_actions, values[:count].detach().cpu().numpy())
-        stats = torch.cat([search_statistics(batch), rows_loss[None]])
-        return stats[0] + self.config.value_weight * stats[1] + rows_loss, stats
+        logits, values = logits[: len(legal_actions)], values[: len(legal_actions)]
+        log_probs = log_softmax(logits, targets.legal_actions >> 6, len(index))
+        stats = search_statistics(log_probs, values, targets)
+        nnue_loss = self.nnue_loss(index, legal_actions, values.detach().cpu().numpy())
+        loss = stats[0] + self.method_config.value_weight * stats[1] + nnue_loss
+        return loss, torch.cat([stats, nnue_loss[None]])
 
-    def rows_loss(
+    def nnue_loss(
         self, index: Int64Array, legal_actions: Int64Array, values: Float32Array
     ) -> Tensor:
-        """Return the loss of the rows, times N.
+        """Return the loss of the NNUE.
 
         It is the sum of two means: over the boards after each legal action, whose values the
         network knows, and over other positions of the buffer, with the values of their searches.
@@ -338,8 +330,8 @@ class AlphaZeroWorker(Worker[AlphaZeroConfig]):
             legal_actions: int64[K], their legal actions (position * 64 + action).
             values: float32[K], the network's values of these actions.
         """
-        rows, engine, buffer = self.replica.network.rows, self.games.engine, self.buffer
-        assert rows is not None
+        nnue, engine, buffer = self.replica.nnue, self.games.engine, self.buffer
+        assert nnue is not None
         positions = buffer.positions[index]
         before, actions = np.divmod(legal_actions, 64)
         after, legal = positions[before], buffer.legal[index][before]
@@ -348,13 +340,13 @@ class AlphaZeroWorker(Worker[AlphaZeroConfig]):
         running = winners < 0
         same_mover = movers(after) == movers(positions)[before]
         results = np.where(same_mover, values, -values)[running]
-        loss = rows.loss(after[running], chances(results)) / max(1, len(results))
-        ratio = self.method_config.rows_replay_ratio / self.method_config.replay_ratio
+        loss = nnue.loss(after[running], chances(results)) / max(1, len(results))
+        ratio = self.method_config.nnue_replay_ratio / self.method_config.replay_ratio
         drawn = buffer.draw(self.games.generator, round(ratio * len(index)))
         if len(drawn):
-            searched = rows.loss(buffer.positions[drawn], chances(buffer.values[drawn]))
+            searched = nnue.loss(buffer.positions[drawn], chances(buffer.values[drawn]))
             loss = loss + searched / len(drawn)
-        return loss * len(index)
+        return loss
 
     # How a worker is saved.
 
@@ -369,8 +361,8 @@ class AlphaZeroWorker(Worker[AlphaZeroConfig]):
     def load(self, arrays: Arrays) -> None:
         super().load(arrays)
         if self.method_config.keep_buffer:
-            self.buffer.load(part("buffer", arrays))
-            self.histories.load(part("history", arrays))
+            self.buffer.load(part("buffer", arrays), self.games.engine)
+            self.histories.load(part("history", arrays), self.buffer)
         else:  # the games continue without their past
             self.histories.lengths[:] = 0
 
@@ -382,11 +374,11 @@ class AlphaZeroTrainer(Trainer[AlphaZeroWorker, AlphaZeroConfig]):
     worker_class = AlphaZeroWorker
 
     @override
-    def make_network(self) -> PolicyNetwork:
-        return PolicyNetwork(self.config.hidden, rows=True)
+    def make_model(self) -> Model:
+        return Model(PolicyNetwork(self.config.hidden), NNUEModel())
 
     @override
-    def play(self) -> dict[str, float]:
+    def collect(self) -> dict[str, float]:
         return plies_per_game(self.map_workers(AlphaZeroWorker.play))
 
     @override

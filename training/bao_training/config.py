@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 from bao_env.envs.openings import MAX_OPENING_PLIES
@@ -48,6 +48,12 @@ class Settings(BaseModel):
         allow_inf_nan=False,
         use_attribute_docstrings=True,
     )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _take_whole_floats(cls, value: Any) -> Any:
+        """Take ``steps = 1e6``."""
+        return int(value) if isinstance(value, float) and value.is_integer() else value
 
     def to_dict(self) -> dict[str, Any]:
         """Return every setting as a plain value, for TOML or JSON."""
@@ -91,8 +97,6 @@ class TrainConfig(Settings):
     """Adam's step size at the end; it falls along a half cosine."""
     max_gradient: float = Field(0.5, ge=1e-6, le=1e6)
     """Norm to which gradients are clipped."""
-    value_weight: float = Field(1.0, ge=0, le=100)
-    """Weight of the value loss."""
     gamma: float = Field(1.0, ge=0, le=1)
     """Discount per ply; below 1, earlier wins count more."""
     opening_plies: int = Field(20, ge=0, le=MAX_OPENING_PLIES)
@@ -274,6 +278,8 @@ def _validate(table: type[S], settings: Any, prefix: str, names: Sequence[str]) 
     should = re.sub("^(Input|Tuple) should", "should", fault["msg"]).replace("tuple", "list")
     if fault["type"] == "model_type":
         should = "should be a table"
+    elif fault["type"].endswith("_type") and len(fault["loc"]) == 1:
+        should += f", such as {json.dumps(table().to_dict()[key.removeprefix(prefix)])}"
     raise ConfigError(f"{key.rstrip('.')}={fault['input']!r:.200} {should}")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from torch.utils.tensorboard import SummaryWriter
 
 from bao_agents.support.files import write_atomically
+from bao_training.run_table import read_cells
 
 
 class MetricsError(ValueError):
@@ -23,36 +24,30 @@ class Metrics:
 
     Args:
         folder: the folder of the run.
-        columns: the columns of the file, ``update`` first.
+        columns: the columns of the file, ``update`` first; others that the file has stay.
         update: the update from which the run continues. Later rows, which an earlier process wrote
-            after its last checkpoint, are dropped.
+            after its last checkpoint, are dropped; without a checkpoint (0) all of them.
+        steps: the steps until then. Later points in TensorBoard's log are dropped.
 
     Raises:
-        MetricsError: ``metrics.csv`` cannot be read as a table.
+        MetricsError: ``metrics.csv`` cannot be read as a table of updates.
         OSError: the folder cannot be written.
     """
 
-    def __init__(self, folder: Path, columns: Sequence[str], update: int) -> None:
+    def __init__(self, folder: Path, columns: Sequence[str], update: int, steps: int) -> None:
         self._path = folder / "metrics.csv"
-        kept: list[dict[str, str]] = []
-        if self._path.exists():
-            try:
-                with open(self._path, newline="", encoding="utf-8") as old:
-                    kept = [row for row in csv.DictReader(old) if _update_of(row) <= update]
-            except (UnicodeDecodeError, csv.Error) as error:
-                raise MetricsError(
-                    f"{self._path} is not a metrics table ({error!s:.100}): fix it or move it away"
-                ) from error
+        head, kept = _rows_until(self._path, update) if update else ([], [])
+        columns = list(dict.fromkeys([*columns, *head]))
         table = io.StringIO(newline="")
-        writer = csv.DictWriter(table, columns, extrasaction="ignore")
+        writer = csv.DictWriter(table, columns)
         writer.writeheader()
         writer.writerows(kept)
         write_atomically(self._path, table.getvalue())
         self._file = open(self._path, "a", newline="", encoding="utf-8")  # noqa: SIM115
         self._writer = csv.DictWriter(self._file, columns)
         # TensorBoard's steps are environment steps, as in other libraries.
-        steps = int(kept[-1].get("steps") or -1) if kept else -1
-        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=steps + 1)
+        first = steps + 1 if update else 0
+        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=first)
         self._hook, threading.excepthook = threading.excepthook, _report
 
     def write(self, row: Mapping[str, Any]) -> None:
@@ -82,9 +77,43 @@ class Metrics:
             threading.excepthook = self._hook
 
 
+def _rows_until(file: Path, update: int) -> tuple[list[str], list[dict[str, str]]]:
+    """Return the head of a metrics table, and its rows up to an update.
+
+    A killed process can have cut short the last row, which is then left out. Anything else that
+    cannot be read is refused, because the rows would be lost.
+
+    Raises:
+        MetricsError: there is no column ``update``, or a row before the last has none.
+    """
+    if not file.exists():
+        return [], []
+    try:
+        head, lines = read_cells(file)
+        if head and "update" not in head:
+            raise ValueError(f"{file} has no column update, but {', '.join(head)[:80]!r}")
+        kept = []
+        for number, line in enumerate(lines, 2):
+            row = dict(zip(head, line, strict=False))
+            try:
+                if len(line) < len(head):
+                    raise ValueError("cells are missing")
+                if float(row["update"]) <= update:
+                    kept.append(row)
+            except ValueError as error:
+                if number <= len(lines):
+                    raise ValueError(f"{file}, row {number}: {error!s:.80}") from error
+    except ValueError as error:
+        raise MetricsError(
+            f"{error}: it is not a metrics table, so its history cannot go on; fix it or move it "
+            "away"
+        ) from error
+    return head, kept
+
+
 def _group(name: str) -> str:
     """Return the group of a metric in TensorBoard."""
-    if name.startswith("score") or name == "blunders":
+    if "score_against_" in name or name.startswith("blunders"):
         return "eval"
     return "loss" if name.endswith("loss") else "train"
 
@@ -96,11 +125,3 @@ def _report(error: threading.ExceptHookArgs) -> None:
     """
     if not issubclass(error.exc_type, OSError):
         threading.__excepthook__(error)
-
-
-def _update_of(row: Mapping[str, str | None]) -> int:
-    """Return the update of a row; a row that a killed process cut short counts as the latest."""
-    try:
-        return 1 << 62 if None in row.values() else int(row["update"] or "")
-    except (KeyError, ValueError):
-        return 1 << 62

@@ -8,26 +8,15 @@ from bao_agents.nets.checkpoint import Arrays
 from bao_agents.search.gumbel.search import SearchOutput
 from bao_agents.support.array_types import Int64Array
 from bao_env.engine.action import NUM_ACTIONS
+from bao_env.engine.batch import Engine
 from bao_env.engine.position import WORDS, Legal, PackedPositions
+from bao_training.saved import check_positions
 
 NOT_VISITED = -128
 """The q-value of an action that a search has not visited."""
 
 
-class _Saved:
-    """An object whose attributes are arrays, which are saved with a run."""
-
-    def state(self) -> Arrays:
-        """Return the arrays themselves, not copies."""
-        return dict(vars(self))
-
-    def load(self, arrays: Arrays) -> None:
-        """Fill them with what :meth:`state` returned."""
-        for name, array in self.state().items():
-            array[:] = arrays[name]
-
-
-class ReplayBuffer(_Saved):
+class ReplayBuffer:
     """A ring buffer of the latest positions.
 
     Args:
@@ -86,8 +75,31 @@ class ReplayBuffer(_Saved):
         settled = np.flatnonzero(~np.isnan(self.results))
         return generator.choice(settled, count) if len(settled) else settled
 
+    def state(self) -> Arrays:
+        """Return the arrays themselves, not copies."""
+        return dict(vars(self))
 
-class Histories(_Saved):
+    def load(self, arrays: Arrays, engine: Engine) -> None:
+        """Continue with what :meth:`state` returned.
+
+        Raises:
+            ValueError: it has positions that the engine's rules do not allow, or illegal actions.
+        """
+        positions, legal, actions = arrays["positions"], arrays["legal"], arrays["actions"]
+        filled = legal != 0
+        check_positions(positions[filled], legal[filled], engine)
+        if not 0 <= arrays["next"][0] < len(legal):
+            raise ValueError("the next place lies outside the buffer")
+        if positions[~filled].any() or not np.isnan(arrays["results"][~filled]).all():
+            raise ValueError("a place of the buffer that is not empty has no legal action")
+        played = legal[filled] >> np.minimum(actions[filled], 63).astype(np.uint64)
+        if (actions > 63).any() or not (played & np.uint64(1)).all():
+            raise ValueError("an action in the buffer is illegal")
+        for name, array in self.state().items():
+            array[:] = arrays[name]
+
+
+class Histories:
     """The searched positions of B running games, as places in the buffer.
 
     Args:
@@ -103,3 +115,23 @@ class Histories(_Saved):
         """Add one position, at ``places`` int64[B], to each game."""
         self.places[np.arange(len(places)), self.lengths] = places
         self.lengths += 1
+
+    def state(self) -> Arrays:
+        """Return the arrays themselves, not copies."""
+        return dict(vars(self))
+
+    def load(self, arrays: Arrays, buffer: ReplayBuffer) -> None:
+        """Continue with what :meth:`state` returned, as histories of games in a buffer.
+
+        Raises:
+            ValueError: a length or a place is out of range, or a place holds an ended game.
+        """
+        lengths, places = arrays["lengths"], arrays["places"]
+        if ((lengths < 0) | (lengths >= places.shape[1])).any():
+            raise ValueError(f"the history of a game is not 0 to {places.shape[1] - 1} long")
+        if ((places < 0) | (places >= len(buffer.legal))).any():
+            raise ValueError("the history of a game lies outside the buffer")
+        known = np.arange(places.shape[1]) < lengths[:, None]
+        if not np.isnan(buffer.results[places[known]]).all():
+            raise ValueError("the history of a running game holds a position of another game")
+        self.lengths[:], self.places[:] = lengths, places

@@ -9,10 +9,9 @@ An update (:meth:`TdTrainer.train_update`):
 
 1. Play: every worker plays ``rollout`` actions in each of its games (:meth:`TdWorker.play`). The
    player to move adds noise to the values and takes the best action, or occasionally a random one.
-2. Targets: each action gets its lambda-return (:meth:`TdWorker.targets`): what the following
-   positions turned out to be worth.
-3. Learn: in ``epochs`` passes, in minibatches, the value of each action that was played moves
-   towards its return (:meth:`TdWorker.learn`).
+   Then each action gets its lambda-return: what the following positions turned out to be worth.
+2. Learn: in ``epochs`` passes, in minibatches, the value of each action that was played moves
+   towards its return (:meth:`TdWorker.targets`, :meth:`TdWorker.loss`).
 """
 
 from __future__ import annotations
@@ -28,14 +27,13 @@ from typing_extensions import override
 from bao_agents.nets.compiled import Weights, compile_if_faster, evaluate
 from bao_agents.nets.encoding import ENCODING_STEP, encode
 from bao_agents.nets.features import ENCODING_SIZE
-from bao_agents.nets.network import PolicyNetwork
-from bao_agents.support.array_types import Float32Array, Int64Array, Uint8Array
+from bao_agents.support.array_types import Float32Array, Float64Array, Int64Array, Uint8Array
 from bao_env.engine.bits import U, popcount, select_bit, xorshift
 from bao_env.engine.compile import jit
 from bao_env.engine.position import Actions
 from bao_training.config import MethodConfig, TrainConfig
 from bao_training.trainer import Trainer, plies_per_game
-from bao_training.worker import Games, GameTotals, Worker
+from bao_training.worker import Games, GameTotals, Model, Worker
 
 
 class TdConfig(MethodConfig):
@@ -171,14 +169,14 @@ class TdWorker(Worker[TdConfig]):
         self,
         config: TrainConfig,
         method_config: TdConfig,
-        network: PolicyNetwork,
+        model: Model,
         seed: np.random.SeedSequence,
     ) -> None:
-        super().__init__(config, method_config, network, seed)
+        super().__init__(config, method_config, model, seed)
         self.rollout = Rollout(config.rollout, len(self.games))
 
     def play(self, exploration: float, weights: Weights | None = None) -> GameTotals:
-        """Play ``config.rollout`` actions in every game, and record them in :attr:`rollout`.
+        """Play ``config.rollout`` actions in every game; record them and their returns.
 
         Args:
             exploration: the probability of a random action.
@@ -213,6 +211,17 @@ class TdWorker(Worker[TdConfig]):
             ended = roll.step(t, games, actions)
             totals.count(games, ended)
             games.reset(ended)
+        lambda_returns(
+            roll.rewards,
+            roll.best,
+            roll.costs,
+            roll.dones,
+            roll.turn_passed,
+            np.float32(self.config.gamma),
+            np.float32(self.method_config.td_lambda),
+            np.float32(self.method_config.max_cost),
+            roll.returns,
+        )
         return totals
 
     def _value_actions(
@@ -231,21 +240,11 @@ class TdWorker(Worker[TdConfig]):
         _, values = evaluate(self.replica.network, encodings, weights)
         return encodings, values[: len(legal_actions)], indptr
 
-    def targets(self) -> float:
-        """Compute the returns of the actions played, and return their variance."""
+    def variances(self) -> Float64Array:
+        """Return the variance of the returns, and that of the values' errors, float64[2]."""
         roll = self.rollout
-        lambda_returns(
-            roll.rewards,
-            roll.best,
-            roll.costs,
-            roll.dones,
-            roll.turn_passed,
-            np.float32(self.config.gamma),
-            np.float32(self.method_config.td_lambda),
-            np.float32(self.method_config.max_cost),
-            roll.returns,
-        )
-        return float(roll.returns.var())
+        values = roll.best[:-1] - roll.costs
+        return np.array([roll.returns.var(), (roll.returns - values).var()], np.float64)
 
     @override
     def draw_minibatches(self, count: int) -> None:
@@ -253,13 +252,16 @@ class TdWorker(Worker[TdConfig]):
         self.minibatches = np.array_split(shuffled, count)
 
     @override
-    def learn(self, index: Int64Array) -> tuple[Tensor, Tensor]:
-        """See :meth:`Worker.learn`: the loss is the squared error of the values."""
-        roll = self.rollout
-        encodings = roll.encodings.reshape(-1, ENCODING_SIZE)[index]
-        returns = self.replica.to_device(roll.returns.reshape(-1)[index])
+    def targets(self, index: Int64Array) -> Float32Array:
+        """Return the returns of actions, float32[N]."""
+        return self.rollout.returns.reshape(-1)[index]
+
+    @override
+    def loss(self, index: Int64Array, targets: Float32Array) -> tuple[Tensor, Tensor]:
+        """See :meth:`Worker.loss`: the loss is the squared error of the values."""
+        encodings = self.rollout.encodings.reshape(-1, ENCODING_SIZE)[index]
         _, values = self.replica.network(torch.from_numpy(encodings))
-        loss = (values - returns).square().sum()
+        loss = (values - self.replica.to_device(targets)).square().mean()
         return loss, loss[None]
 
 
@@ -271,25 +273,24 @@ class TdTrainer(Trainer[TdWorker, TdConfig]):
     COLUMNS: ClassVar = ("exploration", "explained_variance")
 
     @override
-    def make_network(self) -> PolicyNetwork:
-        network = super().make_network()
+    def make_model(self) -> Model:
+        model = super().make_model()
         with torch.no_grad():  # preferences are not learnt: the values alone are the policy
-            network.head.weight[0] = 0.0
-            network.head.bias[0] = 0.0
-        return network
+            model.network.head.weight[0] = 0.0
+            model.network.head.bias[0] = 0.0
+        return model
 
     @override
-    def play(self) -> dict[str, float]:
+    def collect(self) -> dict[str, float]:
         td, done = self.method_config, self.update / max(1, self.updates)
         exploration = td.exploration + done * (td.final_exploration - td.exploration)
         weights = compile_if_faster(self.workers[0].replica.network)
         totals = self.map_workers(TdWorker.play, exploration, weights)
-        return {"exploration": exploration} | plies_per_game(totals)
+        returns, errors = np.mean(self.map_workers(TdWorker.variances), axis=0)
+        row = {"exploration": exploration, "explained_variance": 1.0 - errors / max(returns, 1e-8)}
+        return row | plies_per_game(totals)
 
     @override
     def learn(self) -> dict[str, float]:
-        variance = float(np.mean(self.map_workers(TdWorker.targets)))
         minibatches = self.config.steps_per_update // self.config.minibatch
-        row = self.take_steps(minibatches, self.method_config.epochs)
-        row["explained_variance"] = 1.0 - row["value_loss"] / max(variance, 1e-8)
-        return row
+        return self.take_steps(minibatches, self.method_config.epochs)

@@ -26,9 +26,6 @@ If one of them dies, the others stop, and ``--resume`` continues from the last c
 
 from __future__ import annotations
 
-import argparse
-import os
-import shlex
 import signal
 import sys
 import threading
@@ -41,10 +38,9 @@ import torch
 
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import CheckpointError
-from bao_agents.support.files import HeldError
+from bao_agents.support.figures import save_figure
 from bao_agents.support.progress import Progress
 from bao_agents.support.provenance import current_commit
-from bao_env.engine.ruleset import get_ruleset
 from bao_training import distributed
 from bao_training.alphazero import AlphaZeroTrainer
 from bao_training.config import (
@@ -54,13 +50,12 @@ from bao_training.config import (
     check_settings,
     describe,
     read_settings,
-    ruleset_settings,
 )
-from bao_training.metrics import Metrics, MetricsError
+from bao_training.metrics import Metrics
 from bao_training.plot import Group, draw_curves
 from bao_training.run_settings import read_note, resumed_settings, runs_in, write_note
 from bao_training.td import TdTrainer
-from bao_training.trainer import GUIDED_OPPONENT, NODES, DivergedError, Trainer
+from bao_training.trainer import GUIDED, Trainer
 
 METHODS: dict[str, type[Trainer[Any, Any]]] = {"td": TdTrainer, "alphazero": AlphaZeroTrainer}
 """The trainers of the methods, by the name that ``method`` gives. A new one is a file like
@@ -72,7 +67,7 @@ LAST = "last.safetensors"
 # Settings.
 
 
-def config_from_dict(settings: dict[str, Any]) -> tuple[TrainConfig, Any]:
+def config_from_dict(settings: Mapping[str, Any]) -> tuple[TrainConfig, Any]:
     """Make the common settings and those of the chosen method; missing keys keep their defaults.
 
     Raises:
@@ -144,7 +139,6 @@ def resume_run(folder: Path, given: Mapping[str, Any] | None = None) -> Trainer[
     settings = note.get("config") if saved is None else saved.info.get("config")
     if not isinstance(settings, dict):
         raise CheckpointError(f"{path} holds no run: it has no settings")
-    wanted = resumed_settings(folder, settings, given or {})
     try:
         config, method_config = config_from_dict(settings)
     except ConfigError as error:
@@ -152,6 +146,7 @@ def resume_run(folder: Path, given: Mapping[str, Any] | None = None) -> Trainer[
             f"{path} belongs to a run that cannot be resumed here: {error}. A run is resumed by "
             "the version of the project that started it; start a new one with another --run"
         ) from error
+    wanted = resumed_settings(folder, settings, given or {})
     if wanted != settings:
         config, method_config = config_from_dict(wanted)
     trainer = make_trainer(config, method_config)
@@ -162,7 +157,7 @@ def resume_run(folder: Path, given: Mapping[str, Any] | None = None) -> Trainer[
             raise CheckpointError(f"{path}: {error}") from error
     here = trainer.computes_in_bfloat16
     if note.get("bfloat16", here) != here:
-        _say(
+        say(
             "this machine computes in float32, and the run began in bfloat16, or the other way "
             "round: from here on it is not bit for bit the run that it would have been"
         )
@@ -171,11 +166,11 @@ def resume_run(folder: Path, given: Mapping[str, Any] | None = None) -> Trainer[
     return trainer
 
 
-def run(trainer: Trainer[Any, Any], folder: Path) -> bool:
-    """Train until the run is finished or interrupted.
+def run(trainer: Trainer[Any, Any], folder: Path) -> signal.Signals | None:
+    """Train until the run is finished, or SIGINT, SIGTERM or SIGUSR1 (Slurm's warning) stops it.
 
     Returns:
-        whether it is finished.
+        the signal that stopped it, or None; the run is saved either way.
 
     Raises:
         DivergedError: the network is no longer finite. The last checkpoint stays as it was.
@@ -183,21 +178,22 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> bool:
         ProcessLost: another process of the run has ended.
     """
     config = trainer.config
-    stop = False
+    stop: signal.Signals | None = None
 
     def ask_to_stop(number: int, frame: object) -> None:
         nonlocal stop
         if stop:
             raise KeyboardInterrupt
-        stop = True
+        stop = signal.Signals(number)
         Progress.write("stopping after this update; repeat to stop at once", file=sys.stderr)
 
     first = distributed.rank() == 0
     # Only the main thread may handle signals.
     handled = threading.current_thread() is threading.main_thread()
-    signals = [signal.SIGINT, signal.SIGTERM] if handled else []
+    names = ("SIGINT", "SIGTERM", "SIGUSR1") if handled else ()
+    signals = [getattr(signal, name) for name in names if hasattr(signal, name)]
     handlers = {number: signal.signal(number, ask_to_stop) for number in signals}
-    metrics = Metrics(folder, trainer.columns, trainer.update) if first else None
+    metrics = Metrics(folder, trainer.columns, trainer.update, trainer.steps) if first else None
     bar = Progress(
         total=config.steps,
         initial=trainer.steps,
@@ -211,7 +207,11 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> bool:
     def evaluate() -> dict[str, float]:
         """Evaluate the network, and print the scores."""
         row = trainer.evaluate()
-        scores = [f"{name} {score.rate:.1%}" for name, score in trainer.scores.items()]
+        scores = [
+            f"{'guided ' if column.startswith(GUIDED) else ''}{trainer.opponents[column]}"
+            f" {score.rate:.1%}"
+            for column, score in trainer.scores.items()
+        ]
         scores += [f"blunders {row['blunders']:.1%}"] if "blunders" in row else []
         if not bar.disable:
             steps = f"{trainer.steps / 1e6:.2f}M steps"
@@ -221,7 +221,7 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> bool:
     try:
         if metrics is not None and config.evaluate_every and not trainer.update:
             metrics.write({"update": 0, "steps": 0, "seconds": 0.0} | evaluate())
-        stopping = False
+        stopping, compiling = False, True
         while trainer.steps < config.steps and not stopping:
             before = trainer.steps
             row = trainer.train_update()
@@ -229,7 +229,7 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> bool:
             finished = trainer.steps >= config.steps
             due = finished or time.monotonic() - saved >= config.checkpoint_every
             # All processes save and stop after the same update.
-            due, stopping = distributed.any_rank(first and due, stop)
+            due, stopping = distributed.any_rank(first and due, stop is not None)
             if metrics is not None:
                 if finished or (every and trainer.steps // every > before // every):
                     row |= evaluate()
@@ -238,6 +238,10 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> bool:
                     trainer.save_policy(folder / f"step-{trainer.steps // keep * keep}.safetensors")
                 metrics.write(row)
             bar.update(min(trainer.steps, config.steps) - min(before, config.steps))
+            if compiling:  # does not count for the time that is left
+                compiling, done = False, bar.n
+                bar.reset()
+                bar.initial = bar.n = bar.last_print_n = done
             if due or stopping:
                 trainer.save(folder / LAST)
                 saved = time.monotonic()
@@ -248,11 +252,12 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> bool:
         if metrics is not None:
             metrics.close()
     if trainer.steps < config.steps:
-        return False
+        return stop or signal.SIGINT  # of another process
     if first:
         trainer.save_policy(folder / "final.safetensors")
-        draw_curves([Group(folder.name, [folder])], folder / "curves.png")
-    return True
+        figure, _ = draw_curves([Group(folder.name, [folder])])
+        save_figure(figure, folder / "curves.png")
+    return None
 
 
 def describe_settings() -> str:
@@ -265,113 +270,50 @@ def describe_settings() -> str:
     return "\n\n".join(tables)
 
 
-def train(args: argparse.Namespace) -> int:
-    """Start or resume the run that ``bao train`` asks for, train it, and report how it ends.
+def train(
+    settings: Mapping[str, Any], folder: Path, resume: bool = False
+) -> tuple[Trainer[Any, Any], signal.Signals | None]:
+    """Start or resume the run in a folder, and train it.
+
+    Args:
+        settings: plain values, as in a configuration; the others have their defaults. A resumed run
+            has its own settings; see :func:`resumed_settings` for what may be given.
+        folder: the run's folder.
+        resume: continue the run if it exists.
 
     Returns:
-        the exit status.
+        the trainer, and the signal that stopped it; None if the run is finished.
+
+    Raises:
+        ConfigError: the settings cannot be used, or there is already a run, or none to resume.
+        CheckpointError, HeldError: the run cannot be resumed, or another process trains it.
+        DivergedError, MetricsError, OSError, ProcessLost: see :func:`run`.
     """
-    name = args.run or (args.config.stem if args.config else "default")
-    folder = args.out / name
-    goes_on = f"continue with {_resume_command(args.out, name)}"
-    try:
-        if len(Path(name).parts) != 1 or not Path(name).name.strip(".") or len(name) > 200:
-            raise ConfigError(
-                f"--run {name!r:.200}: expected the name of a folder, of at most 200 characters, "
-                "without slashes; --out says where it lies"
-            )
-        given = read_settings(args.config, args.set)
-        if args.ruleset:
-            given |= ruleset_settings(args.ruleset)
-        if args.seed is not None:
-            given["seed"] = args.seed
-        exists = (folder / LAST).exists() or read_note(folder) is not None
-        if exists and not args.resume:
-            raise ConfigError(
-                f"{folder} already holds a run: continue it with --resume, or choose another --run"
-            )
-        if args.resume and not exists and not given:
-            known = ", ".join(runs_in(args.out)) or "none"
-            raise ConfigError(f"there is no run {folder} to resume; the runs there: {known}")
-        settings = None if exists else config_from_dict(given)
-        with distributed.hold(folder):
-            for unfinished in folder.glob(".*.tmp"):  # by a write that was killed
-                unfinished.unlink(missing_ok=True)
-            if settings is not None:
-                trainer = start_run(folder, *settings)
-            else:
-                trainer = resume_run(folder, given)
-                _say(
-                    f"resumed {folder} at step {trainer.steps:,}"
-                    if (folder / LAST).exists()
-                    else f"no checkpoint yet: starting {folder} with its own settings"
-                )
-            finished = run(trainer, folder)
-    except (ConfigError, CheckpointError, HeldError, MetricsError) as error:
-        _say(f"error: {error!s:.2000}")
-        return 2
-    except distributed.ProcessLost as error:
-        print(f"error: {error}; {goes_on}", file=sys.stderr)
-        return 1
-    except (DivergedError, OSError) as error:
-        last = folder / LAST
-        # Unlike Path.exists, os.path.exists returns False on any error.
-        left = f"the last good checkpoint is {last}: {goes_on}"
-        left = left if os.path.exists(last) else "no checkpoint had been written"
-        if isinstance(error, DivergedError):
-            _say(
-                f"error: {error}: training has diverged; {left}. If it diverges again, start "
-                "another run from that checkpoint (--set start=FILE) with a smaller "
-                "learning_rate"
-            )
-        else:
-            _say(f"error: {error!s:.400}; {left}")
-        return 1
-    if not finished:
-        _say(f"stopped; {goes_on}")
-        return 128 + signal.SIGINT
-    if distributed.rank() == 0:
-        print(closing_table(trainer, folder))
-    return 0
-
-
-def closing_table(trainer: Trainer[Any, Any], folder: Path) -> str:
-    """Describe a finished run: its last scores, its files, and what to type next."""
-    lines = [f"{folder}: {trainer.steps:,} steps in {trainer.seconds / 60:.1f} minutes"]
-    if trainer.scores:
-        lines.append("")
-    for name, score in trainer.scores.items():
-        player = f"guided, {NODES:,} nodes" if name == GUIDED_OPPONENT else "network alone"
-        interval = f"{score.low:.1%} to {score.high:.1%}"
-        lines.append(
-            f"  {score.rate:6.1%} ({interval}) against {name}, {score.games} games ({player})"
+    exists = (folder / LAST).exists() or read_note(folder) is not None
+    if exists and not resume:
+        raise ConfigError(
+            f"{folder} already holds a run: continue it with --resume, or choose another --run"
         )
-    run_folder = shlex.quote(str(folder))
-    strongest, opponent = run_folder, "alphabeta:4"
-    if trainer.network.rows is not None:
-        strongest, opponent = f"guided:{run_folder}:5ms", "alphabeta:5ms"
-    # The ladder has its own rules; a match takes those of the run.
-    rated = trainer.ruleset == get_ruleset("zanzibar")
-    return "\n".join(
-        [
-            *lines,
-            "",
-            f"  {folder / 'final.safetensors'}  the player",
-            f"  {folder / 'curves.png'}  how it learnt; metrics.csv has the numbers",
-            "",
-            f"  bao match {strongest} {opponent}",
-            *([f"  bao rate {strongest}"] if rated else []),
-        ]
-    )
+    if resume and not exists and not settings:
+        known = ", ".join(runs_in(folder.parent)) or "none"
+        raise ConfigError(f"there is no run {folder} to resume; the runs there: {known}")
+    checked = None if exists else config_from_dict(settings)
+    with distributed.hold(folder):
+        for unfinished in folder.glob(".*.tmp"):  # by a write that was killed
+            unfinished.unlink(missing_ok=True)
+        if checked is not None:
+            trainer = start_run(folder, *checked)
+        else:
+            trainer = resume_run(folder, settings)
+            say(
+                f"resumed {folder} at step {trainer.steps:,}"
+                if (folder / LAST).exists()
+                else f"no checkpoint yet: starting {folder} with its own settings"
+            )
+        return trainer, run(trainer, folder)
 
 
-def _resume_command(out: Path, name: str) -> str:
-    """Return the command that resumes a run."""
-    elsewhere = "" if out == Path("runs") else f" --out {shlex.quote(str(out))}"
-    return f"bao train --run {shlex.quote(name)}{elsewhere} --resume"
-
-
-def _say(text: str) -> None:
+def say(text: str) -> None:
     """Print a message on stderr, only in the first process."""
     if distributed.rank() == 0:
         print(text, file=sys.stderr)

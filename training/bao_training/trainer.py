@@ -1,27 +1,30 @@
-"""Provide what all training methods need: network, optimiser, workers, counters, saving.
+"""Provide what all training methods need: model, optimiser, workers, counters, saving.
 
 A training method is a :class:`Trainer` and its :class:`~bao_training.worker.Worker`:
 :mod:`bao_training.td` or :mod:`bao_training.alphazero`. Workers play and compute gradients side by
-side, each in its own thread; the trainer updates the network. Both methods have three verbs:
-``play``, ``targets`` and ``learn``.
+side, each in its own thread; the trainer updates the model. All methods have the same verbs. A
+worker has ``play``, ``targets`` (what the model should say) and ``loss`` (how far it is from that).
+A trainer has ``collect``, which lets its workers play, and ``learn``.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from bao_agents.arena.elo import Score
+from bao_agents.arena.elo import Score, wilson_interval
 from bao_agents.arena.match import play_match
+from bao_agents.evaluators.learning import NNUEModel
 from bao_agents.exact.solved_positions import SolvedPositions
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Arrays, Checkpoint, CheckpointError, model_arrays
@@ -38,21 +41,32 @@ from bao_training.memory import keep_freed_memory
 from bao_training.saved import (
     check_arrays,
     digest,
-    generator_state,
     join,
     part,
-    set_generator_state,
 )
-from bao_training.worker import GameTotals, Worker, has_bfloat16
+from bao_training.worker import GameTotals, Model, Worker, has_bfloat16
 
 NODES = 2000
 """The nodes of guided alpha-beta and of its opponent in an evaluation."""
 GUIDED_OPPONENT = f"alphabeta:{NODES}n"
 """Its opponent: alpha-beta with the shipped tables."""
+GUIDED = "guided_"
+"""The beginning of the column for its score."""
 
 _BOT_SEED = 1
 _MATCH_SEED = 12345
 """Seeds of every evaluation, so that two evaluations of a run play the same openings."""
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch use one thread here: the workers are the threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class DivergedError(RuntimeError):
@@ -65,7 +79,7 @@ T = TypeVar("T")
 
 
 class Trainer(ABC, Generic[W, C]):
-    """The state of a run, and its learning loop: a method fills in :meth:`play` and :meth:`learn`.
+    """The state of a run, and its learning loop; a method fills in :meth:`collect`, :meth:`learn`.
 
     Args:
         config: the common settings.
@@ -81,37 +95,35 @@ class Trainer(ABC, Generic[W, C]):
     worker_class: type[W]
     """The class of its workers."""
     COLUMNS: ClassVar[tuple[str, ...]] = ()
-    """The columns of metrics.csv that :meth:`play` and :meth:`learn` return, besides the worker's
-    statistics, ``gradient_norm`` and ``plies_per_game``."""
+    """The columns of metrics.csv that :meth:`collect` and :meth:`learn` return, besides the
+    worker's statistics, ``gradient_norm`` and ``plies_per_game``."""
     OPPONENTS: ClassVar[tuple[str, ...]] = ("greedy", "alphabeta:2", "alphabeta:4")
     """The opponents of the network alone in each evaluation."""
 
     def __init__(self, config: TrainConfig, method_config: C) -> None:
         keep_freed_memory()
-        torch.set_num_threads(1)  # the workers are the threads
         self.config = config
         self.method_config = method_config
         self.ruleset = config.get_ruleset()
         self.device = pick_device(config.device)
         self._here = _workers_here(config.workers)
-        seeds = np.random.SeedSequence(config.seed).spawn(config.workers + 2)
-        with torch.random.fork_rng(devices=[]):
+        seeds = np.random.SeedSequence(config.seed).spawn(config.workers + 1)
+        with torch.random.fork_rng(devices=[]), torch.device("cpu"):
             torch.manual_seed(int(seeds[0].generate_state(1)[0]))
-            self.network = self.make_network().to(self.device)
+            self.model = self.make_model().to(self.device)
         self._won = self._won_positions()
         if config.start:
-            self.network.load_state_dict(self.load_weights("start", config.start), strict=False)
-        self.generator = np.random.Generator(np.random.PCG64(seeds[1]))
+            self._start_with(config.start)
         self.workers = [
-            self.worker_class(config, method_config, self.network, seeds[2 + i]) for i in self._here
+            self.worker_class(config, method_config, self.model, seeds[1 + i]) for i in self._here
         ]
         """The workers of this process."""
         self.optimizer = torch.optim.Adam(
-            self.network.parameters(), lr=config.learning_rate, eps=1e-5, fused=True
+            self.model.parameters(), lr=config.learning_rate, eps=1e-5, fused=True
         )
-        for parameter in self.network.parameters():  # from the start, so that it can be saved
+        for parameter in self.model.parameters():  # from the start, so that it can be saved
             self.optimizer.state[parameter] = {
-                "step": torch.zeros((), device=self.device),
+                "step": torch.zeros((), dtype=torch.float32, device=self.device),
                 "exp_avg": torch.zeros_like(parameter),
                 "exp_avg_sq": torch.zeros_like(parameter),
             }
@@ -119,9 +131,9 @@ class Trainer(ABC, Generic[W, C]):
         self.steps = 0
         self.seconds = 0.0
         self.scores: dict[str, Score] = {}
-        """The results of the last evaluation, by opponent."""
+        """The results of the last evaluation, by their columns in metrics.csv."""
         self.part_seconds: dict[str, float] = defaultdict(float)
-        """Seconds that this process has spent in each part of its updates: ``play``, ``learn``."""
+        """Seconds that this process has spent in :meth:`collect` and in :meth:`learn`."""
         self._threads = Threads(len(self._here) - 1)
 
     @property
@@ -129,69 +141,80 @@ class Trainer(ABC, Generic[W, C]):
         """Whether the network computes in bfloat16, on this machine."""
         return self.config.bfloat16 and has_bfloat16(self.device)
 
-    def make_network(self) -> PolicyNetwork:
-        """Make the untrained network."""
-        return PolicyNetwork(self.config.hidden)
+    @property
+    def network(self) -> PolicyNetwork:
+        """The policy network."""
+        return self.model.network
+
+    def make_model(self) -> Model:
+        """Make the untrained model."""
+        return Model(PolicyNetwork(self.config.hidden))
 
     # What a method fills in.
 
     @abstractmethod
-    def play(self) -> dict[str, float]:
-        """Play ``config.rollout`` actions in every game, and return columns of the metrics."""
+    def collect(self) -> dict[str, float]:
+        """Let the workers play ``config.rollout`` actions in every game; return columns of the
+        metrics."""
 
     @abstractmethod
     def learn(self) -> dict[str, float]:
         """Learn from what was played (:meth:`take_steps`), and return columns of the metrics."""
 
     def state(self) -> Arrays:
-        """Return everything that a resumed run needs besides the network.
+        """Return everything that a resumed run needs besides the network's weights.
 
         All processes of a run call this.
         """
-        arrays = {"generator": generator_state(self.generator)}
+        arrays: Arrays = {}
         for i, worker in enumerate(self.map_workers(lambda worker: worker.state())):
             arrays |= join(f"worker.{i}", worker)
-        for i, parameter in enumerate(self.network.parameters()):
+        for i, parameter in enumerate(self.model.parameters()):
             adam = self.optimizer.state[parameter]
             # A checkpoint has no scalars.
             flat = {name: tensor.cpu().numpy().reshape(-1) for name, tensor in adam.items()}
             arrays |= join(f"adam.{i}", flat)
-        return arrays | join("rows", {name: t.detach().cpu().numpy() for name, t in self._rows()})
-
-    def _rows(self) -> Iterable[tuple[str, Tensor]]:
-        """Return the parameters of the network's rows; a checkpoint rounds them for the search."""
-        return () if self.network.rows is None else self.network.rows.named_parameters()
+        if self.model.nnue is not None:  # a checkpoint rounds its weights for the search
+            exact = self.model.nnue.state_dict().items()
+            arrays |= join("nnue", {name: tensor.cpu().numpy() for name, tensor in exact})
+        return arrays
 
     def load(self, arrays: Arrays) -> None:
-        """Continue from what :meth:`state` returned."""
-        set_generator_state(self.generator, arrays["generator"])
-        with torch.no_grad():
-            for name, parameter in self._rows():
-                parameter.copy_(torch.from_numpy(arrays[f"rows.{name}"]))
+        """Continue from what :meth:`state` returned.
+
+        Raises:
+            ValueError: it cannot come from this run.
+        """
+        if self.model.nnue is not None:
+            exact = part("nnue", arrays).items()
+            self.model.nnue.load_state_dict({name: torch.from_numpy(a) for name, a in exact})
         for i, worker in zip(self._here, self.workers, strict=True):
             worker.load(part(f"worker.{i}", arrays))
-            worker.replica.sync_weights(self.network)
-        for i, parameter in enumerate(self.network.parameters()):
+            worker.replica.sync_weights(self.model)
+        for i, parameter in enumerate(self.model.parameters()):
             adam = self.optimizer.state[parameter]
             for name, array in part(f"adam.{i}", arrays).items():
                 adam[name].copy_(torch.from_numpy(array).view_as(adam[name]))
 
     @property
-    def opponents(self) -> tuple[str, ...]:
-        """Return the opponents of an evaluation."""
-        rows = self.network.rows is not None
-        return (*self.OPPONENTS, GUIDED_OPPONENT) if rows else self.OPPONENTS
+    def opponents(self) -> dict[str, str]:
+        """Return the opponents of an evaluation, by the column of metrics.csv for the score."""
+        found = {f"score_against_{name}": name for name in self.OPPONENTS}
+        if self.model.nnue is not None:
+            found[f"{GUIDED}score_against_{GUIDED_OPPONENT}"] = GUIDED_OPPONENT
+        return found
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Return the columns of this run's metrics.csv."""
         columns = ["update", "steps", "seconds", "steps_per_second", "learning_rate"]
         columns += [*self.COLUMNS, *self.worker_class.STATS, "gradient_norm", "plies_per_game"]
-        columns += [*(f"score_against_{name}" for name in self.opponents)]
-        return (*columns, *(["blunders"] if self._won else []))
+        measured = [*self.opponents, *(["blunders"] if self._won else [])]
+        return (*columns, *(name + end for name in measured for end in ("", "_low", "_high")))
 
     # An update and its parts.
 
+    @one_thread()
     def train_update(self) -> dict[str, float]:
         """Play, learn, and return a row of metrics.
 
@@ -201,12 +224,14 @@ class Trainer(ABC, Generic[W, C]):
         start, rate = time.perf_counter(), self.learning_rate
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        played = self.play()
+        for worker in self.workers:
+            worker.games.start_update(self.update)
+        collected = self.collect()
         between = time.perf_counter()
         learnt = self.learn()
-        self.part_seconds["play"] += between - start
+        self.part_seconds["collect"] += between - start
         self.part_seconds["learn"] += time.perf_counter() - between
-        if not all(bool(p.isfinite().all()) for p in self.network.parameters()):
+        if not all(bool(p.isfinite().all()) for p in self.model.parameters()):
             raise DivergedError(f"the weights after update {self.update + 1} are not finite")
         steps = self.config.steps_per_update
         seconds = time.perf_counter() - start
@@ -220,7 +245,7 @@ class Trainer(ABC, Generic[W, C]):
             "steps_per_second": steps / seconds,
             "learning_rate": rate,
         }
-        return row | played | learnt
+        return row | collected | learnt
 
     @property
     def updates(self) -> int:
@@ -239,15 +264,15 @@ class Trainer(ABC, Generic[W, C]):
     def map_workers(
         self, method: Callable[Concatenate[W, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> list[T]:
-        """Call a method of all workers side by side: ``self.map_workers(TdWorker.targets)``.
+        """Call a method of all workers side by side: ``self.map_workers(TdWorker.variances)``.
 
         Return the results in the workers' order, including those of other processes.
         """
         results: dict[int, T] = {}
 
         def work(part: slice) -> None:
-            torch.set_num_threads(1)  # of the thread that runs this
-            results[part.start] = method(self.workers[part.start], *args, **kwargs)
+            with one_thread():
+                results[part.start] = method(self.workers[part.start], *args, **kwargs)
 
         self._threads.run(work, [slice(i, i + 1) for i in range(len(self.workers))])
         return distributed.gather([results[i] for i in sorted(results)])
@@ -290,46 +315,52 @@ class Trainer(ABC, Generic[W, C]):
             for total, gradient in zip(totals, gradients, strict=True):
                 total += gradient
         distributed.all_reduce_sum(totals)
-        for parameter, total in zip(self.network.parameters(), totals, strict=True):
+        for parameter, total in zip(self.model.parameters(), totals, strict=True):
             parameter.grad = total
         norm = float(
-            torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.max_gradient)
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_gradient)
         )
         if not math.isfinite(norm):
             raise DivergedError(f"the gradient of update {self.update + 1} is not finite")
         self.optimizer.step()
         for replica in replicas:
-            replica.sync_weights(self.network)
+            replica.sync_weights(self.model)
         return norm
 
     # Other players and checkpoints.
 
+    @one_thread()
     def evaluate(self) -> dict[str, float]:
-        """Return the scores of paired games against :attr:`opponents`.
+        """Return the scores of paired games against :attr:`opponents`, each with its interval.
 
-        The network plays alone, without search. If it has rows, guided alpha-beta also plays with
-        it, against plain alpha-beta with the same number of nodes. If the settings name won
+        The network plays alone, without search. If it has an NNUE, guided alpha-beta also plays
+        with both, against plain alpha-beta with the same number of nodes. If the settings name won
         positions, also return ``blunders``: the share of the network's moves from them that give
-        the win away.
+        the win away. ``NAME_low`` and ``NAME_high`` are the ends of the 95 % interval of ``NAME``.
         """
-        network = PolicyNetwork(self.config.hidden, self.network.rows is not None)
-        network.load_state_dict(self.network.state_dict())
-        player = NetworkAgent(network, self.ruleset)
-        for name in self.opponents:
-            guided = name == GUIDED_OPPONENT
-            self.scores[name] = play_match(
-                AlphaBetaAgent(self.ruleset, Limit(nodes=NODES), network=network)
-                if guided
-                else player,
+        guide = self._checkpoint()
+        player = NetworkAgent(copy.deepcopy(self.network).cpu(), self.ruleset)
+        for column, name in self.opponents.items():
+            guided = column.startswith(GUIDED)
+            self.scores[column] = play_match(
+                AlphaBetaAgent(self.ruleset, Limit(nodes=NODES), guide=guide) if guided else player,
                 registry.load(name, ruleset=self.ruleset, seed=_BOT_SEED),
                 ruleset=self.ruleset,
                 pairs=self.config.evaluate_pairs,
                 seed=_MATCH_SEED,
             ).score
-        row = {f"score_against_{name}": score.rate for name, score in self.scores.items()}
+        measured = {
+            column: (score.rate, score.low, score.high) for column, score in self.scores.items()
+        }
         if self._won is not None:
-            row["blunders"] = float(self._won.mistakes(player).mean())
-        return row
+            mistakes = self._won.mistakes(player)
+            share = float(mistakes.mean())
+            measured["blunders"] = (share, *wilson_interval(share, len(mistakes)))
+        return {
+            name + end: value
+            for name, values in measured.items()
+            for end, value in zip(("", "_low", "_high"), values, strict=True)
+        }
 
     def _won_positions(self) -> SolvedPositions | None:
         """The won positions that the settings name.
@@ -345,12 +376,8 @@ class Trainer(ABC, Generic[W, C]):
         except ValueError as error:
             raise ConfigError(f"blunder_positions={name!r}: {error}") from error
 
-    def load_weights(self, key: str, name: str) -> dict[str, Tensor]:
-        """Read the weights of a checkpoint that a setting names.
-
-        Args:
-            key: the name of the setting, for error messages.
-            name: its value: a path, or the name of a shipped checkpoint.
+    def _start_with(self, name: str) -> None:
+        """Take over the weights of a checkpoint: a path, or the name of a shipped one.
 
         Raises:
             ConfigError: the checkpoint does not exist, or its network differs from this run's.
@@ -359,15 +386,18 @@ class Trainer(ABC, Generic[W, C]):
         path = find_checkpoint(name)
         if path is None:
             raise ConfigError(
-                f"{key}={name!r}: there is no such checkpoint; expected a file or a shipped name"
+                f"start={name!r}: there is no such checkpoint; expected a file or a shipped name"
             )
-        network = checkpoint.load(path, self.ruleset).network
+        found = checkpoint.load(path, self.ruleset)
+        network = found.network
         if network.hidden != self.config.hidden:
             raise ConfigError(
-                f"{key}={name!r} has hidden={list(network.hidden)}, this run has "
+                f"start={name!r} has hidden={list(network.hidden)}, this run has "
                 f"hidden={list(self.config.hidden)}"
             )
-        return {name: t.to(self.device) for name, t in network.state_dict().items()}
+        self.network.load_state_dict(network.state_dict())
+        if self.model.nnue is not None and found.nnue is not None:
+            self.model.nnue.load_state_dict(NNUEModel(found.nnue).state_dict())
 
     # How a run is saved.
 
@@ -378,9 +408,14 @@ class Trainer(ABC, Generic[W, C]):
     def _info(self) -> dict[str, Any]:
         return {"config": self.settings(), "steps": self.steps, "seconds": self.seconds}
 
+    def _checkpoint(self, arrays: Arrays | None = None) -> Checkpoint:
+        """Return the model, with the settings and the progress of the run."""
+        nnue = None if self.model.nnue is None else self.model.nnue.quantised()
+        return Checkpoint(self.network, self.ruleset, self._info(), arrays or {}, nnue)
+
     def save_policy(self, path: Path) -> None:
-        """Write the network alone."""
-        checkpoint.save(path, Checkpoint(self.network, self.ruleset, self._info()))
+        """Write the model alone."""
+        checkpoint.save(path, self._checkpoint())
 
     def save(self, path: Path) -> None:
         """Write everything that the run needs to resume.
@@ -389,9 +424,10 @@ class Trainer(ABC, Generic[W, C]):
         """
         arrays = self.state()
         if distributed.rank() == 0:
-            info = self._info() | {"update": self.update}
-            info["digest"] = digest(info, arrays | model_arrays(self.network))
-            checkpoint.save(path, Checkpoint(self.network, self.ruleset, info, arrays))
+            made = self._checkpoint(arrays)
+            made.info["update"] = self.update
+            made.info["digest"] = digest(made.info, arrays | model_arrays(made))
+            checkpoint.save(path, made)
 
     def restore(self, saved: Checkpoint) -> None:
         """Continue from what :meth:`save` wrote.
@@ -403,16 +439,22 @@ class Trainer(ABC, Generic[W, C]):
         try:
             if "digest" not in info:
                 raise ValueError("it holds only a network, or has another version")
-            if info["digest"] != digest(info, arrays | model_arrays(saved.network)):
+            if saved.ruleset != self.ruleset:
+                raise ValueError(f"it is for the rule set {saved.ruleset.name!r}")
+            if info["digest"] != digest(info, arrays | model_arrays(saved)):
                 raise ValueError("it is damaged: its digest does not match")
-            self.update = info["update"]
-            self.steps = self.update * self.config.steps_per_update
-            self.seconds = info["seconds"]
+            update, seconds = info.get("update"), info.get("seconds")
+            if type(update) is not int or not 0 <= update <= self.updates:
+                raise ValueError(f"update={update!r:.80}: expected 0 to {self.updates}")
+            if type(seconds) is not float or not 0 <= seconds < math.inf:
+                raise ValueError(f"seconds={seconds!r:.80}: expected a number of 0 or more")
             check_arrays(arrays, self.state())
+            self.network.load_state_dict(saved.network.state_dict())
+            self.load(arrays)
         except ValueError as error:
             raise CheckpointError(f"the checkpoint does not hold this run: {error}") from error
-        self.network.load_state_dict(saved.network.state_dict())
-        self.load(arrays)
+        self.update, self.seconds = update, seconds
+        self.steps = update * self.config.steps_per_update
 
 
 def plies_per_game(totals: Sequence[GameTotals]) -> dict[str, float]:

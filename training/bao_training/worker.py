@@ -1,4 +1,4 @@
-"""Define workers: their games, and their copies of the network with gradients."""
+"""Define workers: their games, and their copies of the model with gradients."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Generic
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from bao_agents.evaluators.learning import NNUEModel
 from bao_agents.nets.checkpoint import Arrays
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.support.array_types import Float64Array, Int64Array, Uint64Array
@@ -20,7 +21,7 @@ from bao_env.engine.position import PLY, WORDS, Actions, Flags, Seats, movers
 from bao_env.engine.sampling import random_actions, random_states
 from bao_env.envs.openings import Openings
 from bao_training.config import C, TrainConfig
-from bao_training.saved import generator_state, set_generator_state
+from bao_training.saved import check_positions
 
 _MAX_CHUNK = 2048
 """Decisions per pass through the network while learning: their activations fit in the L2 cache."""
@@ -36,10 +37,10 @@ class Games:
 
     def __init__(self, config: TrainConfig, seed: np.random.SeedSequence) -> None:
         size = config.envs // config.workers
-        generator_seed, game_seed = seed.spawn(2)
+        self._seed, game_seed = seed.spawn(2)
         self.engine = Engine(config.get_ruleset())
-        self.generator = np.random.Generator(np.random.PCG64(generator_seed))
-        """For random numbers of the worker as a whole."""
+        self.generator = np.random.default_rng(self._seed)
+        """For random numbers of the worker as a whole; :meth:`start_update` makes a new one."""
         self.rng = random_states(size, game_seed)
         """uint64[B], the random state of each game."""
         self.positions = np.empty((size, WORDS), np.uint64)
@@ -70,6 +71,12 @@ class Games:
         """bool[B], the games that are won, or cut off."""
         return (self.winners >= 0) | (self.plies >= self._max_plies)
 
+    def start_update(self, update: int) -> None:
+        """Make :attr:`generator` from the run's seed and the update: it need not be saved."""
+        key = *self._seed.spawn_key, update
+        seed = np.random.SeedSequence(self._seed.entropy, spawn_key=key)
+        self.generator = np.random.default_rng(seed)
+
     def reset(self, index: Int64Array) -> None:
         """Restart games int64[N], each after some random actions that do not end it."""
         starts = self._openings.draw(len(index), self.generator)
@@ -94,41 +101,55 @@ class Games:
             "positions": self.positions.copy(),
             "legal": self.legal.copy(),
             "rng": self.rng.copy(),
-            "generator": generator_state(self.generator),
         }
 
     def load(self, arrays: Arrays) -> None:
-        """Continue the games that :meth:`state` returned."""
+        """Continue the games that :meth:`state` returned.
+
+        Raises:
+            ValueError: they are not running games under these rules.
+        """
+        check_positions(arrays["positions"], arrays["legal"], self.engine)
+        if (arrays["positions"][:, PLY] >= self._max_plies).any():
+            raise ValueError(f"a running game has {self._max_plies} plies or more")
+        if not arrays["rng"].all():
+            raise ValueError("the state of a game's random numbers is 0")
         self.positions[:] = arrays["positions"]
         self.legal[:] = arrays["legal"]
         self.rng[:] = arrays["rng"]
-        set_generator_state(self.generator, arrays["generator"])
+
+
+class Model(nn.Module):
+    """What a run learns: a policy network, and an NNUE if the method trains one."""
+
+    def __init__(self, network: PolicyNetwork, nnue: NNUEModel | None = None) -> None:
+        super().__init__()
+        self.network = network
+        self.nnue = nnue
 
 
 class Replica:
-    """One thread's copy of the network, in the dtype in which it computes.
+    """One thread's copy of the model, whose network is in the dtype in which it computes.
 
     Args:
-        network: the float32 network to copy.
+        model: the float32 model to copy.
         bfloat16: compute in bfloat16 instead of float32 if the device supports it in hardware. In
             software it takes twenty times as long.
     """
 
-    def __init__(self, network: PolicyNetwork, bfloat16: bool) -> None:
-        self.device = next(network.parameters()).device
+    def __init__(self, model: Model, bfloat16: bool) -> None:
+        self.device = next(model.parameters()).device
         dtype = torch.bfloat16 if bfloat16 and has_bfloat16(self.device) else torch.float32
-        self.network = copy.deepcopy(network).to(dtype)
-        if self.network.rows is not None:
-            self.network.rows.float()
-        self._parameters = list(self.network.parameters())
-        self.sync_weights(network)  # the rows have been rounded
-        self.gradients = [torch.zeros_like(p) for p in network.parameters()]
+        self._model = copy.deepcopy(model)
+        self.network, self.nnue = self._model.network.to(dtype), self._model.nnue
+        self._parameters = list(self._model.parameters())
+        self.gradients = [torch.zeros_like(p) for p in model.parameters()]
         """float32, one for each parameter. :meth:`backward` adds to them."""
 
-    def sync_weights(self, network: PolicyNetwork) -> None:
-        """Copy the weights of ``network``."""
+    def sync_weights(self, model: Model) -> None:
+        """Copy the weights of ``model``."""
         with torch.no_grad():
-            for mine, theirs in zip(self._parameters, network.parameters(), strict=True):
+            for mine, theirs in zip(self._parameters, model.parameters(), strict=True):
                 mine.copy_(theirs)
 
     def to_device(self, array: npt.NDArray[Any]) -> Tensor:
@@ -141,53 +162,57 @@ class Replica:
             total.zero_()
 
     def backward(self, loss: Tensor) -> None:
-        """Propagate the gradient of a loss through the network; add it to :attr:`gradients`."""
+        """Propagate the gradient of a loss through the model; add it to :attr:`gradients`."""
         loss.backward()
         with torch.no_grad():
             for total, parameter in zip(self.gradients, self._parameters, strict=True):
                 if parameter.grad is not None:
                     total += parameter.grad
-        self.network.zero_grad(set_to_none=True)
+        self._model.zero_grad(set_to_none=True)
 
 
 class Worker(ABC, Generic[C]):
-    """One thread's games and its copy of the network; what a method plays and learns from.
+    """One thread's games and its copy of the model; what a method plays and learns from.
 
     Args:
         config: the common settings.
         method_config: the method's settings.
-        network: the float32 network to copy.
+        model: the float32 model to copy.
         seed: the seed of this worker's games.
     """
 
     STATS: ClassVar[tuple[str, ...]]
-    """The names of the statistics that :meth:`learn` returns."""
+    """The names of the statistics that :meth:`loss` returns."""
 
     def __init__(
         self,
         config: TrainConfig,
         method_config: C,
-        network: PolicyNetwork,
+        model: Model,
         seed: np.random.SeedSequence,
     ) -> None:
         self.config = config
         self.method_config = method_config
-        self.replica = Replica(network, config.bfloat16)
+        self.replica = Replica(model, config.bfloat16)
         self.games = Games(config, seed)
         self.games.reset(np.arange(len(self.games)))
         self.minibatches: list[Int64Array] = []
-        """This worker's part of each minibatch: decisions, as :meth:`learn` takes them."""
+        """This worker's part of each minibatch: decisions, as :meth:`targets` takes them."""
 
     @abstractmethod
     def draw_minibatches(self, count: int) -> None:
         """Draw :attr:`minibatches`, ``count`` of them."""
 
     @abstractmethod
-    def learn(self, index: Int64Array) -> tuple[Tensor, Tensor]:
-        """Compare the network's outputs for decisions int64[N] with their targets.
+    def targets(self, index: Int64Array) -> Any:
+        """Return what the model should say about decisions int64[N], as :meth:`loss` takes it."""
+
+    @abstractmethod
+    def loss(self, index: Int64Array, targets: Any) -> tuple[Tensor, Tensor]:
+        """Compare the model's outputs for decisions int64[N] with their targets.
 
         Returns:
-            the loss and float[S], the statistics :attr:`STATS`, all summed over the decisions.
+            the loss, and float[S], the statistics :attr:`STATS`; all are means over the decisions.
         """
 
     def gradient(self, minibatch: int, size: int) -> Float64Array:
@@ -204,9 +229,10 @@ class Worker(ABC, Generic[C]):
         total = np.zeros(len(self.STATS))
         decisions = self.minibatches[minibatch]
         for low in range(0, len(decisions), _MAX_CHUNK):
-            loss, stats = self.learn(decisions[low : low + _MAX_CHUNK])
-            self.replica.backward(loss / size)
-            total += stats.detach().cpu().numpy()
+            chunk = decisions[low : low + _MAX_CHUNK]
+            loss, stats = self.loss(chunk, self.targets(chunk))
+            self.replica.backward(loss * (len(chunk) / size))
+            total += len(chunk) * stats.detach().cpu().numpy()
         return total
 
     def state(self) -> Arrays:
@@ -214,7 +240,11 @@ class Worker(ABC, Generic[C]):
         return self.games.state()
 
     def load(self, arrays: Arrays) -> None:
-        """Continue from what :meth:`state` returned."""
+        """Continue from what :meth:`state` returned.
+
+        Raises:
+            ValueError: it cannot come from this run.
+        """
         self.games.load(arrays)
 
 

@@ -22,12 +22,16 @@ Z95 = 1.959963984540054
 """Standard errors from the middle of a 95 % interval to its ends."""
 ELO_PER_LOGIT = 400.0 / math.log(10.0)
 """Elo points per unit of the natural logarithm of the odds."""
-_REACH = 4000.0
+REACH = 4000.0
 """Maximum distance of a rating from the opponents', in Elo."""
+LEAST_EFFECT = 0.5
+"""Least variance of pairs of games relative to independent games: few pairs may show none."""
 _PAIR_SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _NEVER_SEEN = 1e-3
 
 FloatOrArray = TypeVar("FloatOrArray", float, Float64Array)
+FEW_PAIRS = 5
+"""Fewest pairs whose interval covers the truth in about 95 % of all matches."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,15 @@ class Score:
     def elo(self) -> tuple[float, float, float]:
         """Elo difference and its 95 % interval (estimate, low, high); may be infinite."""
         return elo_difference(self.rate), elo_difference(self.low), elo_difference(self.high)
+
+    @property
+    def caveat(self) -> str:
+        """Why the interval cannot be what it claims, as a sentence; empty if it can."""
+        if self.pairs < FEW_PAIRS:
+            return f"{self.pairs} pairs are too few for a 95 % interval: take it as a rough guide."
+        if self.rate in (0.0, 1.0):
+            return "After a clean sweep the interval only bounds the strength on one side."
+        return ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values, for JSON."""
@@ -124,7 +137,7 @@ def score_pairs(points: Float64Array) -> Score:
     if pairs > 1 and 0.0 < rate < 1.0:
         of_mean = float(points.mean(axis=1).var(ddof=1)) / pairs
         if of_mean > 0.0:
-            effective = min(rate * (1.0 - rate) / of_mean, 4.0 * pairs)
+            effective = min(rate * (1.0 - rate) / of_mean, 2.0 * pairs / LEAST_EFFECT)
     low, high = wilson_interval(rate, effective)
     counts = np.bincount(np.rint(points.sum(axis=1) * 2).astype(int), minlength=5)
     return Score(
@@ -190,7 +203,7 @@ def place(
     """
     if not len(points):
         raise ValueError("no games to rate a player by: expected at least one pair")
-    low, high = float(ratings.min()) - _REACH, float(ratings.max()) + _REACH
+    low, high = float(ratings.min()) - REACH, float(ratings.max()) + REACH
     total = float(points.sum())
 
     def surplus(elo: float) -> float:
@@ -229,7 +242,7 @@ def design_effect(
 ) -> float:
     """Return the variance of the points over openings, relative to that of independent games.
 
-    It is at least 1/2, and 1 if there are too few games to estimate it.
+    It is at least :data:`LEAST_EFFECT`, and 1 if there are too few games to estimate it.
     """
     independent = float(information(elo, ratings).sum())
     _, groups = np.unique(openings, return_inverse=True)
@@ -238,7 +251,7 @@ def design_effect(
     count = len(residuals)
     if count < 2 or independent == 0.0:
         return 1.0
-    return max(0.5, float((residuals**2).sum()) * count / (count - 1) / independent)
+    return max(LEAST_EFFECT, float((residuals**2).sum()) * count / (count - 1) / independent)
 
 
 def wilson_interval(rate: float, games: float) -> tuple[float, float]:
@@ -313,7 +326,10 @@ class Sprt:
 
     def __post_init__(self) -> None:
         if not -math.inf < self.elo0 < self.elo1 < math.inf:
-            raise ValueError(f"elo0={self.elo0}, elo1={self.elo1}: expected elo0 < elo1, finite")
+            raise ValueError(
+                f"a test of {self.elo0:g} against {self.elo1:g} Elo: expected two numbers, the "
+                "lower one first"
+            )
         for name, value in (("alpha", self.alpha), ("beta", self.beta)):
             if not 0.0 < value < 0.5:
                 raise ValueError(f"{name}={value}: expected more than 0 and less than 0.5")

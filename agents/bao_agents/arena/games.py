@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,11 +35,6 @@ class MatchGames:
     """Processor time that these took the two players, over all games."""
     faults: tuple[list[str], list[str]]
     """For each player, the causes of the faults by which it lost games, one for each game."""
-
-
-def faults_text(causes: Sequence[str]) -> str:
-    """Return how many games a player lost by faults, and the first cause."""
-    return f"lost by a fault: {len(causes)} ({causes[0]})"
 
 
 def choose(

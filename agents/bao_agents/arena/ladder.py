@@ -1,8 +1,9 @@
 """Define ladders: anchors, which are players with fixed ratings, and openings to play from.
 
-A ladder is a JSON file for one rule set. Its ratings are its scale, so they never change under its
-name. If an anchor begins to play differently, make a new ladder with a new number:
-:func:`make_ladder` makes one from a tournament.
+A ladder is a JSON file for one rule set. People share these files, so the anchors are built-in bots
+and nothing in a file runs. Its ratings are its scale, so they never change under its name. If an
+anchor begins to play differently, make a new ladder with a new number: :func:`make_ladder` makes
+one from a tournament.
 """
 
 from __future__ import annotations
@@ -11,10 +12,19 @@ import hashlib
 import json
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+from typing_extensions import TypedDict
 
 from bao_agents.arena.openings import (
     MatchOpenings,
@@ -45,11 +55,26 @@ class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
+def _built_in(player: str) -> str:
+    """Return the name of a built-in bot; raise ValueError for a program, a module or a file."""
+    try:
+        registry.parse(player, checkpoints={})
+    except ValueError as error:
+        raise ValueError(
+            f"{player!r:.200} is not a built-in bot, such as greedy or alphabeta:6"
+        ) from error
+    return player
+
+
+_Text = Annotated[str, StringConstraints(pattern="^[ -~]{1,200}$")]
+"""A text that a terminal may show."""
+
+
 class Anchor(_Table):
     """A player of known rating."""
 
-    player: str
-    """The name of the player for :func:`bao_agents.players.registry.load`."""
+    player: Annotated[str, AfterValidator(_built_in)]
+    """The name of a built-in bot for :func:`bao_agents.players.registry.load`."""
     elo: float
     low: float
     """Lower end of the 95 % interval of ``elo`` in the tournament, against the player at 0."""
@@ -62,15 +87,30 @@ class Anchor(_Table):
     """:func:`answers` of the rated player; empty if they are unknown."""
 
 
+class _MadeWith(TypedDict):
+    """The versions of the code, and perhaps more."""
+
+    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    commit: _Text
+
+
+class _Tournament(TypedDict):
+    """The settings of a tournament that a rating quotes, and others."""
+
+    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    made_with: _MadeWith
+    opening_plies: int
+
+
 class Ladder(_Table):
     """A scale on which to rate players."""
 
-    name: str
+    name: _Text
     rules: dict[str, Any]
     """:meth:`Ruleset.to_dict` of the rule set."""
     engine_signature: str
     """:func:`bao_env.engine.signature.signature` of the engine that rated the anchors."""
-    tournament: dict[str, Any]
+    tournament: _Tournament
     """The tournament that rated the anchors: its settings and the versions of the code."""
     openings_seed: int
     """The openings are those of the tournament's length and balance, drawn with this seed."""
@@ -118,7 +158,10 @@ class Ladder(_Table):
         try:
             return registry.load(player, ruleset=self.ruleset, seed=seed, threads=1)
         except ValueError as error:
-            raise LadderError(f"{error} ({self.name} is for {self.ruleset.name})") from error
+            raise LadderError(
+                f"{error} ({self.name} is for {self.ruleset.name}; bao tournament compares players "
+                "under any rules)"
+            ) from error
 
     def changed(self) -> list[str]:
         """Return the anchors whose answers have changed since they were rated."""
@@ -192,7 +235,7 @@ def make_ladder(name: str, report: dict[str, Any], openings: int) -> Ladder:
     Raises:
         KeyError: ``report`` is not the JSON of a tournament.
         LadderError: no player has Elo 0, or one has no finite rating.
-        ValueError: a player is unknown, or there are too few openings.
+        ValueError: a player is not a built-in bot, or there are too few openings.
     """
     settings = report["settings"]
     if report["anchor"] is None:
@@ -204,7 +247,7 @@ def make_ladder(name: str, report: dict[str, Any], openings: int) -> Ladder:
     for row in report["players"]:
         if None in (row["elo"], row["elo_low"], row["elo_high"]):
             raise LadderError(f"{row['player']} won or lost everything: it has no rating")
-        spec = settings["players"][row["player"]]
+        spec = _built_in(settings["players"][row["player"]])
         player = registry.load(spec, ruleset=ruleset, threads=1)
         anchors.append(
             Anchor(

@@ -117,7 +117,7 @@ def draw_openings(
     balanced = "" if balance is None else " balanced"
     raise ValueError(
         f"rule set {engine.ruleset.name!r} has fewer than {count} different{balanced} openings of "
-        f"{plies} plies ({len(found)} found): ask for longer openings or fewer games"
+        f"length {plies} ({len(found)} found): ask for longer openings or fewer games"
     )
 
 
@@ -179,7 +179,8 @@ def read_openings(file: str | Path, ruleset: str | Ruleset, count: int, seed: in
     """Draw openings from a file.
 
     A line has a position text, the moves from the start that lead there and, if you like, more,
-    with tabs between them. South begins. Empty lines and those that begin with ``#`` are left out.
+    with tabs between them. South begins. Empty lines and those that begin with ``#`` are left out,
+    and so are lines that repeat a position: games from it again would be no new evidence.
 
     Args:
         file: the file, in UTF-8; ``"balanced"`` is the shipped one, for zanzibar.
@@ -189,21 +190,24 @@ def read_openings(file: str | Path, ruleset: str | Ruleset, count: int, seed: in
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not UTF-8, has fewer openings, or has an opening whose moves do not lead
-            to its position under these rules, or end the game; the message names the line.
+        ValueError: it is not UTF-8, has fewer different openings, or has an opening whose moves do
+            not lead to its position under these rules, or end the game; the message names the line.
     """
     path = BALANCED if file == "balanced" else Path(file)
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{file} is not UTF-8 text: save it as UTF-8") from error
-    lines = [
-        (line, f"{file}, line {number}")
-        for number, line in enumerate(text.split("\n"), 1)
-        if line.strip() and not line.startswith("#")
-    ]
+    different: dict[str, tuple[str, str]] = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip() and not line.startswith("#"):
+            position = line.strip().partition("\t")[0].strip()
+            different.setdefault(position, (line, f"{file}, line {number}"))
+    lines = list(different.values())
     if len(lines) < count:
-        raise ValueError(f"{file}: {len(lines)} openings; expected {count} or more: ask for fewer")
+        raise ValueError(
+            f"{file}: {len(lines)} different openings; expected {count} or more: ask for fewer"
+        )
     order = np.random.default_rng(seed).permutation(len(lines))[:count]
     boards = [_follow(line, where, ruleset) for line, where in (lines[i] for i in order)]
     plies = zip_longest(*(board.move_stack for board in boards), fillvalue=GAME_OVER)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import time
 import zlib
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -24,8 +23,9 @@ from bao_agents.arena.elo import (
     place,
 )
 from bao_agents.arena.ladder import Ladder
-from bao_agents.arena.scheduler import PART_PAIRS, Event, LocalPool, Part, Record
-from bao_agents.support.array_types import Float64Array
+from bao_agents.arena.pairs import Pairs
+from bao_agents.arena.scheduler import PART_PAIRS, Event, LocalPool, Part, play_parts
+from bao_agents.support.array_types import Float64Array, Int64Array
 from bao_agents.support.progress import Progress
 
 FIRST_PAIRS = 20
@@ -51,47 +51,34 @@ class Session:
         self.player = player
         self.expected_pairs = 0
         """Estimated number of pairs at the end, from the last plan."""
-        self._numbers = {anchor.player: i for i, anchor in enumerate(ladder.anchors)}
+        self.played: dict[Part, Pairs] = {}
+        """The parts with their results, in the planned order."""
+        self.ended: Ended | None = None
+        names = [anchor.player for anchor in ladder.anchors]
+        self._elos = dict(zip(names, ladder.ratings.tolist(), strict=True))
+        self._event = Event(
+            {name: name for name in (*names, player)},
+            ladder.ruleset,
+            ladder.starts,
+            seed,
+            keys={name: (i,) for i, name in enumerate(names)} | {player: ()},
+        )
         count = len(ladder.openings)
         self._orders = [
-            np.random.default_rng([seed, zlib.crc32(anchor.player.encode())]).permutation(count)
-            for anchor in ladder.anchors
+            np.random.default_rng([seed, zlib.crc32(name.encode())]).permutation(count)
+            for name in names
         ]
-        self._used = np.array(
-            [count if anchor.player == player else 0 for anchor in ladder.anchors], np.int64
-        )
-        self._anchors = np.zeros(0, np.int64)
-        self._openings = np.zeros(0, np.int64)
-        self._points = np.zeros((0, 2))
+        self._used = np.array([count if name == player else 0 for name in names], np.int64)
 
     @property
-    def pairs(self) -> int:
-        """Pairs of games so far."""
-        return len(self._points)
+    def total(self) -> Pairs:
+        """All games so far, as results of the player."""
+        return sum(self.played.values(), Pairs())
 
-    def event(self) -> Event:
-        """Return the player and the anchors."""
-        names = [anchor.player for anchor in self.ladder.anchors]
-        return Event(
-            {name: name for name in (*names, self.player)},
-            self.ladder.ruleset,
-            self.ladder.starts,
-            self.seed,
-            keys={name: (i,) for i, name in enumerate(names)} | {self.player: ()},
-        )
-
-    def add(self, part: Part, points: Float64Array) -> None:
-        """Add the results of a part, float64[pairs, 2], the player's points."""
-        # Together: Ctrl-C may come at any moment.
-        self._anchors, self._openings, self._points = (
-            np.append(self._anchors, np.full(len(points), self._numbers[part.second])),
-            np.append(self._openings, part.openings),
-            np.concatenate([self._points, points]),
-        )
-
-    def points_against(self, anchor: int) -> Float64Array:
-        """Return the player's points in each game against an anchor, float64[pairs, 2]."""
-        return self._points[self._anchors == anchor]
+    def against(self, anchor: str) -> Pairs:
+        """Return the games against an anchor, as results of the player."""
+        games = (pairs for part, pairs in self.played.items() if part.names[1] == anchor)
+        return sum(games, Pairs())
 
     def placement(self) -> Placement:
         """Return the rating so far.
@@ -99,14 +86,22 @@ class Session:
         Raises:
             ValueError: there are no games yet.
         """
-        return place(self.ladder.ratings[self._anchors], self._openings, self._points)
+        return place(*self._games())
+
+    def _games(self) -> tuple[Float64Array, Int64Array, Float64Array]:
+        """Return what :func:`~bao_agents.arena.elo.place` needs of the games so far."""
+        ratings = [self._elos[part.names[1]] for part in self.played for _ in part.numbers]
+        openings = [number for part in self.played for number in part.numbers]
+        return np.array(ratings), np.array(openings, np.int64), self.total.points
 
     def guess(self) -> float:
         """Return a finite rating for the plan, with one more pair drawn at the anchors' mean."""
-        ratings = self.ladder.ratings
-        opponents = np.append(ratings[self._anchors], ratings.mean())
-        openings = np.append(self._openings, -1)
-        return place(opponents, openings, np.concatenate([self._points, [[0.5, 0.5]]])).elo
+        ratings, openings, points = self._games()
+        return place(
+            np.append(ratings, self.ladder.ratings.mean()),
+            np.append(openings, -1),
+            np.concatenate([points, [[0.5, 0.5]]]),
+        ).elo
 
     def plan(self, precision: float) -> list[Part]:
         """Return the parts of the next round, the slowest anchors first.
@@ -121,7 +116,8 @@ class Session:
         Returns:
             the parts; none if the rating is precise enough or all openings have been used.
         """
-        if self.pairs and self.placement().margin <= precision:
+        pairs = len(self.total)
+        if pairs and self.placement().margin <= precision:
             return []
         left = len(self.ladder.openings) - self._used
         if not left.any():
@@ -130,8 +126,8 @@ class Session:
         gains = information(elo, self.ladder.ratings)
         chosen = np.flatnonzero((left > 0) & (gains >= gains[left > 0].max() / 2.0))
         missing = self._missing(elo, precision) / float(gains[chosen].mean())
-        pairs = min(max(FIRST_PAIRS, math.ceil(missing)), max(FIRST_PAIRS, self.pairs))
-        each = math.ceil(pairs / len(chosen))
+        wanted = min(max(FIRST_PAIRS, math.ceil(missing)), max(FIRST_PAIRS, pairs))
+        each = math.ceil(wanted / len(chosen))
         parts = []
         for anchor in sorted(chosen.tolist(), key=lambda i: -self.ladder.anchors[i].ms_a_move):
             size = min(each, int(left[anchor]))
@@ -140,29 +136,17 @@ class Session:
             taken = self._orders[anchor][start : start + size]
             for openings in np.array_split(taken, math.ceil(size / PART_PAIRS)):
                 opponent = self.ladder.anchors[anchor].player
-                parts.append(Part(self.player, opponent, tuple(openings.tolist())))
-        planned = sum(len(part.openings) for part in parts)
-        self.expected_pairs = self.pairs + max(planned, math.ceil(min(missing, left.sum())))
+                parts.append(self._event.part(self.player, opponent, openings.tolist()))
+        planned = sum(len(part.numbers) for part in parts)
+        self.expected_pairs = pairs + max(planned, math.ceil(min(missing, left.sum())))
         return parts
 
     def _missing(self, elo: float, precision: float) -> float:
         """Return the missing :func:`~bao_agents.arena.elo.information`."""
-        ratings = self.ladder.ratings[self._anchors]
-        effect = design_effect(elo, ratings, self._openings, self._points)
+        ratings, openings, points = self._games()
+        effect = design_effect(elo, ratings, openings, points)
         needed = effect * (Z95 * ELO_PER_LOGIT / precision) ** 2
         return max(0.0, needed - float(information(elo, ratings).sum()))
-
-
-@dataclass(frozen=True)
-class Result:
-    """The games that rate a player."""
-
-    session: Session
-    ended: Ended
-    ms_a_move: float
-    """The player's average processor time per move."""
-    faults: list[str]
-    """The causes of the faults by which the player lost games, one for each game."""
 
 
 def rate_player(
@@ -173,7 +157,7 @@ def rate_player(
     seconds: float = math.inf,
     seed: int = 1,
     processes: int = 1,
-) -> Result:
+) -> Session:
     """Rate a player on a ladder. Ctrl-C ends it early and keeps the results.
 
     Args:
@@ -189,33 +173,26 @@ def rate_player(
         ValueError: the player cannot be loaded, or failed while it played.
     """
     session = Session(ladder, seed, player)
-    event = session.event()
-    milliseconds, moves = 0.0, 0
-    faults: list[str] = []
     deadline = time.monotonic() + seconds
     try:
         with LocalPool(processes) as pool, Progress(unit="game", desc=player) as bar:
             while parts := session.plan(precision):
                 bar.total = 2 * session.expected_pairs
                 bar.refresh()
-                records: dict[Part, Record] = {}
+                ended: dict[Part, Pairs] = {}
                 try:
                     # Without any game there would be no rating.
-                    for part, record in event.play(parts, pool, bar, deadline, not session.pairs):
-                        records[part] = record
+                    for part, pairs in play_parts(parts, pool, bar, deadline, not session.played):
+                        ended[part] = pairs
                 finally:
-                    # Added in the planned order, so the order in which they ended does not matter.
-                    for part in (part for part in parts if part in records):
-                        record = records[part]
-                        session.add(part, np.array(record.points))
-                        milliseconds += 1000.0 * record.seconds[0]
-                        moves += record.moves[0]
-                        faults += record.faults[0]
+                    # In the planned order, so the order in which they ended does not matter. At
+                    # once: Ctrl-C may come at any moment.
+                    session.played |= {part: ended[part] for part in parts if part in ended}
                 bar.set_postfix_str(str(session.placement()))
         precise = session.placement().margin <= precision
-        ended: Ended = "precise" if precise else "no openings left"
+        session.ended = "precise" if precise else "no openings left"
     except TimeoutError:
-        ended = "time is up"
+        session.ended = "time is up"
     except KeyboardInterrupt:
-        ended = "stopped"
-    return Result(session, ended, milliseconds / max(1, moves), faults)
+        session.ended = "stopped"
+    return session

@@ -8,16 +8,16 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tabulate
 
-from bao_agents.arena.elo import finite, score_pairs
-from bao_agents.arena.games import faults_text
+from bao_agents.arena.elo import FEW_PAIRS, finite
+from bao_agents.arena.pairs import Pairs
 from bao_agents.arena.ratings import rate
+from bao_agents.players import registry
 from bao_agents.support.array_types import Float64Array
 from bao_agents.support.figures import errorbars, look, save_figure
 from bao_agents.support.files import write_atomically
@@ -27,61 +27,93 @@ if TYPE_CHECKING:
 
 tabulate.MIN_PADDING = 0  # the tables have to fit a terminal of 80 columns
 
+LEAST_TIME = 0.4
+"""Share of its time limit that a player uses on an idle machine at least, on average over moves.
 
-@dataclass(frozen=True)
-class Standing:
-    """The results of a tournament, complete or so far."""
+Forced moves and proved wins need little of it: alpha-beta uses 45 % in kujifunza, 70 % in zanzibar.
+"""
 
-    results: Mapping[tuple[str, str], Float64Array]
-    """For each pairing float64[pairs, 2], the points of its first player in each game."""
-    milliseconds: Mapping[str, float]
-    """Average processor time per move of each player."""
-    faults: Mapping[str, Sequence[str]]
-    """For each player, the causes of the faults by which it lost games, one for each game."""
-    mean_plies: float
-    """Average length of a game."""
-    commits: Sequence[str] = ()
-    """Commits of the code that played the games."""
+
+def notes(name: str, spec: str, ms_a_move: float, faults: Sequence[str]) -> list[str]:
+    """Return what a reader must know about a player's games: its faults, and too little time.
+
+    Args:
+        name: the player's name.
+        spec: the player for :func:`bao_agents.players.registry.load`.
+        ms_a_move: its average milliseconds of processor time per move.
+        faults: the causes of the faults by which it lost games.
+    """
+    found = []
+    if faults:
+        games = "1 game" if len(faults) == 1 else f"{len(faults)} games"
+        found.append(f"{name} lost {games} by faults: {faults[0]}")
+    player = registry.parse(spec)
+    asked = 1000.0 * (player.limit.seconds or 0.0)
+    # A solver stops as soon as it has a proof.
+    if player.kind.name != "solver" and ms_a_move < LEAST_TIME * asked:
+        found.append(
+            f"{name} had {ms_a_move:.1f} of its {asked:g} ms a move: if the machine was busy, it "
+            "plays better on an idle one; use fewer --threads, or a limit of nodes"
+        )
+    return found
+
+
+def all_notes(report: Mapping[str, Any]) -> list[str]:
+    """Return the :func:`notes` about all players of a tournament's report."""
+    specs = report["settings"]["players"]
+    return [
+        note
+        for row in report["players"]
+        for note in notes(row["player"], specs[row["player"]], row["ms_a_move"], row["faults"])
+    ]
 
 
 def to_dict(
-    standing: Standing, settings: Mapping[str, Any], anchor: str | None = None
+    results: Mapping[tuple[str, str], Pairs],
+    settings: Mapping[str, Any],
+    anchor: str | None = None,
 ) -> dict[str, Any]:
     """Return the results and the ratings as plain values, for ``table.json`` and the tables.
 
     Args:
-        standing: the results.
+        results: the results of each pairing.
         settings: the tournament's settings.
         anchor: the player with Elo 0; by default the mean is 0.
 
     Returns:
         ``elo``, ``elo_low`` and ``elo_high`` are None where they are infinite.
     """
-    ratings = rate(standing.results, anchor=anchor)
-    players = [
-        {
-            "player": name,
-            "elo": finite(ratings.elo[i]),
-            "elo_low": finite(ratings.low[i]),
-            "elo_high": finite(ratings.high[i]),
-            "score": float(ratings.score[i]),
-            "games": int(ratings.games[i]),
-            "ms_a_move": standing.milliseconds[name],
-            "faults": list(standing.faults[name]),
-        }
-        for i, name in enumerate(ratings.names)
-    ]
+    ratings = rate({names: pairs.points for names, pairs in results.items()}, anchor=anchor)
+    everything = sum(results.values(), Pairs())
+    players = []
+    for i, name in enumerate(ratings.names):
+        own = Pairs()
+        for names, pairs in results.items():
+            if name in names:
+                own += pairs if name == names[0] else pairs.swapped()
+        players.append(
+            {
+                "player": name,
+                "elo": finite(ratings.elo[i]),
+                "elo_low": finite(ratings.low[i]),
+                "elo_high": finite(ratings.high[i]),
+                "score": float(ratings.score[i]),
+                "games": int(ratings.games[i]),
+                "ms_a_move": float(own.ms_a_move[0]),
+                "faults": own.faults[0],
+            }
+        )
     pairings = [
-        {"first": first, "second": second} | score_pairs(points).to_dict()
-        for (first, second), points in standing.results.items()
+        {"first": first, "second": second} | pairs.score.to_dict()
+        for (first, second), pairs in results.items()
     ]
     return {
         "settings": dict(settings),
         "anchor": anchor,
         "players": players,
         "pairings": pairings,
-        "mean_plies": standing.mean_plies,
-        "commits": list(standing.commits),
+        "mean_plies": float(everything.plies.mean()),
+        "commits": sorted(everything.commits),
     }
 
 
@@ -130,13 +162,13 @@ def standings(report: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
             ""
             if row["player"] == report["anchor"]
             else f"{_elo(row['elo_low'], '-inf')} to {_elo(row['elo_high'], '+inf')}",
-            f"{row['score']:.1%}",
+            f"{100 * row['score']:.1f}",
             f"{row['games']:,}",
             f"{row['ms_a_move']:.{3 if row['ms_a_move'] < 1 else 1}f}",
         ]
         for row in report["players"]
     ]
-    return ["player", "Elo", "95 % interval", "points", "games", "CPU ms a move"], rows
+    return ["player", "Elo", "95 % interval", "score, %", "games", "ms a move"], rows
 
 
 def markdown(report: Mapping[str, Any]) -> str:
@@ -153,12 +185,14 @@ def markdown(report: Mapping[str, Any]) -> str:
         f"of {settings['opening_plies']} random plies from both seats;\nseed {settings['seed']}; "
         f"{report['mean_plies']:.1f} plies a game. Elo 0 is {zero}.",
         markdown_table(*standings(report)),
-        "Points of the row against the column, in percent:",
+        "Score of the row against the column, in percent:",
         markdown_table(["", *map(str, range(1, len(players) + 1))], against),
     ]
-    paragraphs += [
-        escaped(f"{row['player']} {faults_text(row['faults'])}") for row in players if row["faults"]
-    ]
+    if any(row["elo"] is None for row in players):
+        paragraphs.append("A player who won or lost all games has no rating, only a bound.")
+    if _games(report) < 2 * FEW_PAIRS:
+        paragraphs.append("These games are too few for 95 % intervals: take them as a rough guide.")
+    paragraphs += map(escaped, all_notes(report))
     return "\n\n".join(paragraphs) + "\n"
 
 
@@ -186,7 +220,11 @@ def markdown_table(
 
 
 def result_table(
-    style: str, head: list[str], rows: Sequence[Sequence[str]], values: Sequence[Mapping[str, Any]]
+    style: str,
+    head: list[str],
+    rows: Sequence[Sequence[str]],
+    values: Sequence[Mapping[str, Any]],
+    source: Mapping[str, Any],
 ) -> str:
     """Return the results of a command as one table.
 
@@ -194,8 +232,11 @@ def result_table(
         style: ``markdown``, ``latex`` or ``csv``.
         head, rows: the table for people; a cell's second line comes in brackets.
         values: the same results as for JSON; CSV has a column for each of their names and numbers.
+        source: how the results were made. LaTeX has a comment for each entry; CSV has a column,
+            because other programs do not expect comments there.
     """
     if style == "csv":
+        values = [{**source, **row, **source} for row in values]
         columns = [
             name for name, value in values[0].items() if not isinstance(value, dict | list | tuple)
         ]
@@ -205,7 +246,11 @@ def result_table(
         writer.writerows(values)
         return file.getvalue().rstrip()
     lines = [[re.sub(r"\n(.+)", r" (\1)", cell) for cell in row] for row in rows]
-    return markdown_table(head, lines, {"markdown": "pipe", "latex": "latex_booktabs"}[style])
+    table = markdown_table(head, lines, {"markdown": "pipe", "latex": "latex_booktabs"}[style])
+    if style == "markdown":
+        return table
+    comments = [f"% {name}: {' '.join(str(value).split())}" for name, value in source.items()]
+    return "\n".join([*comments, table])
 
 
 def plot(report: Mapping[str, Any]) -> Figure:

@@ -14,8 +14,6 @@ then add or remove players and change the numbers of pairs.
 from __future__ import annotations
 
 import sys
-import zlib
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -24,11 +22,9 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from bao_agents.arena.openings import BALANCE, OPENING_PLIES, draw_openings
-from bao_agents.arena.report import Standing
-from bao_agents.arena.scheduler import PART_PAIRS, Event, LocalPool, Part, RayPool, Record
+from bao_agents.arena.pairs import Pairs
+from bao_agents.arena.scheduler import Event, LocalPool, Part, RayPool, play_parts
 from bao_agents.players import registry
 from bao_agents.players.fingerprint import fingerprint
 from bao_agents.support.files import hold
@@ -51,30 +47,25 @@ class TournamentSettings:
     balance: float | None = BALANCE
     seed: int = 1
 
-    def parts(self) -> list[Part]:
-        """Return all parts. More pairs only add parts, unless the last one was not full."""
-        return [
-            Part(first, second, tuple(range(low, min(low + PART_PAIRS, self.pairs))))
-            for first, second in combinations(self.players, 2)
-            for low in range(0, self.pairs, PART_PAIRS)
-        ]
+    def parts(self, keep_games: bool = False) -> list[Part]:
+        """Return all parts.
 
-    def event(self, keep_games: bool = False) -> Event:
-        """Draw the openings; with ``keep_games`` each game is kept as a transcript.
+        Args:
+            keep_games: keep each game as a transcript.
 
         Raises:
-            ValueError: there are too few openings.
+            ValueError: there are too few openings, or a player is unknown or unusable.
         """
-        return Event(
+        event = Event(
             self.players,
             self.ruleset,
             draw_openings(self.ruleset, self.pairs, self.opening_plies, self.seed, self.balance),
             self.seed,
-            # Not Python's hash(), which differs from process to process.
-            keys={name: (zlib.crc32(name.encode()),) for name in self.players},
             known=dict(self.description["known"].values()),
             keep_games=keep_games,
         )
+        pairings = combinations(self.players, 2)
+        return [part for first, second in pairings for part in event.parts(first, second)]
 
     @cached_property
     def description(self) -> Mapping[str, Any]:
@@ -89,7 +80,10 @@ class TournamentSettings:
             "made_with": provenance(self.ruleset),
             "players": self.players,
             "known": {
-                name: [spec, fingerprint(spec, registry.load(spec, ruleset=self.ruleset))]
+                name: [
+                    spec,
+                    fingerprint(spec, registry.load(spec, ruleset=self.ruleset), self.ruleset),
+                ]
                 for name, spec in self.players.items()
             },
             "ruleset": self.ruleset.to_dict(),
@@ -105,46 +99,45 @@ class TournamentSettings:
         settings = [
             *(made_with[key] for key in ("rules_version", "engine_signature")),
             *(found[key] for key in ("ruleset", "opening_plies", "balance", "seed")),
-            *([name, *found["known"][name]] for name in part[:2]),
-            part.openings,
+            *([name, *found["known"][name]] for name in part.names),
+            part.numbers,
         ]
         return part_file(folder / "results" / folder_of(part), name_of(part), settings, ".json")
 
     def has_unknown(self, part: Part) -> bool:
         """Return whether the part has a player that may have changed unnoticed."""
-        return None in (self.description["known"][name][1] for name in part[:2])
+        return None in (self.description["known"][name][1] for name in part.names)
 
 
 def folder_of(part: Part) -> str:
     """Return the name of the folder of a part's pairing."""
-    return f"{file_name(part.first)}--{file_name(part.second)}"
+    return "--".join(map(file_name, part.names))
 
 
 def name_of(part: Part) -> str:
     """Return the name of a part's files, without the suffix: its first opening."""
-    return f"{part.openings[0]:05}"
+    return f"{part.numbers[0]:05}"
 
 
-def kept(settings: TournamentSettings, folder: Path, parts: Sequence[Part]) -> dict[Part, Record]:
+def kept(settings: TournamentSettings, folder: Path, parts: Sequence[Part]) -> dict[Part, Pairs]:
     """Return the results in a folder, and print a note about those that cannot be used."""
     results, unknown = {}, set()
     for part in parts:
-        record = read_part(
-            settings.file_of(folder, part),
-            lambda file: Record.model_validate_json(file.read_bytes()),
+        found = read_part(
+            settings.file_of(folder, part), lambda file: Pairs.from_json(file.read_bytes())
         )
-        if record is None or len(record.points) != len(part.openings):
+        if found is None or len(found) != len(part.numbers):
             continue
         if settings.has_unknown(part):
-            unknown |= {name for name in part[:2] if settings.description["known"][name][1] is None}
+            unknown |= {n for n in part.names if settings.description["known"][n][1] is None}
         else:
-            results[part] = record
+            results[part] = found
     if unknown:
         _note(
             f"games of {', '.join(sorted(unknown))} are played again, because the player may have "
             "changed: give its agent a string `fingerprint` that changes with its play"
         )
-    commits = {record.commit for record in results.values()} - {current_commit()}
+    commits = sum(results.values(), Pairs()).commits - {current_commit()}
     if commits:
         _note(f"some results come from commit {', '.join(sorted(commits))}, not {current_commit()}")
     return results
@@ -154,38 +147,14 @@ def _note(text: str) -> None:
     print(f"note: {text}", file=sys.stderr)
 
 
-def standing(settings: TournamentSettings, results: Mapping[Part, Record]) -> Standing:
-    """Return the results so far; their order does not matter."""
-    moves = dict.fromkeys(settings.players, 0)
-    seconds = dict.fromkeys(settings.players, 0.0)
-    faults: dict[str, list[str]] = {name: [] for name in settings.players}
-    points: dict[tuple[str, str], list[list[float]]] = defaultdict(list)
-    plies: list[list[int]] = []
-    for part in sorted(results):
-        record, names = results[part], part[:2]
-        points[names] += record.points
-        plies += record.plies
-        for i, name in enumerate(names):
-            moves[name] += record.moves[i]
-            seconds[name] += record.seconds[i]
-            faults[name] += record.faults[i]
-    return Standing(
-        results={names: np.array(of_first) for names, of_first in points.items()},
-        milliseconds={name: 1000 * seconds[name] / max(1, moves[name]) for name in moves},
-        faults=faults,
-        mean_plies=float(np.mean(plies)) if plies else 0.0,
-        commits=sorted({record.commit for record in results.values()}),
-    )
-
-
 def run(
     settings: TournamentSettings,
     folder: Path,
     processes: int,
     keep_games: bool,
     ray_address: str | None = None,
-) -> Standing:
-    """Play the remaining parts of a tournament; return all results.
+) -> dict[tuple[str, str], Pairs]:
+    """Play the remaining parts of a tournament; return the results of each pairing.
 
     Args:
         settings: the tournament's settings.
@@ -201,21 +170,24 @@ def run(
             openings; or Ray is not installed.
         OSError: a file cannot be written, or there is no Ray cluster at the address.
     """
-    _ = settings.description  # refuse a wrong player before anything is written
-    event, parts = settings.event(keep_games), settings.parts()
-    with hold(folder):
+    parts = settings.parts(keep_games)
+    # What is refused is refused before anything is written.
+    pool: Executor = LocalPool(processes) if ray_address is None else RayPool(ray_address)
+    with pool, hold(folder):
         results = kept(settings, folder, parts)
         left = [part for part in parts if part not in results]
-        pool: Executor = LocalPool(processes) if ray_address is None else RayPool(ray_address)
-        total, played = (2 * sum(len(part.openings) for part in some) for some in (parts, results))
-        with pool, Progress(total=total, initial=played, unit="game") as bar:
-            for part, record in event.play(left, pool, bar):
-                if record.games:
+        total, played = (2 * sum(len(part.numbers) for part in some) for some in (parts, results))
+        with Progress(total=total, initial=played, unit="game") as bar:
+            for part, pairs in play_parts(left, pool, bar):
+                if pairs.games:
                     file = folder / "games" / folder_of(part) / f"{name_of(part)}.txt"
-                    keep_part(file, record.games)
-                keep_part(settings.file_of(folder, part), record.model_dump_json() + "\n")
-                results[part] = record
-    return standing(settings, results)
+                    keep_part(file, "\n".join(pairs.games))
+                keep_part(settings.file_of(folder, part), pairs.to_json() + "\n")
+                results[part] = pairs
+    by_pairing: dict[tuple[str, str], Pairs] = {}
+    for part in parts:
+        by_pairing[part.names] = by_pairing.get(part.names, Pairs()) + results[part]
+    return by_pairing
 
 
 def file_name(name: str) -> str:

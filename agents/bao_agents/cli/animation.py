@@ -8,6 +8,7 @@ the web board does. They need pygame and Pillow: ``pip install 'bao_env[render]'
 from __future__ import annotations
 
 import dataclasses
+import io
 import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from pathlib import Path
 from PIL import Image
 from tqdm import tqdm
 
+from bao_agents.support.files import write_atomically
 from bao_env.board import Board, Event, EventKind
 from bao_env.engine.position import Position
 from bao_env.game import SEAT_NAMES
@@ -125,11 +127,14 @@ def write_gif(path: str | Path, board: Board, *, words: bool = False) -> None:
     for shapes, _ in tqdm(shown, unit="frame", disable=None):
         image = Image.fromarray(rgb_array(shapes))
         images.append(image.quantize(palette=palette, dither=Image.Dither.NONE))
+    animation = io.BytesIO()
     images[0].save(
-        path,
+        animation,
+        format="GIF",
         save_all=True,
         append_images=images[1:],
         duration=[time for _, time in shown],
         loop=0,
         optimize=True,
     )
+    write_atomically(path, animation.getvalue())

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,7 @@ def percent(share: Mapping[str, float] | None) -> str:
 
 def table(results: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
     """Return head and rows of a table of the players; JSON has the classes of positions."""
-    head = ["player", "moves", "given away", "could", "given away"]
+    head = ["player", "moves", "given away, %", "that could", "of those, %"]
     rows = []
     for result in results:
         found = result["blunders"]["all"]["all"]
@@ -77,7 +78,7 @@ def tables(report: dict[str, Any]) -> str:
             "Positions, by the player to move:",
             markdown_table(["source", "stage", "won", "lost", "not solved"], sizes, "simple"),
             "Moves from won positions, and those among them that could give the win away;\n"
-            "wins given away in percent. Second lines: 95 % intervals.",
+            "wins given away. Second lines: 95 % intervals.",
             markdown_table(*table(report["results"]), "simple"),
         ]
     )
@@ -190,14 +191,14 @@ def _run(args: argparse.Namespace) -> None:
         for spec in (*args.players, STRONG)
     }
     shared: dict[str, SolvedPositions] = {}
-    own_games = settings if "own" in args.sources else None
     try:
         for source in args.sources:
             if source != "own":
                 found = solved(source, players[STRONG], settings)
                 shared[source], report["sources"][source] = found.known.won, found.counts
         for spec in args.players:
-            report["results"].append(measure(spec, players[spec], shared, own_games))
+            own = "own" in args.sources
+            report["results"].append(measure(spec, players[spec], shared, settings, own))
     except KeyboardInterrupt:
         _write(report, args)
         raise KeyboardInterrupt("run the same command to continue") from None
@@ -205,12 +206,21 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def _write(report: dict[str, Any], args: argparse.Namespace) -> None:
-    """Print the results so far, and write the files that the options name."""
+    """Write the files that the options name, and print the results so far."""
     results = report["results"]
-    if args.format and results:
-        print(result_table(args.format, *table(results), [values(row) for row in results]))
-    elif args.json != "-":
-        print(tables(report))
-    write_json(args.json, report)
-    if args.plot and results:
-        save_figure(plot(results, f"Rule set {args.ruleset.name}"), args.plot)
+    low, high = report["settings"]["plies"]
+    source = {
+        "ruleset": args.ruleset.name,
+        "positions": f"{args.positions} each of {', '.join(args.sources)}; plies {low} to {high}",
+        "seed": args.seed,
+        "commit": report["made_with"]["commit"],
+    }
+    with ExitStack() as last:  # in the opposite order, and each even if another one fails
+        if args.format and results:
+            rows = [values(row) for row in results]
+            last.callback(print, result_table(args.format, *table(results), rows, source))
+        elif args.json != "-":
+            last.callback(print, tables(report))
+        last.callback(write_json, args.json, report)
+        if args.plot and results:
+            save_figure(plot(results, f"Rule set {args.ruleset.name}"), args.plot)

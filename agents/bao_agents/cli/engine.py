@@ -3,7 +3,7 @@
     bao engine alphabeta:6
 
 ``docs/engine-protocol.md`` describes what it reads and writes. The player keeps the limit in its
-name.
+name, and answers in less than the time that the host allows.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import queue
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -20,11 +21,14 @@ from bao_agents.cli.options import Run, add_player_options
 from bao_agents.players.base import NamedPlayer
 from bao_agents.players.fingerprint import fingerprint
 from bao_agents.players.pipe import PROTOCOL
-from bao_agents.players.registry import load
+from bao_agents.players.registry import load, parse
+from bao_agents.search.limits import Limit
 from bao_agents.support.provenance import current_commit
 from bao_env.board import Board
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
+_MARGIN = 0.02, 0.005
+"""What a search leaves of the host's time for everything else: a share, and seconds."""
 _MAX_ERROR = 1000
 """Most characters of an error's line."""
 
@@ -98,7 +102,7 @@ class Engine:
         elif word == "legal":
             self._legal = [int(action) for action in rest.split()]
         elif word == "go":
-            action, self._game = self._choose(), None
+            action, self._game = self._choose(rest), None
             self._thinking = False
             self._write(f"move {action}")
 
@@ -111,14 +115,14 @@ class Engine:
         player.choose(Board(self._ruleset))  # compiles what it needs before a clock runs
         self._player = self._load()  # without the first one's random draws
         self._write(f"name {self._spec}")
-        mark, commit = fingerprint(self._spec, player), current_commit()
+        mark, commit = fingerprint(self._spec, player, self._ruleset), current_commit()
         if mark is not None and commit != "unknown" and not commit.endswith("dirty"):
             self._write(f"version {commit} {mark}".rstrip())
         if player.remembers:
             self._write("remembers")
         self._write("ready")
 
-    def _choose(self) -> int:
+    def _choose(self, words: str) -> int:
         if self._player is None:
             raise ValueError("go came before isready")
         board = Board.from_text(self._position, self._ruleset)
@@ -126,7 +130,21 @@ class Engine:
             raise ValueError(
                 f"other rules: the legal actions of {self._position} are {board.legal_actions} here"
             )
-        return self._player.choose(board, game=self._game)
+        return self._player.choose(board, self._limit(words), game=self._game)
+
+    def _limit(self, words: str) -> Limit | None:
+        """Return the limit of a move if the host allows less time than the player's name, or None.
+
+        Args:
+            words: what follows ``go``.
+        """
+        found = re.fullmatch("movetime ([0-9]{1,9})", words)
+        own = parse(self._spec).limit
+        if not found or own.seconds is None:
+            return None
+        share, seconds = _MARGIN
+        allowed = max(0.001, int(found[1]) / 1000 * (1 - share) - seconds)
+        return own._replace(seconds=allowed) if allowed < own.seconds else None
 
 
 def _read_rules(text: str) -> Ruleset:

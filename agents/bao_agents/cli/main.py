@@ -12,7 +12,8 @@ import difflib
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 GROUPS = {
     "play": {
         "play": ("bao_agents.cli.play:command", "play in a browser, against anyone"),
+        "rules": ("bao_agents.cli.rules:command", "print the rules of a rule set in plain words"),
         "players": ("bao_agents.cli.players:command", "list the players"),
         "engine": ("bao_agents.cli.engine:command", "play as a program, over stdin and stdout"),
         "replay": ("bao_agents.cli.replay:command", "show or review games, positions and moves"),
@@ -85,7 +87,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):  # what it cannot encode becomes an escape
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        return _run(words)
+        with _environment_kept():
+            return _run(words)
     except KeyboardInterrupt as stop:
         print(f"\nstopped{': ' + str(stop) if str(stop) else ''}", file=sys.stderr)
         return 130
@@ -116,6 +119,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except SystemExit as end:  # argparse has printed help or an error
         return int(end.code or 0)
+
+
+@contextmanager
+def _environment_kept() -> Iterator[None]:
+    """Undo what commands set for the libraries that they import: a caller of main may go on."""
+    names = ("BAO_ENV_QUIET", "TQDM_DISABLE", "OMP_NUM_THREADS")
+    before = {name: os.environ[name] for name in names if name in os.environ}
+    try:
+        yield
+    finally:
+        for name in names:
+            os.environ.pop(name, None)
+        os.environ |= before
 
 
 def _run(words: list[str]) -> int:
@@ -152,9 +168,10 @@ def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
         akin = akin or difflib.get_close_matches(name, COMMANDS, 1)
         meant = f": did you mean {' or '.join(repr(key) for key in akin)}?" if akin else ";"
         raise ValueError(f"there is no command {name[:80]!r}{meant} bao --help lists all")
+    what = COMMANDS[name][1]
     parser = _Parser(
         prog=f"bao {name}",
-        description=f"{COMMANDS[name][1].capitalize()}.",
+        description=f"{what[0].upper()}{what[1:]}.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     run = find(name)(parser)

@@ -1,6 +1,8 @@
 """Run ``bao match``: measure a player against others in paired games.
 
     bao match runs/quick random greedy
+    bao match mine:new mine:old --pairs 5000 --sprt 0 5
+    bao match new=runs/b old=runs/a
 
 The table gives points per game (a draw counts as a half) and the Elo difference, each with its 95 %
 interval over pairs, and the likelihood that the player is the stronger one
@@ -11,27 +13,37 @@ verdict. The interval of such a match is biased; the verdict is not.
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
 from typing import Any
 
 from bao_agents.arena.elo import Sprt, finite
-from bao_agents.arena.games import faults_text
-from bao_agents.arena.match import Match, play_openings, warm_up
+from bao_agents.arena.match import play_named
 from bao_agents.arena.openings import draw_openings, read_openings
-from bao_agents.arena.report import markdown_table, result_table
-from bao_agents.cli.games import add_openings, check_names
+from bao_agents.arena.pairs import Pairs
+from bao_agents.arena.report import markdown_table, notes, result_table
+from bao_agents.arena.scheduler import Event, Workers
+from bao_agents.cli.games import (
+    NAMED,
+    add_openings,
+    add_ray,
+    check_names,
+    describe_openings,
+    parse_player,
+    parse_players,
+)
 from bao_agents.cli.options import (
     Run,
     add_options,
     add_player_options,
     at_least,
     new_file,
+    warn,
     write_json,
 )
 from bao_agents.players import registry
 from bao_agents.support.files import write_atomically
 from bao_agents.support.progress import Progress
 from bao_agents.support.provenance import provenance
-from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 
@@ -49,20 +61,14 @@ def ruleset_of(player: str) -> Ruleset | None:
     return checkpoint.load(path).ruleset
 
 
-def milliseconds(match: Match) -> tuple[float, float]:
-    """Return both players' processor milliseconds per move."""
-    times = [1000 * match.seconds[i] / max(1, match.moves[i]) for i in range(2)]
-    return times[0], times[1]
-
-
-def table(matches: list[tuple[str, Match]]) -> tuple[list[str], list[list[str]]]:
+def table(matches: dict[str, Pairs]) -> tuple[list[str], list[list[str]]]:
     """Return head and rows of a table of the results: a row of two lines for each opponent."""
-    head = ["opponent", "won", "drawn", "lost", "score", "Elo", "LOS", "ms"]
+    head = ["opponent", "won", "drawn", "lost", "score, %", "Elo", "LOS, %", "ms a move"]
     rows = []
-    for name, match in matches:
+    for name, match in matches.items():
         score = match.score
         elo, low, high = (f"{value:.0f}" for value in score.elo)
-        own_time, other_time = (f"{ms:.{3 if ms < 1 else 1}f}" for ms in milliseconds(match))
+        own_time, other_time = (f"{ms:.{3 if ms < 1 else 1}f}" for ms in match.ms_a_move)
         rows.append(
             [
                 *(name, str(score.wins), str(score.draws), str(score.losses)),
@@ -75,17 +81,17 @@ def table(matches: list[tuple[str, Match]]) -> tuple[list[str], list[list[str]]]
     return head, rows
 
 
-def result(opponent: str, match: Match) -> dict[str, Any]:
+def result(opponent: str, match: Pairs, sprt: Sprt | None) -> dict[str, Any]:
     """Return one opponent's row for JSON."""
     elo, low, high = map(finite, match.score.elo)
-    own_time, other_time = milliseconds(match)
+    own_time, other_time = match.ms_a_move.tolist()
     return {
         "opponent": opponent,
         **match.score.to_dict(),
         "elo": elo,
         "elo_low": low,
         "elo_high": high,
-        "sprt": match.verdict,
+        "sprt": sprt and sprt.verdict(match.score.pair_counts),
         "mean_plies": float(match.plies.mean()),
         "ms_a_move": own_time,
         "opponent_ms_a_move": other_time,
@@ -96,13 +102,13 @@ def result(opponent: str, match: Match) -> dict[str, Any]:
 
 def command(parser: argparse.ArgumentParser) -> Run:
     """``bao match``: play a player against opponents in paired games."""
-    parser.add_argument("player", metavar="PLAYER", help="a checkpoint's path or name, or a bot")
+    parser.add_argument("player", metavar="PLAYER", help=NAMED)
     parser.add_argument(
         "opponents",
         nargs="*",
         default=["random", "greedy"],
         metavar="OPPONENT",
-        help="another player; may be several (default: random greedy)",
+        help="one or more opponents, likewise (default: random greedy)",
     )
     parser.add_argument(
         "--pairs",
@@ -121,8 +127,10 @@ def command(parser: argparse.ArgumentParser) -> Run:
         type=float,
         nargs=2,
         metavar=("ELO0", "ELO1"),
-        help="stop when a test (5 %% errors) has decided between these Elo differences",
+        help="stop once a sequential probability ratio test (SPRT, alpha = beta = 0.05) accepts "
+        "H0, that the player is stronger by ELO0, or H1, by ELO1",
     )
+    add_ray(parser)
     add_options(parser, "seed", "threads", "json", "format", ruleset=None)
     parser.add_argument(
         "--games", type=new_file, metavar="FILE", help="also write every game as a transcript"
@@ -132,83 +140,100 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 
 def _run(args: argparse.Namespace) -> None:
-
-    sprt = Sprt(*args.sprt) if args.sprt else None
-    ruleset = args.ruleset or ruleset_of(args.player) or get_ruleset("zanzibar")
-    player, *opponents = (
-        registry.load(name, ruleset=ruleset, seed=args.seed + i, threads=args.threads)
-        for i, name in enumerate((args.player, *args.opponents))
-    )
+    words = [args.player, *args.opponents]
+    players = parse_players(words)
+    player, *opponents = (parse_player(word)[0] for word in words)
     if args.games:
-        check_names(player.name, *(opponent.name for opponent in opponents))
+        check_names(*players)
+    sprt = Sprt(*args.sprt) if args.sprt else None
+    ruleset = args.ruleset or ruleset_of(players[player]) or get_ruleset("zanzibar")
+    for spec in players.values():  # refuses a wrong one before the games
+        registry.load(spec, ruleset=ruleset, seed=args.seed, threads=args.threads)
     if args.openings:
         openings = read_openings(args.openings, ruleset, args.pairs, args.seed)
     else:
         openings = draw_openings(ruleset, args.pairs, args.opening_plies, args.seed, args.balance)
-    for name in (args.player, *args.opponents):
-        warm_up(name, ruleset)
-    engine = Engine(ruleset)
-    rows: list[tuple[str, Match]] = []
+    event = Event(players, ruleset, openings, args.seed, keep_games=bool(args.games))
+    matches: dict[str, Pairs] = {}
     try:
-        for opponent in opponents:
-            with Progress(total=2 * args.pairs, unit="game", desc=f"vs {opponent.name}") as bar:
-                match = play_openings(
-                    player, opponent, openings, engine, sprt=sprt, progress=bar.update
-                )
-            rows.append((opponent.name, match))
+        with Workers(args.threads, args.ray) as workers:
+            for name in opponents:
+                with Progress(total=2 * args.pairs, unit="game", desc=f"vs {name}") as bar:
+                    matches[name] = play_named(event, player, name, workers, bar, sprt)
     finally:  # results from before an error or Ctrl-C are shown anyway
-        if rows:
-            _report(args, player.name, ruleset, sprt, rows)
+        if matches:
+            _report(args, event, player, sprt, matches)
 
 
 def _report(
     args: argparse.Namespace,
+    event: Event,
     player: str,
-    ruleset: Ruleset,
     sprt: Sprt | None,
-    rows: list[tuple[str, Match]],
+    matches: dict[str, Pairs],
 ) -> None:
-    """Print the results, and write the files that the options name."""
-
-    results = [result(name, match) for name, match in rows]
-    if args.format:
-        named = [{"player": player} | row for row in results]
-        print(result_table(args.format, *table(rows), named))
-    elif args.json != "-":
-        source = f"balanced openings of {args.opening_plies} random\nplies"
-        if args.openings:
-            source = f"openings\nfrom {args.openings}"
-        print(
-            f"{player}, rule set {ruleset.name}: up to {args.pairs} {source}, each from both "
-            f"seats, seed {args.seed}. Score "
-            "and LOS in percent, processor ms a move;\nsecond lines: 95 % intervals, the "
-            "opponent's time.\n"
-        )
-        print(markdown_table(*table(rows), style="simple"))
-        for name, match in rows:
-            for who, causes in zip((player, name), match.faults, strict=True):
-                if causes:
-                    print(f"against {name}, {who} {faults_text(causes)}")
-        for name, match in rows:
-            if sprt is not None:
-                decided = {"H0": f"{sprt.elo0:+g} or less", "H1": f"{sprt.elo1:+g} or more"}
-                verdict = decided.get(str(match.verdict), "not decided within these games")
-                print(f"{name}: SPRT of {sprt.elo0:+g} against {sprt.elo1:+g} Elo: {verdict}")
-    try:
+    """Write the files that the options name, and print the results."""
+    made_with = provenance(event.ruleset)
+    source = {
+        "player": player,
+        "ruleset": event.ruleset.name,
+        "openings": args.openings or describe_openings(args),
+        "seed": args.seed,
+        "commit": made_with["commit"],
+    }
+    results = [result(name, match, sprt) for name, match in matches.items()]
+    said = [
+        f"against {name}, {note}"
+        for name, match in matches.items()
+        for who, pairs in ((player, match), (name, match.swapped()))
+        for note in notes(who, event.players[who], pairs.ms_a_move[0], pairs.faults[0])
+    ]
+    said += [
+        f"against {name}: {match.score.caveat}"
+        for name, match in matches.items()
+        if match.score.caveat
+    ]
+    if sprt is not None:
+        decided = {"H0": f"{sprt.elo0:+g} or less", "H1": f"{sprt.elo1:+g} or more"}
+        said += [
+            f"{row['opponent']}: SPRT of {sprt.elo0:+g} against {sprt.elo1:+g} Elo: "
+            f"{decided.get(str(row['sprt']), 'not decided within these games')}"
+            for row in results
+        ]
+    report = {
+        "made_with": made_with,
+        "player": player,
+        "players": event.players,
+        "ruleset": event.ruleset.to_dict(),
+        "opening_plies": None if args.openings else args.opening_plies,
+        "balance": None if args.openings else args.balance,
+        "openings": args.openings,
+        "seed": args.seed,
+        "results": results,
+    }
+    with ExitStack() as last:  # in the opposite order, and each even if another one fails
+        last.callback(_print, args, table(matches), results, source, said)
+        last.callback(write_json, args.json, report)
         if args.games:
-            texts = [text for name, m in rows for text in m.transcripts((player, name))]
+            texts = [text for match in matches.values() for text in match.games]
             write_atomically(args.games, "\n".join(texts))
-    finally:  # if the games cannot be written, the results can
-        write_json(
-            args.json,
-            {
-                "made_with": provenance(ruleset),
-                "player": args.player,
-                "ruleset": ruleset.to_dict(),
-                "opening_plies": None if args.openings else args.opening_plies,
-                "balance": None if args.openings else args.balance,
-                "openings": args.openings,
-                "seed": args.seed,
-                "results": results,
-            },
+
+
+def _print(
+    args: argparse.Namespace,
+    found: tuple[list[str], list[list[str]]],
+    results: list[dict[str, Any]],
+    source: dict[str, Any],
+    said: list[str],
+) -> None:
+    """Print the table, and what else a reader must know."""
+    if args.format:
+        print(result_table(args.format, *found, results, source))
+        warn(said)
+    elif args.json != "-":
+        print(
+            f"{source['player']}, rule set {source['ruleset']}: up to {args.pairs} openings, each "
+            f"from both seats\n({source['openings']}; seed {args.seed}).\nSecond lines: 95 % "
+            "intervals, and the opponent's processor time.\n"
         )
+        print(markdown_table(*found, style="simple"), *said, sep="\n")

@@ -16,10 +16,11 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from bao_agents.support.cores import cores
 from bao_agents.support.figures import SUFFIXES
 
 Run: TypeAlias = Callable[[argparse.Namespace], int | None]
@@ -102,7 +103,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "seed": {"type": at_least(0), "default": 1, "help": "seed of everything that is random"},
     "threads": {
         "type": at_least(1, most=1024),
-        "default": os.cpu_count() or 1,
+        "default": cores(),
         "help": "cores to use",
     },
     "json": {
@@ -139,6 +140,12 @@ def add_player_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of commands that load players."""
     add_options(parser, "path")
     parser.epilog = "bao players lists the players."
+
+
+def warn(lines: Iterable[str]) -> None:
+    """Print lines on stderr."""
+    for line in lines:
+        print(line, file=sys.stderr)
 
 
 def write_json(file: str | None, report: Any) -> None:

@@ -29,8 +29,8 @@ def command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--host",
         default="127.0.0.1",
-        help="address to listen on (%(default)s); any other opens the board to the network, "
-        "without a password",
+        help="address to listen on (%(default)s); any other opens the board to your network, "
+        "without a password. For the public internet put a reverse proxy before it",
     )
     parser.add_argument("--no-browser", action="store_true", help="do not open the page")
     parser.add_argument(

@@ -73,7 +73,7 @@ def _run(options: argparse.Namespace) -> None:
         if word in files:
             board = _show_games(word, options)
         elif options.move:
-            board = _explain(Board.from_text(word, options.ruleset or "zanzibar"), options.move)
+            board = _explain(Board.from_text(word, options.ruleset or "zanzibar"), options)
         else:
             board = _show_position(Board.from_text(word, options.ruleset or "zanzibar"))
     if options.svg:
@@ -146,14 +146,16 @@ def _show_position(board: Board) -> Board:
     return board
 
 
-def _explain(board: Board, move: str) -> Board:
+def _explain(board: Board, options: argparse.Namespace) -> Board:
     """Print what a move does, event by event; return the board after it."""
-    events = board.trace(move)
+    events = board.trace(options.move)
+    if options.gif and events[-1].kind is EventKind.INFINITE:
+        raise ValueError(f"--gif: {options.move} never ends, so it cannot be drawn")
     print(board)
     for number, event in enumerate(events, start=1):
         print(f"{number:4}. {event}")
     if events[-1].kind is not EventKind.INFINITE:
-        board.push(move)
+        board.push(options.move)
         print(board)
         print(f"position: {board.text()}")
     return board

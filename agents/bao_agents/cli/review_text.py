@@ -36,7 +36,9 @@ def lines(board: Board, player: str, opening_plies: int = 0) -> Iterator[str]:
     for seat, name in enumerate(SEAT_NAMES):
         mistakes, blunders = (sum(one[:2] == (seat, mark) for one in marks) for mark in ("?", "??"))
         away = sum(given for one, _, given in marks if one == seat)
-        yield f"{name}: {mistakes} mistakes, {blunders} blunders, {away} proven wins given away"
+        counts = (mistakes, "mistake"), (blunders, "blunder"), (away, "proven win")
+        words = ", ".join(f"{count} {word}{'s' * (count != 1)}" for count, word in counts)
+        yield f"{name}: {words} given away"
 
 
 def _verdict(board: Board, found: Reviewed) -> str:

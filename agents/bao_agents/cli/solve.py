@@ -38,8 +38,9 @@ def command(parser: argparse.ArgumentParser) -> Run:
     add_options(parser, "ruleset")
     many = parser.add_argument_group(
         "a file of exact values",
-        "Half of the positions are from random games, half from games between two searches. The "
-        "same command continues a stopped one, and a larger N adds to it (from FILE.parts).",
+        "Half of the positions are from random games, half from games between two\n"
+        "searches. The same command continues a stopped one, and a larger N adds to it\n"
+        "(from FILE.parts).",
     )
     many.add_argument(
         "--sample", type=at_least(1), metavar="N", help="solve N sampled positions, not one"

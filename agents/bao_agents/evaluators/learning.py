@@ -1,67 +1,68 @@
-"""Learn the rows of numbers by which guided alpha-beta evaluates positions.
+"""Learn the weights of the NNUE by which guided alpha-beta evaluates positions.
 
-During training, the row of a pair of pits is a sum of three: one for the pair, and one for each of
-its two pits, so that rare pairs learn from others. The search reads their sums
-(:meth:`ValueRows.weights`).
+As in nnue-pytorch, the trainer of Stockfish's NNUE, weights are factorised in training: the vector
+of a pattern is a sum of three, one for its two counts together, and a *virtual* one for each of
+them, so that rare patterns learn from others. The search reads their sums, as integers
+(:meth:`NNUEModel.quantised`).
 
-A position selects 16 of 18,432 rows, so a compiled function computes their gradient, several times
+A position has 16 of 18,432 patterns, so a compiled function computes their gradient, several times
 as fast as torch.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bao_agents.evaluators.pairs import (
-    LEVEL_BITS,
-    PAIRS,
-    PHASES,
-    ROW_LIMIT,
-    ROW_SCALE,
-    ROWS,
-    TABLES,
+from bao_agents.evaluators.nnue import (
+    NNUE,
+    PATTERNS,
     UNITS,
-    list_rows,
+    WEIGHT_LIMIT,
+    WEIGHT_SCALE,
+    make_nnue,
 )
-from bao_agents.support.array_types import Float32Array, Int16Array, Int32Array
+from bao_agents.evaluators.pairs import COARSE, PAIRS, PHASES, TABLES, patterns_of
+from bao_agents.support.array_types import Float32Array, Int32Array
 from bao_agents.support.vectors import add, jit_float, load_vector, store_vector
-from bao_env.engine.position import PackedPositions
+from bao_env.engine.compile import jit
+from bao_env.engine.position import PackedPositions, read_at
 
 
-class ValueRows(nn.Module):
-    """The rows during training.
+class NNUEModel(nn.Module):
+    """An :class:`NNUE` in training.
 
     Args:
-        weights: rows to start with, int16[ROWS, UNITS], as :meth:`weights` returns them.
+        start: what to start with; by default, random weights.
     """
 
-    def __init__(self, weights: Int16Array | None = None) -> None:
+    def __init__(self, start: NNUE | None = None) -> None:
         super().__init__()
-        tables, levels = PHASES * TABLES, 1 << LEVEL_BITS
-        self.pairs = nn.Parameter(torch.zeros(tables, levels, levels, UNITS))
-        self.first = nn.Parameter(torch.zeros(tables, 1, levels, UNITS))
-        self.second = nn.Parameter(torch.zeros(tables, levels, 1, UNITS))
+        tables, levels = PHASES * TABLES, 1 << COARSE
+        zeros = partial(torch.zeros, dtype=torch.float32)
+        self.weight = nn.Parameter(zeros(tables, levels, levels, UNITS))
+        self.virtual_first = nn.Parameter(zeros(tables, 1, levels, UNITS))
+        self.virtual_second = nn.Parameter(zeros(tables, levels, 1, UNITS))
         with torch.no_grad():
-            if weights is not None:
-                rows = torch.from_numpy(weights).float() / ROW_SCALE
-                self.pairs.copy_(rows.view_as(self.pairs))
+            if start is not None:
+                weight = torch.from_numpy(start.weights).float() / WEIGHT_SCALE
+                self.weight.copy_(weight.view_as(self.weight))
                 return
-            for pits in (self.first, self.second):
-                pits[..., 1:].normal_(0.1 / (2 * PAIRS), 0.03)
+            for virtual in (self.virtual_first, self.virtual_second):
+                virtual[..., 1:].normal_(0.1 / (2 * PAIRS), 0.03)
 
-    def sums(self) -> Tensor:
-        """Return the rows, float[ROWS, UNITS]."""
-        return (self.pairs + self.first + self.second).view(ROWS, UNITS)
+    def merged(self) -> Tensor:
+        """Return the vectors, float[PATTERNS, UNITS], in logits; with gradient."""
+        return (self.weight + self.virtual_first + self.virtual_second).view(PATTERNS, UNITS)
 
-    def weights(self) -> Int16Array:
-        """Return the rows as the search reads them, int16[ROWS, UNITS]; see
-        :data:`bao_agents.evaluators.pairs.ROW_SCALE`."""
-        rows = self.sums().detach().float().cpu().numpy() * ROW_SCALE
-        return rows.round().clip(-ROW_LIMIT, ROW_LIMIT).astype(np.int16)
+    def quantised(self) -> NNUE:
+        """Return what the search reads: the merged weights as integers."""
+        weights = self.merged().detach().cpu().numpy() * WEIGHT_SCALE
+        return make_nnue(weights.round().clip(-WEIGHT_LIMIT, WEIGHT_LIMIT).astype(np.int16))
 
     def loss(self, positions: PackedPositions, chances: Float32Array) -> Tensor:
         """Return the cross-entropy to the movers' chances of winning, summed over positions.
@@ -70,22 +71,36 @@ class ValueRows(nn.Module):
             positions: uint64[B, 6].
             chances: float32[B], 0 to 1.
         """
-        rows = np.empty((len(positions), PAIRS), np.int32)
-        list_rows(positions, rows)
-        loss: Tensor = _RowsLoss.apply(self.sums(), rows, chances)
+        patterns = np.empty((len(positions), PAIRS), np.int32)
+        list_patterns(positions, patterns)
+        loss: Tensor = _Loss.apply(self.merged(), patterns, chances)
         return loss
 
 
-class _RowsLoss(torch.autograd.Function):
-    """The loss of :meth:`ValueRows.loss`, with its gradient."""
+@jit
+def list_patterns(positions, out):
+    """List the coarse patterns of positions.
+
+    Args:
+        positions: uint64[B, 6].
+        out: int32[B, PAIRS], filled.
+    """
+    for g in range(positions.shape[0]):
+        patterns = patterns_of(read_at(positions, g), COARSE)
+        for i in range(PAIRS):
+            out[g, i] = patterns[i]
+
+
+class _Loss(torch.autograd.Function):
+    """The loss of :meth:`NNUEModel.loss`, with its gradient."""
 
     @staticmethod
-    def forward(ctx: Any, sums: Tensor, rows: Int32Array, chances: Float32Array) -> Tensor:
-        table = sums.detach().float().cpu().numpy().reshape(-1)
-        gradient = np.zeros_like(table)
-        loss = _loss_and_gradient(table, rows, chances, gradient, np.empty(UNITS, np.float32))
-        ctx.gradient = torch.from_numpy(gradient).view_as(sums).to(sums)
-        return sums.new_tensor(loss)
+    def forward(ctx: Any, merged: Tensor, patterns: Int32Array, chances: Float32Array) -> Tensor:
+        weights = merged.detach().cpu().numpy().reshape(-1)
+        gradient = np.zeros_like(weights)
+        loss = _loss_and_gradient(weights, patterns, chances, gradient, np.empty(UNITS, np.float32))
+        ctx.gradient = torch.from_numpy(gradient).view_as(merged).to(merged)
+        return merged.new_tensor(loss)
 
     @staticmethod
     def backward(ctx: Any, *outer: Tensor) -> tuple[Tensor, None, None]:
@@ -93,22 +108,22 @@ class _RowsLoss(torch.autograd.Function):
 
 
 @jit_float
-def _loss_and_gradient(table, rows, chances, gradient, units):
-    """Return the loss of :meth:`ValueRows.loss`.
+def _loss_and_gradient(weights, patterns, chances, gradient, units):
+    """Return the loss of :meth:`NNUEModel.loss`.
 
     Args:
-        table: float32[ROWS * UNITS].
-        rows: int32[B, PAIRS], the rows of each position.
+        weights: float32[PATTERNS * UNITS].
+        patterns: int32[B, PAIRS], the patterns of each position.
         chances: float32[B].
-        gradient: float32[ROWS * UNITS], to which the loss's gradient is added.
+        gradient: float32[PATTERNS * UNITS], to which the loss's gradient is added.
         units: float32[UNITS], memory.
     """
     loss = 0.0
     half, none = UNITS // 2, np.float32(0.0)
-    for b in range(rows.shape[0]):
-        total = load_vector(table, np.int64(rows[b, 0]) * UNITS)
+    for b in range(patterns.shape[0]):
+        total = load_vector(weights, np.int64(patterns[b, 0]) * UNITS)
         for i in range(1, PAIRS):
-            total = add(total, load_vector(table, np.int64(rows[b, i]) * UNITS))
+            total = add(total, load_vector(weights, np.int64(patterns[b, i]) * UNITS))
         store_vector(units, 0, total)
         logit = units[0]
         for j in range(1, half):
@@ -125,6 +140,6 @@ def _loss_and_gradient(table, rows, chances, gradient, units):
             units[j] = -error if units[j] > none else none
         step = load_vector(units, 0)
         for i in range(PAIRS):
-            at = np.int64(rows[b, i]) * UNITS
+            at = np.int64(patterns[b, i]) * UNITS
             store_vector(gradient, at, add(load_vector(gradient, at), step))
     return loss

@@ -1,13 +1,13 @@
-"""Evaluate a position without a search, with the small network of guided alpha-beta.
+"""Evaluate a position without a search, by an NNUE: the small network of guided alpha-beta.
 
-A position selects 16 cells (:mod:`bao_agents.evaluators.pairs`), with counts of seeds rounded to
-levels. Each cell is a row of 32 numbers, and the 16 rows are added up. The first of the 32 sums is
-used as it is. The others are rectified, then half of them are added to it and half subtracted. No
-layer of weights follows: a rectifier preserves positive factors, so the rows already contain them.
+The position has 16 coarse patterns (:mod:`bao_agents.evaluators.pairs`). Each has a vector of 32
+weights, and the 16 vectors are added up. The first of the 32 sums is used as it is. The others are
+rectified, then half of them are added to it and half subtracted. No layer of weights follows: a
+rectifier preserves positive factors, so the vectors already contain them.
 
 So an evaluation is 16 additions of 64 bytes, which compile to vector instructions, as in the first
-layer of an NNUE (https://www.chessprogramming.org/NNUE). Self-play guided by search learns the rows
-(:mod:`bao_training.alphazero`).
+layer of a chess program's NNUE (https://www.chessprogramming.org/NNUE). Self-play guided by search
+learns the weights (:mod:`bao_agents.evaluators.learning`).
 """
 
 from __future__ import annotations
@@ -20,38 +20,71 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from bao_agents.evaluators.pairs import SIGNS, UNITS, check_rows, rows_of
+from bao_agents.evaluators.pairs import COARSE, PAIRS, number_of_patterns, patterns_of
 from bao_agents.evaluators.tables import LIMIT, evaluate_by_tables
 from bao_agents.support.array_types import Int16Array
 from bao_env.engine.compile import jit
 
-_SCALE_SHIFT = 3  # ROW_SCALE to SCALE
+PATTERNS = number_of_patterns(COARSE)
+"""Vectors of an NNUE."""
+UNITS = 32
+"""Weights in a vector."""
+SIGNS = (1,) * (UNITS // 2) + (-1,) * (UNITS // 2)
+"""Whether a unit is added or subtracted."""
+WEIGHT_SCALE = 1600
+"""Units of a weight per logit."""
+WEIGHT_LIMIT = 32767 // PAIRS
+"""Weights lie within plus and minus this, so no sum overflows an int16."""
+
+_SCALE_SHIFT = 3  # WEIGHT_SCALE to SCALE
 
 
-class Network(NamedTuple):
-    """The evaluator with a row of numbers per cell."""
+class NNUE(NamedTuple):
+    """The evaluator with a vector for each coarse pattern."""
 
-    rows: Int16Array
-    """int16[ROWS, UNITS]; each row fills a line of the processor's cache."""
+    weights: Int16Array
+    """int16[PATTERNS, UNITS]; each vector fills a line of the processor's cache."""
 
 
-def output(rows, indices):
-    """Return the network's output: rectify the sum of rows except its first unit, and add it up.
+def make_nnue(weights: Int16Array) -> NNUE:
+    """Return the evaluator with a copy of these weights.
 
     Args:
-        rows: int16[ROWS, UNITS].
-        indices: a tuple of int64.
+        weights: int16[PATTERNS, UNITS], in units of :data:`WEIGHT_SCALE` per logit.
+
+    Raises:
+        ValueError: they have another shape or dtype, or one is beyond :data:`WEIGHT_LIMIT`.
+    """
+    if weights.shape != (PATTERNS, UNITS) or weights.dtype != np.int16:
+        found = f"{weights.dtype}{list(weights.shape)}"
+        raise ValueError(f"nnue {found}: expected int16[{PATTERNS}, {UNITS}]")
+    if np.abs(weights.astype(np.int32)).max() > WEIGHT_LIMIT:
+        raise ValueError(f"nnue has weights beyond {WEIGHT_LIMIT}: 16 of them must fit an int16")
+    line = 64 // weights.itemsize
+    memory = np.empty(weights.size + line, weights.dtype)
+    start = -memory.ctypes.data % 64 // weights.itemsize
+    copy = memory[start : start + weights.size].reshape(weights.shape)
+    copy[:] = weights
+    return NNUE(copy)
+
+
+def output(weights, patterns):
+    """Return an NNUE's output: rectify the sum of vectors except its first unit, and add it up.
+
+    Args:
+        weights: int16[PATTERNS, UNITS].
+        patterns: a tuple of int64.
 
     Returns:
-        int64, in units of :data:`ROW_SCALE` per logit.
+        int64, in units of :data:`WEIGHT_SCALE` per logit.
     """
-    total = rows[np.array(indices)].sum(axis=0, dtype=np.int64)
+    total = weights[np.array(patterns)].sum(axis=0, dtype=np.int64)
     total[1:] = total[1:].clip(min=0)
     return total @ np.array(SIGNS)
 
 
 @intrinsic
-def _compiled_output(_context: Any, rows: Any, indices: Any) -> Any:
+def _compiled_output(_context: Any, weights: Any, patterns: Any) -> Any:
     """Compute :func:`output` in vectors of :data:`UNITS` numbers.
 
     A loop that numba compiles would add one number at a time.
@@ -62,7 +95,7 @@ def _compiled_output(_context: Any, rows: Any, indices: Any) -> Any:
         wide = ir.VectorType(ir.IntType(32), UNITS)
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         total = ir.Constant(narrow, [0] * UNITS)
-        for i in range(len(indices)):
+        for i in range(len(patterns)):
             start = builder.mul(
                 builder.extract_value(arguments[1], i), ir.Constant(ir.IntType(64), UNITS)
             )
@@ -78,51 +111,36 @@ def _compiled_output(_context: Any, rows: Any, indices: Any) -> Any:
         )
         return builder.sext(builder.call(add_up, [signed]), ir.IntType(64))
 
-    return types.int64(rows, indices), generate
+    return types.int64(weights, patterns), generate
 
 
 @overload(output)
-def _output_in_numba(rows, indices):
+def _output_in_numba(weights, patterns):
     """Return what compiled code calls instead of :func:`output`."""
-    return lambda rows, indices: _compiled_output(rows, indices)
+    return lambda weights, patterns: _compiled_output(weights, patterns)
 
 
 @jit
-def evaluate_by_network(network, packed):
+def evaluate_by_nnue(nnue, packed):
     """Return the value of a position for its mover, int64, in units of :data:`SCALE` per logit.
 
     Args:
-        network: the :class:`Network`.
+        nnue: the :class:`NNUE`.
         packed: the position, a :class:`Packed`.
     """
-    value = output(network.rows, rows_of(packed)) >> _SCALE_SHIFT
+    value = output(nnue.weights, patterns_of(packed, COARSE)) >> _SCALE_SHIFT
     return max(-LIMIT, min(LIMIT, value))
 
 
 def evaluate(evaluator, packed):
-    """Return the value of a position for its mover, by :class:`Tables` or a :class:`Network`."""
-    by_network = isinstance(evaluator, Network)
-    return (evaluate_by_network if by_network else evaluate_by_tables)(evaluator, packed)
+    """Return the value of a position for its mover, by :class:`Tables` or an :class:`NNUE`."""
+    by_nnue = isinstance(evaluator, NNUE)
+    return (evaluate_by_nnue if by_nnue else evaluate_by_tables)(evaluator, packed)
 
 
 @overload(evaluate, inline="always")
 def _evaluate_in_numba(evaluator, packed):
     """Return what compiled code calls instead of :func:`evaluate`."""
-    if evaluator.instance_class is Network:
-        return lambda evaluator, packed: evaluate_by_network(evaluator, packed)
+    if evaluator.instance_class is NNUE:
+        return lambda evaluator, packed: evaluate_by_nnue(evaluator, packed)
     return lambda evaluator, packed: evaluate_by_tables(evaluator, packed)
-
-
-def network_of(rows: Int16Array) -> Network:
-    """Return the evaluator with a copy of these rows.
-
-    Raises:
-        ValueError: see :func:`bao_agents.evaluators.pairs.check_rows`.
-    """
-    check_rows(rows)
-    line = 64 // rows.itemsize
-    memory = np.empty(rows.size + line, rows.dtype)
-    start = -memory.ctypes.data % 64 // rows.itemsize
-    copy = memory[start : start + rows.size].reshape(rows.shape)
-    copy[:] = rows
-    return Network(copy)

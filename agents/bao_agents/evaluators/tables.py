@@ -1,9 +1,8 @@
 """Evaluate a position without a search: a sum over 16 pairs of pits.
 
-A position selects a cell for each pair (:mod:`bao_agents.evaluators.pairs`). The value is the sum
-of one number per cell (:class:`Tables`): a logistic model of who wins, which treats counts of seeds
-as categories rather than numbers. The network of guided search has a row of numbers per cell
-(:mod:`bao_agents.evaluators.nnue`).
+The value is the sum of one number for each of the position's patterns
+(:mod:`bao_agents.evaluators.pairs`): a logistic model of who wins, which treats counts of seeds as
+categories rather than numbers.
 """
 
 from __future__ import annotations
@@ -14,10 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bao_agents.evaluators.pairs import BYTE_BITS, PHASES, TABLES, TOP_BIT, pair_cells
+from bao_agents.evaluators.pairs import FINE, number_of_patterns, patterns_of
 from bao_agents.support.array_types import Int16Array
-from bao_env.engine.bits import TOPS, U, byteswap
-from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.compile import jit
 from bao_env.engine.ruleset import RULESETS, Ruleset
 
 SCALE = 200
@@ -25,45 +23,19 @@ SCALE = 200
 LIMIT = 20_000
 """Evaluations lie within plus and minus this; proven results lie beyond."""
 
-COUNT_BITS = 5
-"""Bits of a count in :class:`Tables`: 0 to 30 seeds, or more."""
-CELLS = PHASES * TABLES << 2 * COUNT_BITS
-"""Cells per rule set."""
+CELLS = number_of_patterns(FINE)
+"""Numbers per rule set."""
 
 FILE = Path(__file__).with_name("tables.npz")
-"""The cells of each rule set. They are fitted to self-play and do not change: the ladder of players
-rests on them."""
-
-# Added to a count, sets its top bit from 32 on.
-_TO_TOP_FROM_32 = U(0x6060606060606060)
-_COUNT_MASK = U(0x1F1F1F1F1F1F1F1F)
+"""The numbers of each rule set. They are fitted to self-play and do not change: the ladder of
+players rests on them."""
 
 
 class Tables(NamedTuple):
-    """The evaluator with one number per cell."""
+    """The evaluator with one number for each fine pattern."""
 
     cells: Int16Array
     """int16[CELLS], in units of :data:`SCALE` per logit."""
-
-
-@jit_inline
-def _limited(row):
-    """Return a row with its counts limited to 31."""
-    above = ((row + _TO_TOP_FROM_32) & TOPS) >> TOP_BIT
-    return (row | ((above << BYTE_BITS) - above)) & _COUNT_MASK
-
-
-@jit_inline
-def _cells_of(packed):
-    """Return the 16 cells of a position in :class:`Tables`; see :func:`pair_cells`."""
-    return pair_cells(
-        packed.meta,
-        _limited(packed.front),
-        _limited(byteswap(packed.other_front)),
-        _limited(packed.back),
-        _limited(packed.other_back),
-        COUNT_BITS,
-    )
 
 
 @jit
@@ -74,7 +46,7 @@ def evaluate_by_tables(tables, packed):
         tables: the :class:`Tables`.
         packed: the position, a :class:`Packed`.
     """
-    cells, of = tables.cells, _cells_of(packed)
+    cells, of = tables.cells, patterns_of(packed, FINE)
     # Written term by term: a loop would keep the 16 numbers in memory and take twice as long.
     front = np.int64(cells[of[0]]) + cells[of[1]] + cells[of[2]] + cells[of[3]]
     front += np.int64(cells[of[4]]) + cells[of[5]] + cells[of[6]] + cells[of[7]]
@@ -85,7 +57,7 @@ def evaluate_by_tables(tables, packed):
 
 @cache
 def _fitted() -> dict[str, Int16Array]:
-    """Return the cells in :data:`FILE`, by rule set.
+    """Return the numbers in :data:`FILE`, by rule set.
 
     Raises:
         ValueError: the file cannot be read, or an array is missing or has another shape or dtype.

@@ -176,7 +176,8 @@ def measure(
     spec: str,
     player: NamedPlayer,
     shared: Mapping[str, SolvedPositions],
-    own_games: Settings | None,
+    settings: Settings,
+    own_games: bool,
 ) -> dict[str, Any]:
     """Measure one player; return plain values for JSON.
 
@@ -184,20 +185,21 @@ def measure(
         spec: the player's name on the command line.
         player: the player.
         shared: the won positions that all players get, by source.
-        own_games: which positions of the player's own games count too; None for none.
+        settings: the rules, and which positions to draw from the player's own games.
+        own_games: whether positions of its own games count, too.
 
     Raises:
         ValueError: the player chooses an illegal action, or its games have too few positions.
     """
     won, counts = dict(shared), None
-    if own_games is not None:
-        own = solved("own", player, own_games)
+    if own_games:
+        own = solved("own", player, settings)
         won["own"], counts = own.known.won, own.counts
     blunders = classify(SolvedPositions.concatenate(list(won.values())), player)
     return {
         "player": player.name,
         "spec": spec,
-        "fingerprint": fingerprint(spec, player),
+        "fingerprint": fingerprint(spec, player, settings.ruleset),
         "blunders": {
             by: {name: found.to_dict() for name, found in classes.items()}
             for by, classes in blunders.items()

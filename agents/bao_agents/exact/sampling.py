@@ -123,10 +123,13 @@ def check_arguments(count: int, opening_plies: tuple[int, int], plies: tuple[int
     if count < 1:
         raise ValueError(f"count={count}: expected at least 1")
     if not 0 <= plies[0] <= plies[1] < MAX_PLIES:
-        raise ValueError(f"plies={plies}: expected two in order, from 0 to {MAX_PLIES - 1}")
+        raise ValueError(
+            f"plies {plies[0]} to {plies[1]}: expected 0 to {MAX_PLIES - 1}, the lower number first"
+        )
     if check_opening_plies(opening_plies, MAX_PLIES)[1] > plies[1]:
         raise ValueError(
-            f"opening_plies={opening_plies}: expected no more than the highest of plies={plies}"
+            f"opening_plies={opening_plies}: expected no more than {plies[1]}, the most plies of a "
+            "position"
         )
 
 

@@ -2,14 +2,14 @@
 
 The file's metadata entry ``bao_env`` is a JSON object::
 
-    {"format": 1, "rules_version": 1, "observation_version": 1, "inputs_version": 1,
+    {"format": 2, "rules_version": 1, "observation_version": 1, "inputs_version": 1,
      "ruleset": {...}, "hidden": [256, 128], "info": {...}}
 
-The network's tensors are named ``model.*``, as float32 or, in small files, all as float16.
-``rows``, if it is there, is int16[ROWS, UNITS], by which guided alpha-beta evaluates positions
-(:mod:`bao_agents.evaluators.learning`). A trainer's tensors have other names. ``hidden`` lists the
-units of the network's hidden layers. ``info`` may hold anything: step, seed, configuration.
-Versions other than this package's are refused.
+The network's tensors are named ``model.*``, as float32 or, in small files, all as float16. The
+tensor ``nnue``, if it is there, has the weights of an :class:`~bao_agents.evaluators.nnue.NNUE`. A
+trainer's tensors have other names. ``hidden`` lists the units of the network's hidden layers.
+``info`` may hold anything: step, seed, configuration. Versions other than this package's are
+refused.
 
 The header is checked, with the types and shapes of the network's tensors, before a tensor is read
 or a network is built. A trainer's tensors are read only on request.
@@ -21,6 +21,7 @@ import json
 import math
 import os
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -30,18 +31,18 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialize
 
-from bao_agents.evaluators.learning import ValueRows
-from bao_agents.evaluators.pairs import check_rows
+from bao_agents.evaluators.nnue import NNUE, make_nnue
+from bao_agents.nets.checkpoint_files import version
 from bao_agents.nets.features import INPUTS_VERSION
 from bao_agents.nets.network import PolicyNetwork, outline
 from bao_agents.support.files import write_atomically
 from bao_env.engine.ruleset import RULES_VERSION, Ruleset
 from bao_env.observation.board import OBSERVATION_VERSION
 
-FORMAT = 1
+FORMAT = 2
 _KEY = "bao_env"
 _MODEL = "model."
-_ROWS = "rows"
+_NNUE = "nnue"
 _MAX_PARAMETERS = 1 << 28
 """The most parameters of a network, 1 GiB. A sparse file may claim any number."""
 _LARGEST = 65504
@@ -55,7 +56,7 @@ class CheckpointError(ValueError):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A network, the rules it was trained under, and its trainer's notes."""
+    """A network, perhaps with an NNUE, the rules of its training, and its trainer's notes."""
 
     network: PolicyNetwork
     ruleset: Ruleset
@@ -63,6 +64,8 @@ class Checkpoint:
     """Plain values: step, seed, configuration."""
     arrays: Arrays = field(default_factory=dict)
     """A trainer's other arrays, by name; empty unless requested from :func:`load`."""
+    nnue: NNUE | None = None
+    """The evaluator of guided alpha-beta, if it was trained with the network."""
 
 
 def save(path: str | os.PathLike[str], checkpoint: Checkpoint, *, half: bool = False) -> None:
@@ -86,25 +89,23 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint, *, half: bool = F
         "hidden": checkpoint.network.hidden,
         "info": checkpoint.info,
     }
-    tensors = {
-        name: np.ascontiguousarray(array, np.float16 if half else np.float32)
-        for name, array in model_arrays(checkpoint.network).items()
-    }
-    if checkpoint.network.rows is not None:
-        tensors[_ROWS] = checkpoint.network.rows.weights()
-    tensors |= {name: np.ascontiguousarray(array) for name, array in checkpoint.arrays.items()}
+    arrays = model_arrays(checkpoint)
+    if half:
+        arrays |= {name: a.astype(np.float16) for name, a in arrays.items() if name != _NNUE}
+    arrays |= checkpoint.arrays
+    tensors = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     data = serialize(tensors, metadata={_KEY: json.dumps(header)})
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, data)
 
 
-def model_arrays(network: PolicyNetwork) -> Arrays:
-    """Return the weights of a network without its rows, under the names that a file gives them."""
-    return {
-        _MODEL + name: tensor.cpu().numpy()
-        for name, tensor in network.state_dict().items()
-        if not name.startswith(f"{_ROWS}.")
+def model_arrays(checkpoint: Checkpoint) -> Arrays:
+    """Return the weights of the network and the NNUE, under the names that a file gives them."""
+    arrays: Arrays = {
+        _MODEL + name: tensor.float().cpu().numpy()
+        for name, tensor in checkpoint.network.state_dict().items()
     }
+    return arrays if checkpoint.nnue is None else arrays | {_NNUE: checkpoint.nnue.weights}
 
 
 def load(
@@ -137,9 +138,25 @@ def load(
         rest = {
             name: _read_tensor(path, file, name)
             for name in file.keys()  # noqa: SIM118
-            if arrays and name != _ROWS and not name.startswith(_MODEL)
+            if arrays and name != _NNUE and not name.startswith(_MODEL)
         }
-        return Checkpoint(network, trained, info, rest)
+        return Checkpoint(network, trained, info, rest, _read_nnue(path, file))
+
+
+def load_shared(path: Path, ruleset: Ruleset) -> Checkpoint:
+    """Read a checkpoint once, and keep it until its file is rewritten or others replace it.
+
+    Callers share its network, and must not change it.
+
+    Raises:
+        OSError, ValueError: see :func:`load` and :func:`~.checkpoint_files.version`.
+    """
+    return _load_version(version(path), ruleset)
+
+
+@lru_cache(maxsize=8)
+def _load_version(version: tuple[Path, int, int], ruleset: Ruleset) -> Checkpoint:
+    return load(version[0], ruleset)
 
 
 def _open(path: Path) -> Any:
@@ -209,7 +226,8 @@ def _read_header(path: Path, file: Any) -> tuple[Ruleset, PolicyNetwork, dict[st
 
 def _read_network(path: Path, file: Any, empty: PolicyNetwork) -> PolicyNetwork:
     """Build the network of an open file whose header has been checked, from its outline."""
-    network = PolicyNetwork(empty.hidden)
+    with torch.device("cpu"):  # whatever the caller's default is
+        network = PolicyNetwork(empty.hidden)
     for name, tensor in network.state_dict().items():
         array = _read_tensor(path, file, _MODEL + name)
         if not (np.abs(array) <= _LARGEST).all():  # also if one is not a number
@@ -217,12 +235,17 @@ def _read_network(path: Path, file: Any, empty: PolicyNetwork) -> PolicyNetwork:
                 f"{path}: its network has weights that are not numbers or beyond {_LARGEST}"
             )
         tensor.copy_(torch.from_numpy(array))
-    if _ROWS in file.keys():  # noqa: SIM118
-        try:
-            network.rows = ValueRows(check_rows(_read_tensor(path, file, _ROWS)))
-        except ValueError as error:
-            raise CheckpointError(f"{path}: {error}") from error
     return network.eval()
+
+
+def _read_nnue(path: Path, file: Any) -> NNUE | None:
+    """Return the NNUE of an open file, if it has one."""
+    if _NNUE not in file.keys():  # noqa: SIM118
+        return None
+    try:
+        return make_nnue(_read_tensor(path, file, _NNUE))
+    except ValueError as error:
+        raise CheckpointError(f"{path}: {error}") from error
 
 
 def _read_tensor(path: Path, file: Any, name: str) -> npt.NDArray[Any]:

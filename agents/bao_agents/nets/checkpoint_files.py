@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 from pathlib import Path
 
 from bao_env.engine.ruleset import Ruleset
@@ -65,6 +66,19 @@ def find_guide(ruleset: str) -> Path:
             f"guides are shipped for {', '.join(guides)}"
         )
     return path
+
+
+def version(path: Path) -> tuple[Path, int, int]:
+    """Return a file with its time in nanoseconds and its size, which change if it is rewritten.
+
+    Raises:
+        OSError: the file does not exist.
+        ValueError: the path is a folder, a pipe or a device.
+    """
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
+        raise ValueError(f"{path} is not a regular file: expected a checkpoint")
+    return path, found.st_mtime_ns, found.st_size
 
 
 def trained_under(path: Path) -> Ruleset | None:

@@ -105,8 +105,10 @@ def compile_network(network: PolicyNetwork) -> Weights:
         biases.append(pad(layer.bias.detach().cpu().float(), (0, missing)))
         weight = layer.weight.detach().cpu().float()
         weights.append(pad(weight, (0, before, 0, missing)))
+    with torch.autocast("cpu", enabled=False):  # of the caller
+        table = _features_of_bytes() @ weights[0].T
     return Weights(
-        (_features_of_bytes() @ weights[0].T).flatten().numpy(),
+        table.flatten().numpy(),
         np.array([len(bias) for bias in biases]),
         torch.cat(biases).numpy(),
         torch.cat([weight.T.flatten() for weight in weights[1:]]).numpy(),

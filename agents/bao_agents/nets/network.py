@@ -15,7 +15,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from bao_agents.evaluators.learning import ValueRows
 from bao_agents.nets.features import FEATURES, expand
 from bao_agents.nets.head import OUTPUTS, logits_and_values
 
@@ -25,13 +24,12 @@ class PolicyNetwork(nn.Module):
 
     Args:
         hidden: the units of each hidden layer.
-        rows: whether it also has the rows by which guided alpha-beta evaluates positions.
 
     Raises:
         ValueError: there are not one to 64 layers of 1 to 65,536 units each.
     """
 
-    def __init__(self, hidden: Sequence[int], rows: bool = False) -> None:
+    def __init__(self, hidden: Sequence[int]) -> None:
         if (
             not isinstance(hidden, (tuple, list))
             or not 1 <= len(hidden) <= 64
@@ -44,13 +42,11 @@ class PolicyNetwork(nn.Module):
         self.hidden = tuple(hidden)
         layers: list[nn.Module] = []
         for inputs, units in zip((FEATURES, *hidden), hidden, strict=False):
-            layers += [nn.Linear(inputs, units), nn.ReLU()]
+            layers += [nn.Linear(inputs, units, dtype=torch.float32), nn.ReLU()]
         self.trunk = nn.Sequential(*layers)
-        self.head = nn.Linear(hidden[-1], OUTPUTS)
+        self.head = nn.Linear(hidden[-1], OUTPUTS, dtype=torch.float32)
         nn.init.orthogonal_(self.head.weight, 0.01)
         nn.init.zeros_(self.head.bias)
-        self.rows = ValueRows() if rows else None
-        """The value of a position without a search, which the rest of the network does not use."""
 
     def forward(self, encodings: Tensor) -> tuple[Tensor, Tensor]:
         """Return logits float[R] and values float[R] of R actions.
@@ -66,8 +62,9 @@ class PolicyNetwork(nn.Module):
         """Return the outputs of the head, float32[R, 2]; see :meth:`forward`."""
         weight = self.head.weight
         features = torch.from_numpy(expand(encodings.numpy())).view(torch.bfloat16)
-        outputs: Tensor = self.head(self.trunk(features.to(weight.device, weight.dtype)))
-        return outputs.float()
+        with torch.autocast(weight.device.type, enabled=False):  # of the caller
+            outputs: Tensor = self.head(self.trunk(features.to(weight.device, weight.dtype)))
+            return outputs.float()
 
 
 def check_finite(*outputs: npt.NDArray[Any]) -> None:

@@ -16,10 +16,10 @@ from bao_agents.nets.legal_actions import (
 )
 from bao_agents.nets.network import PolicyNetwork, check_finite
 from bao_agents.support.array_types import Float32Array, Int64Array
+from bao_agents.support.legal_bits import bits_of
 from bao_agents.support.opinion import Opinion, by_probability
 from bao_agents.support.remade import Remade
 from bao_env.board import Board
-from bao_env.engine.action import bits_of
 from bao_env.engine.array_checks import as_batch
 from bao_env.engine.position import Actions, Legal, PackedPositions
 from bao_env.engine.ruleset import Ruleset

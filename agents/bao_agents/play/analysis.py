@@ -53,10 +53,9 @@ def south_chance(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]
 
 
 def evaluators(roster: Roster) -> list[dict[str, Any]]:
-    """Return the evaluators that :func:`hints` accepts, each with the parts of its label."""
+    """Return the evaluators that :func:`hints` accepts, each with its kind and its rules."""
     rules = list(roster.rulesets)
-    search = {"value": SEARCH, "kind": "hints", "checkpoint": "", "budget": "", "rulesets": rules}
-    return [search, *roster.evaluators()]
+    return [{"value": SEARCH, "kind": "hints", "rulesets": rules}, *roster.evaluators()]
 
 
 def hints(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]:
@@ -95,7 +94,7 @@ def _analyse(
         known = ", ".join(one["value"] for one in evaluators(roster))
         raise Refused(f"{spec} gives no hints: expected one of {known}")
     try:
-        return analyse(board, spec, lines=lines, proof_nodes=proof_nodes, read=roster.network)
+        return analyse(board, spec, lines=lines, proof_nodes=proof_nodes)
     except Exception as error:  # a damaged file or one for other rules must not stop the server
         raise roster.unusable(f"{spec} cannot give hints", error) from error
 
@@ -132,7 +131,6 @@ def review(board: Board) -> dict[str, Any]:
     return {
         "ply": ply,
         "south": share_of(found.analysis.score, found.seat),
-        "win": _win(found.analysis.proof),
         "mark": found.mark,
         "given_away": found.gives_win_away,
         "played": _move(before, found.played),

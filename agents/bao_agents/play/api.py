@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -46,7 +46,8 @@ _BYTE_ORDER_MARK = "\ufeff"
 Data = dict[str, Any]
 Players = Annotated[list[str], Field(min_length=2, max_length=2)]
 """The names of the players South and North."""
-T = TypeVar("T")
+Name = Annotated[str, Field(pattern="^[A-Za-z0-9_-]{16}$")]
+"""The name of a game, as Sessions makes them."""
 
 
 @dataclass
@@ -56,10 +57,6 @@ class Tables:
     roster: Roster
     games: Sessions = field(default_factory=lambda: Sessions(MAX_GAMES, MAX_GAMES_OF_CLIENT))
     computing: Computing = field(default_factory=Computing)
-
-    async def compute(self, work: Callable[[], T], client: str, name: str) -> T:
-        """Return the result of work that may take long, for a client and the game ``name``."""
-        return await self.computing.run(work, BOT_TIMEOUT, name, client)
 
     @check_types
     def setup(self) -> Data:
@@ -94,8 +91,13 @@ class Tables:
         first_player: Literal["south", "north"] = "south",
         position: str | None = None,
         transcript: str | None = None,
+        name: Name | None = None,
     ) -> Data:
-        """Start a game from an opening, a position or a transcript; return its name and state."""
+        """Start a game from an opening, a position or a transcript; return its name and state.
+
+        ``name`` is that of a game which the server has lost. If another page of the game was
+        faster, the game that it began is returned.
+        """
         try:
             if transcript is not None:
                 board = Board.from_transcript(transcript.removeprefix(_BYTE_ORDER_MARK))
@@ -107,7 +109,8 @@ class Tables:
         except ValueError as error:
             raise Refused(str(error)) from error
         game = Game(board, self._checked(seats, board.ruleset))
-        return {"id": self.games.add(game, client), **game.show()}
+        name = self.games.add(game, client, name)
+        return {"id": name, **self.games.call(Game.show, name)}
 
     @check_types
     def puzzle(self, client: str, ruleset: str = "zanzibar") -> Data:
@@ -149,9 +152,7 @@ class Tables:
         self, name: str, evaluator: str = analysis.SEARCH, ply: int | None = None
     ) -> Data:
         """Return South's chance, for the evaluation bar, by the search or checkpoint of hints."""
-        board = self.games.call(Game.board, name, ply)
-        chance = analysis.south_chance(board, evaluator, self.roster)
-        return {"ply": len(board.move_stack), **chance}
+        return analysis.south_chance(self.games.call(Game.board, name, ply), evaluator, self.roster)
 
     @check_types
     def review(self, name: str, ply: Ply) -> Data:
@@ -202,7 +203,8 @@ def computed(function: Callable[..., Data]) -> Handler:
     """Run a function that computes for a long time."""
 
     async def answer(tables: Tables, client: str, values: Data) -> Data:
-        return await tables.compute(partial(function, tables, **values), client, values["name"])
+        work = partial(function, tables, **values)
+        return await tables.computing.run(work, BOT_TIMEOUT, values["name"], client)
 
     return shared(answer)
 
@@ -220,7 +222,8 @@ async def bot(tables: Tables, client: str, values: Data) -> Data:
     """
     call, name = tables.games.call, values.pop("name")
     board, player, game = await run_in_threadpool(partial(call, Game.turn, name, **values))
-    action = await tables.compute(partial(tables.roster.act, player, board, game), client, name)
+    work = partial(tables.roster.act, player, board, game)
+    action = await tables.computing.run(work, BOT_TIMEOUT, name, client)
     advance = partial(call, Game.advance, name, board=board, action=action)
     return await asyncio.shield(run_in_threadpool(advance))
 

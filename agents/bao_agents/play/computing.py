@@ -6,7 +6,6 @@ They are separate from the threads that serve moves, undo and loading, and leave
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
@@ -14,6 +13,7 @@ from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from bao_agents.play.refused import Refused
+from bao_agents.support.cores import cores
 
 T = TypeVar("T")
 LANE = 2
@@ -28,7 +28,7 @@ class Computing:
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        self._threads = ThreadPoolExecutor(threads or max(1, (os.cpu_count() or 1) - 1))
+        self._threads = ThreadPoolExecutor(threads or max(1, cores() - 1))
         self._lanes: WeakValueDictionary[Hashable, asyncio.Semaphore] = WeakValueDictionary()
         self._shared: dict[Hashable, tuple[asyncio.Future[Any], list[None]]] = {}
         """Work under way, with an item for each caller that waits for it."""

@@ -54,7 +54,6 @@ def board_parts(layout_name: str, viewer: int = SOUTH) -> dict[str, Any]:
         "height": layout.board + 8,
         "viewer": viewer,
         "pit": PIT,
-        "radius": RADIUS,
         "ground": svg_shapes(ground(layout, viewer)),
         "seeds": [svg_shapes(seed(0, 0, colour)) for colour in range(SEED_COLOURS)],
         "marks": {

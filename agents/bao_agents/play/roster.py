@@ -9,34 +9,27 @@ The label of ``NAME``, or of ``NAME-UNIT`` for a limit with a unit, is ``player 
 
 from __future__ import annotations
 
-import stat
 import threading
 from collections.abc import Hashable, Iterable, Iterator
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from cachetools import LRUCache
 
 from bao_agents.arena.ladder import anchors_elo
-from bao_agents.nets.checkpoint_files import CHECKPOINTS, GUIDES, shipped, trained_under
+from bao_agents.nets.checkpoint_files import CHECKPOINTS, shipped, version
 from bao_agents.play.refused import Refused
 from bao_agents.players import plugins, registry
 from bao_agents.players.base import Kind, NamedPlayer, PlayerName, Unit
-from bao_agents.players.registry import read_network
+from bao_agents.support.legal_bits import bits_of
 from bao_env.board import Board
 from bao_env.bots import check_actions
-from bao_env.engine.action import bits_of
 from bao_env.engine.ruleset import RULESETS, Ruleset
-
-if TYPE_CHECKING:
-    from bao_agents.nets.network import PolicyNetwork
 
 HUMAN = "human"
 NETWORKS = ("network", "search")
 """The kinds of players that give hints."""
-MAX_NETWORKS = 8
 _MAX_LOADED = 8
 """Maximum number of idle players."""
 _MAX_WORDS = 300
@@ -86,10 +79,9 @@ class Roster:
         self.rulesets |= {n: rules for n, rules in RULESETS.items() if n != ruleset.name}
         self.further = {str(spec): spec for spec in map(registry.parse, players)}
         for name, spec in self.further.items():
-            if spec.kind.name == "function":
+            if spec.kind.code and plugins.is_own(name):
                 plugins.find(name)  # so that a wrong name is refused now
         """The further players, by name."""
-        self._networks: LRUCache[Hashable, PolicyNetwork] = LRUCache(MAX_NETWORKS)
         self._seed = seed
         self.files = {name: CHECKPOINTS / f"{name}.safetensors" for name in shipped()}
         """The checkpoints that may play, by name."""
@@ -109,13 +101,12 @@ class Roster:
         """Return LEVELS as plain values.
 
         Each has a ``spec``, the names of the ``rulesets`` that it can play, and its ``elo``,
-        measured in zanzibar, or None. Without torch no guided search can play.
+        measured in zanzibar, or None.
         """
         elo = {name: round(rating) for name, rating in anchors_elo().items()}
-        specs = LEVELS if find_spec("torch") else LEVELS[:-1]
         return [
             {"spec": spec, "elo": elo.get(spec), "rulesets": self._rules_of(self.parse(spec))}
-            for spec in specs
+            for spec in LEVELS
         ]
 
     def choices(self) -> list[dict[str, Any]]:
@@ -156,7 +147,7 @@ class Roster:
         return found
 
     def _rules_of(self, spec: PlayerName) -> list[str]:
-        return [name for name, rules in self.rulesets.items() if _plays(spec, rules)]
+        return [name for name, rules in self.rulesets.items() if spec.plays(rules)]
 
     def evaluators(self) -> list[dict[str, Any]]:
         """Return the players that give hints, each with its default budget, as plain values."""
@@ -164,8 +155,13 @@ class Roster:
         for choice in self.choices():
             if choice["kind"] in NETWORKS:
                 budget = str(choice["budget"]["default"]) if choice["budget"] else ""
-                label = {key: choice[key] for key in ("kind", "checkpoint", "rulesets")}
-                found.append({"value": budget.join(choice["spec"]), "budget": budget, **label})
+                found.append(
+                    {
+                        "value": budget.join(choice["spec"]),
+                        "kind": choice["kind"],
+                        "rulesets": choice["rulesets"],
+                    }
+                )
         return found
 
     def parse(self, spec: str) -> PlayerName:
@@ -198,7 +194,7 @@ class Roster:
         if spec == HUMAN:
             return spec
         found = self.parse(spec)
-        if not _plays(found, rules):
+        if not found.plays(rules):
             raise Refused(
                 f"{found} cannot play {rules.name}: choose another player, or other rules"
             )
@@ -218,13 +214,11 @@ class Roster:
         legal = np.array([bits_of(board.legal_actions)], np.uint64)
         parsed = self.parse(spec)
         try:
-            key = str(parsed), parsed.path and _version(parsed.path), board.ruleset
+            key = str(parsed), parsed.path and version(parsed.path), board.ruleset
             with self._lock:
                 player = self._loaded.pop(key, None)
             if player is None:
-                player = registry.load(
-                    parsed, ruleset=board.ruleset, seed=self._seed, threads=1, read=self.network
-                )
+                player = registry.load(parsed, ruleset=board.ruleset, seed=self._seed, threads=1)
         except Exception as error:  # a damaged file or one for other rules must not stop the server
             raise self.unusable(f"{spec} cannot play", error) from error
         try:
@@ -237,21 +231,6 @@ class Roster:
             self._loaded[key] = player
         return action
 
-    def network(self, path: Path, ruleset: Ruleset) -> PolicyNetwork:
-        """Return the network of a checkpoint; callers share it and must not change it.
-
-        The least recently used one is dropped first. A rewritten checkpoint is read again.
-
-        Raises:
-            OSError, ValueError: the checkpoint cannot be read, or cannot be used under these rules.
-            ImportError: torch is not installed.
-        """
-        key = _version(path), ruleset
-        with self._lock:  # held while it is read, so that nothing is read twice
-            if key not in self._networks:
-                self._networks[key] = read_network(path, ruleset)
-            return self._networks[key]
-
     def unusable(self, what: str, error: Exception) -> Refused:
         """Return the refusal for a player that fails, without the paths of its files."""
         words = str(error)
@@ -263,29 +242,8 @@ class Roster:
 def _offers() -> Iterator[tuple[Kind, str, Unit | None]]:
     """Yield the offered kinds of players, each with a unit of its limit, if it has one."""
     for kind in registry.KINDS:
-        if kind.on_board and not kind.units:
+        if kind.code is None and not kind.units:
             yield kind, "", None
         for suffix, unit in kind.units.items():
             if unit.high:
                 yield kind, suffix, unit
-
-
-def _plays(spec: PlayerName, rules: Ruleset) -> bool:
-    """Return whether a player can play some rules: whether its network was trained for them."""
-    path = spec.path
-    if spec.kind.name == "guided":
-        path = GUIDES / f"{rules.name}.safetensors"
-    return path is None or trained_under(path) == rules
-
-
-def _version(path: Path) -> tuple[Path, int, int]:
-    """Return a file with its time in nanoseconds and its size, which change if it is rewritten.
-
-    Raises:
-        OSError: the file does not exist.
-        ValueError: the path is a folder, a pipe or a device.
-    """
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode):
-        raise ValueError(f"{path} is not a regular file: expected a checkpoint")
-    return path, found.st_mtime_ns, found.st_size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
 from itertools import takewhile
 from typing import Annotated, Any
@@ -144,8 +145,11 @@ class Game:
         """For players that remember a game; see :func:`bao_env.bots.new_games`."""
         self._board = board.copy()
         """The game, including moves that have been undone."""
-        self._version = 0
-        """Increased by each change, so that a page notices those made by another."""
+        self._version = time.time_ns() // 1_000_000
+        """Increased by each change, so that a page notices those made by another.
+
+        It begins with the time in milliseconds: a game that is begun anew, because the server has
+        lost it, counts as later than the lost one."""
         self._written: tuple[int, list[str]] | None = None
         """The transcripts, with the version that they are of."""
         self.ply = len(board.move_stack)
@@ -191,10 +195,9 @@ class Game:
         Raises:
             Refused: the game stands at another ply, is too long, or the action is illegal.
         """
-        self._check_ply(ply)
+        board = self._board_at(ply)
         if ply >= MAX_PLIES:
             raise Refused(f"a game here has at most {MAX_PLIES} plies")
-        board = self.board()
         try:
             board.parse_move(action)
         except IllegalMoveError as error:
@@ -211,21 +214,24 @@ class Game:
         """Play a move in any notation; see :meth:`play`.
 
         Raises:
-            Refused: the text is not a legal move; the message lists those.
+            Refused: the text is not a legal move; the message lists those, as the page does.
         """
-        self._check_ply(ply)
+        board = self._board_at(ply)
         try:
-            return self.play(self.board().parse_move(text.strip()), ply)
+            return self.play(board.parse_move(text.strip()), ply)
         except IllegalMoveError as error:
-            raise Refused(str(error)) from error
+            listed = " ".join(map(board.move_text, board.legal_actions))
+            raise Refused(str(error).replace(" ".join(board.legal_moves), listed)) from error
 
     def version(self) -> int:
         """Return a number that changes whenever the game does."""
         return self._version
 
-    def _check_ply(self, ply: int) -> None:
+    def _board_at(self, ply: int) -> Board:
+        """Return the board for a request of a page that saw the game at ``ply``."""
         if ply != self.ply:
             raise Refused(f"the game is at ply {self.ply}, not {ply}: look again", 409)
+        return self.board()
 
     @check_types
     def turn(self, ply: int) -> tuple[Board, str, int]:
@@ -234,8 +240,7 @@ class Game:
         Raises:
             Refused: the game stands at another ply, is over, or a person is to move.
         """
-        self._check_ply(ply)
-        board = self.board()
+        board = self._board_at(ply)
         player = self.seats[board.turn]
         if board.outcome() is not None:
             raise Refused("the game is over")
@@ -277,13 +282,13 @@ class Game:
         return {"events": events, "state": self.state(ply)}
 
     @check_types
-    def choice(self, pit: Pit, direction: Direction) -> Data:
-        """Return the events of a move up to its house choice.
+    def choice(self, pit: Pit, direction: Direction, ply: int) -> Data:
+        """Return the events of a move at ``ply`` up to its house choice.
 
         Raises:
-            Refused: the move does not come to a house choice.
+            Refused: the game stands at another ply, or the move does not come to a house choice.
         """
-        board = self.board()
+        board = self._board_at(ply)
         stop, go = (pack_action(pit, direction, house) for house in (0, 1))
         if not {stop, go} <= set(board.legal_actions):
             raise Refused("this move does not come to a house choice")
@@ -292,14 +297,14 @@ class Game:
         return {"events": [event_values(event) for event, _ in shared]}
 
     @check_types
-    def why_not(self, pit: Pit, direction: Direction) -> dict[str, str]:
-        """Return the rule that forbids a pit and a direction; empty texts if it is legal.
+    def why_not(self, pit: Pit, direction: Direction, ply: int) -> dict[str, str]:
+        """Return the rule that forbids a pit and a direction at ``ply``; empty texts if legal.
 
         Raises:
-            Refused: the game is over.
+            Refused: the game stands at another ply, or is over.
         """
+        board = self._board_at(ply)
         action = pack_action(pit, direction)
-        board = self.board()
         if board.outcome() is not None:
             raise Refused(f"the game is over: {board.outcome()}")
         words = rule = ""

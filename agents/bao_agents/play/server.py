@@ -1,13 +1,16 @@
 """Serve the board: JSON requests, and a page of plain files.
 
-The server trusts no client. Bodies are small JSON objects, files come from one folder, and it
-answers only requests that its own page makes to this host.
+It serves a person and their network. Bodies are small JSON objects, files come from one folder, and
+it answers only requests that its own page makes to this host. No address can take the server from
+the others by requests; connections that send none are a proxy's job.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+from collections import Counter
 from collections.abc import Awaitable, Sequence
 from pathlib import Path
 
@@ -22,7 +25,6 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bao_agents.play.api import GETS, POSTS, Data, Handler, Tables
 from bao_agents.play.refused import Refused
@@ -32,11 +34,10 @@ FOLDER = Path(__file__).with_name("static")
 """The page and its files."""
 MAX_BYTES = 64 * 1024
 """The largest request body."""
-MAX_CONNECTIONS = 256
-"""Open connections. Beyond them the one that has waited longest for its request is closed; if all
-have sent theirs, status 503 is the answer."""
+MAX_REQUESTS = 64
+"""Requests of one address that are under way; a browser has six. Others get status 429."""
 REQUEST_SECONDS = 10
-"""The longest time that a connection may take for the headers of a request, and for its body."""
+"""The longest time that the body of a request may take."""
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -45,8 +46,10 @@ HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cache-control": "no-cache",
+    "connection": "close",
 }
-"""Sent with every answer: the page runs its own files and nothing else."""
+"""Sent with every answer: the page runs its own files and nothing else. A connection carries one
+request, so those sent ahead fill no memory."""
 
 
 def _route(tables: Tables, path: str, handler: Handler, method: str) -> Route:
@@ -120,7 +123,7 @@ async def _body(request: Request) -> Data:
 
 
 class Guard:
-    """Answer only requests that this host's own page makes to it, and send HEADERS.
+    """Answer only requests that this host's own page makes to it, few at a time; send HEADERS.
 
     A page of another site can make a browser call 127.0.0.1. If it does so under its own name, the
     browser sends that as Origin; if it points another name at this machine, Host is wrong.
@@ -133,6 +136,8 @@ class Guard:
         self._hosts = ", ".join(hosts)
         names = (f"[{host}]" if ":" in host else host for host in hosts)
         self._host = re.compile(rf"({'|'.join(map(re.escape, names))})(:[0-9]{{1,5}})?", re.I)
+        self._under_way: Counter[str] = Counter()
+        """Requests of each address."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one ASGI request."""
@@ -146,15 +151,22 @@ class Guard:
             headers = Headers(scope=scope)
             host = headers.get("host", "")
             origin = headers.get("origin", f"http://{host}")
-            wrong = None
+            client = (scope["client"] or [""])[0]
+            wrong, status = None, 403
             if not self._host.fullmatch(host):
                 wrong = f"unknown host; expected one of {self._hosts}"
             elif origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()):
                 wrong = "requests from other sites are not answered"
+            elif self._under_way[client] >= MAX_REQUESTS:
+                wrong, status = "too many requests at once: wait for the answers to others", 429
             if wrong:
-                await JSONResponse({"error": wrong}, 403)(scope, receive, send_with_headers)
+                await JSONResponse({"error": wrong}, status)(scope, receive, send_with_headers)
                 return
-        await self._app(scope, receive, send_with_headers)
+            self._under_way[client] += 1
+            try:
+                await self._app(scope, receive, send_with_headers)
+            finally:
+                self._under_way -= Counter({client: 1})
 
 
 def create_app(roster: Roster, hosts: Sequence[str] = ()) -> ASGIApp:
@@ -180,41 +192,19 @@ def create_app(roster: Roster, hosts: Sequence[str] = ()) -> ASGIApp:
     return Guard(app, ["127.0.0.1", "localhost", "::1", *hosts])
 
 
-class Connection(H11Protocol):
-    """A connection that must begin its requests in time, and makes room for others until then."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for a request."""
-        super().connection_made(transport)
-        wait = self.loop.call_later(REQUEST_SECONDS, transport.abort)
-        self.timeout_keep_alive_task = wait  # uvicorn cancels it when it has read the headers
-        waiting = {
-            one.timeout_keep_alive_task.when(): one
-            for one in self.connections - {self}
-            if isinstance(one, Connection) and one.timeout_keep_alive_task
-        }
-        if waiting and len(self.connections) > MAX_CONNECTIONS:
-            oldest = waiting[min(waiting)]
-            oldest.transport.abort()
-            self.connections.discard(oldest)
-
-    def data_received(self, data: bytes) -> None:
-        """Read what has arrived; a part of a request does not extend its time."""
-        self.conn.receive_data(data)
-        self.handle_events()
-
-
 def make_server(app: ASGIApp) -> uvicorn.Server:
-    """Return a server with limits on connections, their headers and their time."""
+    """Return a server that believes the header X-Forwarded-For only from a proxy that it is told.
+
+    The variable FORWARDED_ALLOW_IPS, uvicorn's own, has the proxy's address.
+    """
     config = uvicorn.Config(
         app,
         loop="asyncio",
-        http=Connection,
+        http="h11",
         ws="none",
         lifespan="off",
         log_level="warning",
-        limit_concurrency=MAX_CONNECTIONS + 1,
-        timeout_keep_alive=REQUEST_SECONDS,
+        forwarded_allow_ips=os.environ.get("FORWARDED_ALLOW_IPS", ""),
         timeout_graceful_shutdown=1,
         h11_max_incomplete_event_size=32 * 1024,
     )

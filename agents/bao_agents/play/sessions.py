@@ -26,10 +26,15 @@ class Sessions:
         self._max_items, self._max_owned = max_items, max_owned
         self._lock = threading.Lock()
 
-    def add(self, item: object, owner: str) -> str:
-        """Add an item, and return its name for :meth:`call`."""
-        name = secrets.token_urlsafe(12)
+    def add(self, item: object, owner: str, name: str | None = None) -> str:
+        """Add an item under a new name, or under that of one dropped; return the name.
+
+        An item that is already kept under the name stays.
+        """
+        name = name or secrets.token_urlsafe(12)
         with self._lock:
+            if name in self._kept:
+                return name
             owned = [kept for kept, (_, other, _) in self._kept.items() if other == owner]
             if len(owned) >= self._max_owned:
                 del self._kept[owned[0]]
@@ -50,7 +55,7 @@ class Sessions:
             self._kept.move_to_end(name)
             item, _, lock = self._kept[name]
         if not lock.acquire(timeout=5):
-            raise Refused("the game is busy with another request: try again", 409)
+            raise Refused("the game is busy with another request: try again", 503)
         try:
             return method(item, *args, **values)
         finally:

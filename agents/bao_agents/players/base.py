@@ -11,24 +11,25 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bao_agents.nets.checkpoint_files import find_guide, title
+from bao_agents.nets.checkpoint_files import find_guide, title, trained_under
 from bao_agents.players.plugins import is_own
 from bao_agents.search.limits import Limit
 from bao_agents.support.array_types import Int64Array
+from bao_agents.support.legal_bits import bits_of
 from bao_agents.support.opinion import Opinion
 from bao_env.board import Board
 from bao_env.bots import Agent, answer
-from bao_env.engine.action import bits_of
 from bao_env.engine.position import Actions, Legal, PackedPositions
 from bao_env.engine.ruleset import Ruleset
 
 if TYPE_CHECKING:
-    from bao_agents.nets.network import PolicyNetwork
+    from bao_agents.nets.checkpoint import Checkpoint
     from bao_agents.nets.player import Evaluation, NetworkAgent
 
 
@@ -67,6 +68,11 @@ class NamedPlayer:
     def seeded(self) -> bool:
         """Whether the play depends on the seed that the player was loaded with."""
         return bool(getattr(self._agent, "seeded", True))
+
+    def reseed(self, seed: int) -> None:
+        """Play other games, with another seed; only for a program, which starts slowly."""
+        agent: Any = self._agent
+        agent.reseed(seed)
 
     def processor_seconds(self) -> float:
         """Return the processor time used so far, of this process or of the player's program."""
@@ -198,8 +204,14 @@ class Kind:
     is slow to import, and may be missing."""
     units: Mapping[str, Unit] = field(default_factory=dict)
     """What may follow the number of a limit."""
-    on_board: bool = True
-    """Whether a visitor of the board may choose it."""
+    has_guide: bool = False
+    """Whether it plays with the guide of its rule set, a checkpoint that its name does not give."""
+    code: Callable[[PlayerName], bytes] | None = None
+    """Returns the source code of a player from outside the project, as far as it can be found; None
+    for a kind of the project. What runs outside code is not for visitors of the board or ladders,
+    and its results are kept only if its agent has a fingerprint."""
+    gets_ready: bool = False
+    """Whether a loaded player is ready to move; others compile what they need at their first."""
 
     @property
     def head(self) -> str:
@@ -256,6 +268,25 @@ class PlayerName(NamedTuple):
             return self.text
         return self.text.replace(self.checkpoint, title(self.path), 1)
 
+    def file(self, ruleset: Ruleset) -> Path | None:
+        """Return the checkpoint that it plays with under some rules; None if it has none.
+
+        Raises:
+            ValueError: the rule set has no guide.
+        """
+        return find_guide(ruleset.name) if self.kind.has_guide else self.path
+
+    def plays(self, ruleset: Ruleset) -> bool:
+        """Return whether it can play some rules here.
+
+        Its checkpoint, if it has one, must have been trained for them, and needs torch.
+        """
+        try:
+            file = self.file(ruleset)
+        except ValueError:
+            return False
+        return file is None or (find_spec("torch") is not None and trained_under(file) == ruleset)
+
     def __str__(self) -> str:
         return self.text
 
@@ -269,9 +300,16 @@ class Setting(NamedTuple):
     """The seed of the player's random choices."""
     threads: int | None
     """The number of threads of a search; None for all cores."""
-    read: Callable[[Path, Ruleset], PolicyNetwork]
-    """Returns the network of a checkpoint."""
 
-    def network(self, path: Path | None) -> PolicyNetwork:
-        """Return the network of a checkpoint, or the guide of the rule set."""
-        return self.read(path or find_guide(self.ruleset.name), self.ruleset)
+    def checkpoint(self, name: PlayerName) -> Checkpoint:
+        """Return the checkpoint that a player plays with; callers share it and must not change it.
+
+        Raises:
+            ValueError: the rule set has no guide, or the checkpoint cannot be used under it.
+            ImportError: torch is not installed.
+        """
+        from bao_agents.nets import checkpoint  # torch is slow to import
+
+        file = name.file(self.ruleset)
+        assert file is not None, name
+        return checkpoint.load_shared(file, self.ruleset)

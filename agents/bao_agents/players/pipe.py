@@ -25,6 +25,7 @@ from typing import IO, NoReturn
 import numpy as np
 
 from bao_agents.players.faults import PlayerFault
+from bao_agents.support.cores import cores
 from bao_agents.support.remade import Remade
 from bao_env.bots import GameNumbers
 from bao_env.engine.action import actions_of
@@ -41,7 +42,8 @@ MOVE_SECONDS = 60.0
 START_SECONDS = 300.0
 """Time within which a program must be ready: ours may have to compile first."""
 QUIET_SECONDS = 5.0
-"""Seconds after which a program that has written nothing is reported."""
+"""Seconds after which a program that has written nothing is reported, or one that plays other games
+is started anew."""
 MAX_LINE = 4096
 """Longest line of a program, in bytes."""
 _PATIENCE = 0.5
@@ -134,6 +136,21 @@ class PipeAgent(Remade):
                 raise
         return actions
 
+    def reseed(self, seed: int) -> None:
+        """Play other games, with another seed.
+
+        The program is asked again whether it is ready. If it does not answer soon, the next move
+        starts it anew.
+        """
+        with self._lock:
+            command, ruleset, _, threads, seconds = self._arguments
+            self._arguments = command, ruleset, seed, threads, seconds
+            if self._program is not None:
+                try:
+                    self._prepare(self._program, QUIET_SECONDS)
+                except PlayerFault:
+                    self.close()
+
     def processor_seconds(self) -> float:
         """Return the processor time that the program's moves have taken so far.
 
@@ -148,26 +165,26 @@ class PipeAgent(Remade):
         self._program = None
 
     def _start(self) -> _Program:
-        command, ruleset, seed, threads, _ = self._arguments
-        program = _Program(command)
+        program = _Program(self._arguments[0])
         try:
-            self._prepare(program, ruleset, seed, threads)
+            self._prepare(program, START_SECONDS)
         except PlayerFault as fault:  # this one may never play
             raise ValueError(str(fault)) from None
         return program
 
-    def _prepare(self, program: _Program, ruleset: Ruleset, seed: int, threads: int | None) -> None:
-        """Tell the program the rules, and wait until it is ready."""
+    def _prepare(self, program: _Program, seconds: float) -> None:
+        """Tell the program the rules, and wait until it is ready, up to some seconds."""
+        _, ruleset, seed, threads, _ = self._arguments
         named = RULESETS.get(ruleset.name) == ruleset
         program.send(
             f"bao {PROTOCOL}",
             f"ruleset {ruleset.name if named else json.dumps(ruleset.to_dict())}",
             f"seed {seed}",
-            f"threads {threads or os.cpu_count() or 1}",
+            f"threads {threads or cores()}",
             "isready",
         )
         while True:
-            word, rest = program.read(START_SECONDS, waiting_for="ready")
+            word, rest = program.read(seconds, waiting_for="ready")
             if word == "ready":
                 return
             if word == "name":
@@ -280,7 +297,8 @@ class _Program:
         while True:
             left = begun + seconds - time.monotonic()
             if left <= 0:
-                self.fail(f"gave no answer within {seconds:g} s: {_HINT}")
+                late = "it thinks for longer, or does not flush its lines"
+                self.fail(f"gave no answer within {seconds:g} s: {_HINT if waiting_for else late}")
             if waiting_for and self._silent and seconds - left > QUIET_SECONDS:
                 print(f'waiting for "{waiting_for}" from {self._name}: {_HINT}', file=sys.stderr)
                 waiting_for = ""

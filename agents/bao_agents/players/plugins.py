@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import pkgutil
+from pathlib import Path
 from typing import Any
 
 
 def is_own(name: str) -> bool:
-    """Return whether a name has the form of users' code, ``package.module:name``."""
-    module, _, function = name.partition(":")
-    return all(word.isidentifier() for word in [*module.split("."), function])
+    """Return whether a name has the form of users' code, ``package.module:name``.
+
+    ``@FILE`` may follow.
+    """
+    code, at, file = name.partition("@")
+    module, _, function = code.partition(":")
+    return bool(file or not at) and all(
+        word.isidentifier() for word in [*module.split("."), function]
+    )
 
 
 def find(name: str) -> Any:
@@ -25,3 +34,12 @@ def find(name: str) -> Any:
             f"{name:.200} cannot be imported: {type(error).__name__}: {error!s:.200}; expected "
             "MODULE:NAME, with --path FOLDER for the module's folder, or that folder in PYTHONPATH"
         ) from error
+
+
+def source(name: str) -> bytes:
+    """Return the source file of the module of ``package.module:name``, if it has one.
+
+    After it comes the file after ``@``, if the name has one.
+    """
+    file = inspect.getsourcefile(importlib.import_module(name.partition(":")[0]))
+    return b"".join(Path(path).read_bytes() for path in (file, name.partition("@")[2]) if path)

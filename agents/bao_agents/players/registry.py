@@ -10,20 +10,22 @@ from __future__ import annotations
 import difflib
 import operator
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bao_agents.nets.checkpoint_files import find_checkpoint, shipped
 from bao_agents.players import plugins
 from bao_agents.players.base import Kind, NamedPlayer, PlayerName, Setting, Unit
 from bao_agents.players.pipe import PipeAgent, split_limit
-from bao_env.bots import Agent, GreedyAgent, RandomAgent
+from bao_env.board import Board
+from bao_env.bots import Agent, GreedyAgent, RandomAgent, load_from_packages, packages
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 if TYPE_CHECKING:
-    from bao_agents.nets.network import PolicyNetwork
+    from bao_agents.nets.checkpoint import Checkpoint
 
 # --- loaders: each imports only what its player needs ---------------------------------------------
 
@@ -36,14 +38,14 @@ def _greedy(name: PlayerName, setting: Setting) -> Agent:
     return GreedyAgent(setting.ruleset)
 
 
-def _alphabeta(name: PlayerName, setting: Setting, network: PolicyNetwork | None = None) -> Agent:
+def _alphabeta(name: PlayerName, setting: Setting, guide: Checkpoint | None = None) -> Agent:
     from bao_agents.search.alphabeta.player import AlphaBetaAgent
 
-    return AlphaBetaAgent(setting.ruleset, name.limit, network=network, threads=setting.threads)
+    return AlphaBetaAgent(setting.ruleset, name.limit, guide=guide, threads=setting.threads)
 
 
 def _guided(name: PlayerName, setting: Setting) -> Agent:
-    return _alphabeta(name, setting, setting.network(name.path))
+    return _alphabeta(name, setting, setting.checkpoint(name))
 
 
 def _mcts(name: PlayerName, setting: Setting) -> Agent:
@@ -61,13 +63,13 @@ def _solver(name: PlayerName, setting: Setting) -> Agent:
 def _network(name: PlayerName, setting: Setting) -> Agent:
     from bao_agents.nets.player import NetworkAgent
 
-    return NetworkAgent(setting.network(name.path), setting.ruleset)
+    return NetworkAgent(setting.checkpoint(name).network, setting.ruleset)
 
 
 def _search(name: PlayerName, setting: Setting) -> Agent:
     from bao_agents.search.gumbel.player import SearchAgent
 
-    network = setting.network(name.path)
+    network = setting.checkpoint(name).network
     return SearchAgent(network, setting.ruleset, name.limit, threads=setting.threads)
 
 
@@ -77,9 +79,11 @@ def _pipe(name: PlayerName, setting: Setting) -> Agent:
 
 
 def _function(name: PlayerName, setting: Setting) -> Agent:
-    make = plugins.find(name.text)
+    code, _, file = name.text.partition("@")
+    make = plugins.find(code)
+    told = {"file": file} if file else {}
     try:
-        agent: Agent = make(ruleset=setting.ruleset, seed=setting.seed)
+        agent: Agent = make(ruleset=setting.ruleset, seed=setting.seed, **told)
     except Exception as error:  # foreign code may raise anything
         raise ValueError(
             f"player {name!s:.200} cannot be loaded: {type(error).__name__}: {error!s:.400}"
@@ -90,6 +94,13 @@ def _function(name: PlayerName, setting: Setting) -> Agent:
             "act(positions, legal)"
         )
     return agent
+
+
+def _package(name: PlayerName, setting: Setting) -> Agent:
+    from bao_agents.search.limits import check_threads
+
+    threads = check_threads(setting.threads)
+    return load_from_packages(name.text, setting.ruleset, setting.seed, threads, but="bao_agents")
 
 
 # --- the table ----------------------------------------------------------------------------------
@@ -147,6 +158,7 @@ KINDS = (
         },
         _guided,
         {"": Unit("plies"), **_TIME, **_NODES},
+        has_guide=True,
     ),
     Kind(
         "guided-by",
@@ -174,19 +186,24 @@ KINDS = (
             "pipe:2s:COMMAND": "the same with 2 seconds a move, or 500ms; by default it has 60",
         },
         _pipe,
-        on_board=False,
+        code=lambda name: b"",
+        gets_ready=True,
     ),
     Kind(
         "function",
         "MODULE:FUNCTION",
         {
             "package.module:function": "your own: called with ruleset= and seed=, returns an agent",
+            "package.module:function@FILE": "the same, also called with file=, such as its weights",
         },
         _function,
-        on_board=False,
+        code=lambda name: plugins.source(name.text),
     ),
 )
 """Every kind of player. If several match a name, the first is taken."""
+
+PACKAGE = Kind("package", "NAME", {}, _package, code=lambda name: b"")
+"""A player of another package with an entry point (:mod:`bao_env.bots`). Any name may be one."""
 
 PLAYERS = {example: what for kind in KINDS for example, what in kind.examples.items()}
 """Examples of every kind of player that :func:`load` accepts, each with its meaning."""
@@ -197,6 +214,8 @@ PLAYERS = {example: what for kind in KINDS for example, what in kind.examples.it
 def parse(
     name: str,
     checkpoints: Mapping[str, Path] | None = None,
+    *,
+    ask_packages: bool = True,
 ) -> PlayerName:
     """Parse the name of a player.
 
@@ -204,11 +223,13 @@ def parse(
         name: the name.
         checkpoints: on the board, the checkpoints that may play, by name. By default these are the
             shipped ones and any path, and players of all kinds may play.
+        ask_packages: take a name that is unknown here for a player of another package, if any
+            other package has players.
 
     Raises:
         ValueError: no player has that name, or the checkpoint does not exist.
     """
-    kinds = [kind for kind in KINDS if kind.on_board or checkpoints is None]
+    kinds = [kind for kind in KINDS if kind.code is None or checkpoints is None]
     names = shipped() if checkpoints is None else list(checkpoints)
     find = find_checkpoint if checkpoints is None else checkpoints.get
     head, colon, rest = name.partition(":")
@@ -228,6 +249,8 @@ def parse(
     if checkpoints is None and (name.endswith(".safetensors") or os.sep in name):
         folder = " has no checkpoint" if os.path.isdir(name) else ": there is no such file"
         raise ValueError(f"player {name[:200]!r}{folder}")
+    if ask_packages and checkpoints is None and packages(but="bao_agents"):
+        return PlayerName(PACKAGE, name)
     examples = [list(kind.examples)[: None if akin else 1] for kind in akin or kinds]
     meant = ""
     if not akin:
@@ -245,25 +268,12 @@ def _closest(word: str, names: Sequence[str], rest: str = "") -> str:
     return f" (did you mean {found[0] + rest!r}?)" if found else ""
 
 
-def read_network(path: Path, ruleset: Ruleset) -> PolicyNetwork:
-    """Return the network of a checkpoint.
-
-    Raises:
-        CheckpointError: the checkpoint cannot be used under these rules.
-        ImportError: torch is not installed.
-    """
-    from bao_agents.nets import checkpoint
-
-    return checkpoint.load(path, ruleset).network
-
-
 def load(
     player: str | os.PathLike[str] | PlayerName,
     *,
     ruleset: str | Ruleset = "zanzibar",
     seed: int = 0,
     threads: int | None = None,
-    read: Callable[[Path, Ruleset], PolicyNetwork] = read_network,
 ) -> NamedPlayer:
     """Load a player by its name; :data:`PLAYERS` has examples of every kind.
 
@@ -273,7 +283,6 @@ def load(
         ruleset: the rules to play; a checkpoint trained under others is refused.
         seed: the seed of the player's random choices.
         threads: the number of threads of a search; all cores by default.
-        read: returns the network of a checkpoint.
 
     Raises:
         ValueError: no player has that name, or the checkpoint cannot be used (a
@@ -285,10 +294,29 @@ def load(
     if not 0 <= operator.index(seed) < 1 << 64:
         raise ValueError(f"seed={seed}: expected 0 to 2**64 - 1")
     try:
-        agent = name.kind.load(name, Setting(rules, seed, threads, read))
+        agent = name.kind.load(name, Setting(rules, seed, threads))
     except ModuleNotFoundError as error:
         if error.name not in ("torch", "safetensors"):
             raise
         words = f"a network needs {error.name}: pip install 'bao_env[train]'"
         raise ModuleNotFoundError(words, name=error.name) from error
     return NamedPlayer(agent.name if isinstance(agent, PipeAgent) else name.title, agent)
+
+
+def load_ours(name: str, **options: Any) -> NamedPlayer:
+    """Load a player of this package; the entry point for those who ask all packages."""
+    return load(parse(name, ask_packages=False), **options)
+
+
+@cache
+def warm_up(player: str, ruleset: Ruleset) -> None:
+    """Compile what a player needs, so that its first move takes no longer than the others.
+
+    Another player of that name makes a move, which uses up no random numbers of the first.
+
+    Args:
+        player: the name for :func:`load`.
+        ruleset: the rules.
+    """
+    if not parse(player).kind.gets_ready:
+        load(player, ruleset=ruleset).choose(Board(ruleset))

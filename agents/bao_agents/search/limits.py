@@ -8,7 +8,6 @@ position. Below about a millisecond, preparing a search takes longer than the se
 from __future__ import annotations
 
 import operator
-import os
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -17,9 +16,10 @@ import numpy as np
 from numba import types
 
 from bao_agents.support.array_types import Int64Array
+from bao_agents.support.cores import cores
+from bao_agents.support.new_threads import run_in_threads
 from bao_env.engine.batch import MAX_THREADS
 from bao_env.engine.compile import jit
-from bao_env.engine.threads import run_in_threads
 
 LEAST_SECONDS, MAX_SECONDS = 0.001, 3600.0
 """The least and the most seconds that a move may take."""
@@ -107,7 +107,7 @@ def check_threads(threads: object | None) -> int:
         TypeError, ValueError: see :func:`check_whole`.
     """
     if threads is None:
-        return os.cpu_count() or 1
+        return cores()
     return check_whole("threads", threads, 1, MAX_THREADS)
 
 

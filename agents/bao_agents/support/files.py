@@ -5,9 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import platform
+import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,20 +22,26 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
     """Replace a file; at any moment ``path`` holds either the old content or the new.
 
     Args:
-        path: the file; its folder must exist. If it is a symbolic link, its target is replaced.
+        path: the file; its folder must exist. The new file has the permissions of the old one. A
+            symbolic link is replaced, so nothing is written elsewhere.
         data: the whole content; text is written as UTF-8.
 
     Raises:
         OSError: it cannot be written, or is not a regular file but, for example, a device. What was
             there stays unchanged. The error names the file.
     """
-    path = Path(os.path.realpath(path))
+    path = Path(path).absolute()
     if path.exists() and not path.is_file():
         raise OSError(f"{path} is not a regular file: choose another name")
+    kept = path.exists() and not path.is_symlink()
+    mode = stat.S_IMODE(path.stat().st_mode) & 0o777 if kept else 0o666
     # In the same folder: a file cannot be renamed across file systems.
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with open(temporary, "wb") as file:
+        # "x" creates the file: it opens none that exists, and no link.
+        with open(temporary, "xb", opener=partial(os.open, mode=mode)) as file:
+            if kept:  # also the permissions that the umask has taken
+                os.chmod(temporary, mode)
             file.write(data.encode() if isinstance(data, str) else data)
             file.flush()
             os.fsync(file.fileno())
@@ -72,18 +81,24 @@ def hold(folder: Path) -> Iterator[None]:
 
     Raises:
         HeldError: another process holds it; the message says which.
-        OSError: the folder cannot be made or written, or its file system has no locks.
+        OSError: the folder cannot be made or written, has a link to another folder, or its file
+            system has no locks.
     """
     from filelock import FileLock, Timeout
 
     folder.mkdir(parents=True, exist_ok=True)
+    for entry in folder.iterdir():
+        # filelock 3.12 follows a link, and empties the file that it finds there.
+        if entry.is_symlink() and (entry.is_dir() or entry.name == ".lock"):
+            raise OSError(f"{entry} is a link to elsewhere: remove it, or choose another folder")
     holder = folder / ".holder"
     lock = FileLock(folder / ".lock", timeout=0)
     try:
         lock.acquire()
     except Timeout:
         try:
-            who = holder.read_text(encoding="utf-8", errors="replace").strip()[:200]
+            with holder.open("rb") as file:
+                who = file.read(200).decode(errors="replace").strip()
         except OSError:  # filelock 3.12 does not tell a lock that is held from one that fails
             who = "another process, or its file system has no locks"
         raise HeldError(
@@ -97,7 +112,7 @@ def hold(folder: Path) -> Iterator[None]:
         raise OSError(number, reason, str(folder)) from error
     try:
         now = datetime.now().isoformat(" ", "seconds")
-        holder.write_text(f"process {os.getpid()} on {platform.node()}, since {now}\n", "utf-8")
+        write_atomically(holder, f"process {os.getpid()} on {platform.node()}, since {now}\n")
         yield
     finally:
         holder.unlink(missing_ok=True)

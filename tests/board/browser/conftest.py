@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from bao_env.engine.ruleset import RULESETS
 
 ROOT = Path(__file__).parents[3]
+CHROMIUM = os.environ.get("BAO_CHROMIUM", "/usr/bin/chromium")
 expect.set_options(timeout=150_000)  # the first bot compiles, the first network loads torch
 
 
@@ -46,10 +47,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def browser() -> Iterator[Browser]:
     """Run Chromium without a window."""
     with sync_playwright() as playwright:
-        path = os.environ.get("BAO_CHROMIUM", "/usr/bin/chromium")
-        # Chromium's sandbox does not work for root, as in a container.
-        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-        browser = playwright.chromium.launch(executable_path=path, args=arguments)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM)
         yield browser
         browser.close()
 

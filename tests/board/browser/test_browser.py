@@ -44,7 +44,9 @@ def set_up(page: Page, text: str, south: str = "human", north: str = "human") ->
     page.select_option("#seat-1", north)
     unfold(page, "panel-text")
     page.fill("#position", text)
+    before = page.url
     page.click("#set-up")
+    until(page, f"location.href != {before!r}")  # the new game has its own address
     see(page, "#position").to_have_value(text)
     expect(page.locator(".pit.legal").first).to_be_visible()
 
@@ -83,12 +85,16 @@ def at_rest(page: Page) -> None:
     until(page, "document.getElementById('skip').disabled")
 
 
-def sow(page: Page, pit: Locator, side: str) -> None:
-    """Play a pit with the mouse: its button is the side, unless the end of the row is chosen."""
-    choose = "the left or the right end" in (pit.get_attribute("aria-label") or "")
-    pit.click(button="left" if side == "left" else "right")
-    if choose:
-        page.click(f".arrows .{side}")
+def sow(page: Page, pit: Locator | str, side: str) -> None:
+    """Play a pit by mouse or touch: where it has two ways, choose it, and then an arrow."""
+    pit = page.locator(f"[data-pit={pit}]") if isinstance(pit, str) else pit
+    touch = page.evaluate("matchMedia('(hover: none)').matches")
+    two = {"to-left", "to-right"} <= set((pit.get_attribute("class") or "").split())
+    for target in (pit, page.locator(f".arrows .{side}"))[: 1 + two]:
+        if touch:
+            target.tap()
+        else:
+            target.click()
 
 
 def click_any(page: Page, choice: int) -> None:
@@ -98,7 +104,7 @@ def click_any(page: Page, choice: int) -> None:
     left = "to-left" in (pit.get_attribute("class") or "")
     sow(page, pit, "left" if left else "right")
     listed = "document.querySelectorAll('#moves button').length"
-    until(page, f"!document.getElementById('house').hidden || {listed} > {made}")
+    until(page, f"document.getElementById('house').open || {listed} > {made}")
     if page.locator("#house").is_visible():
         page.click("#house button[value=play]" if choice % 2 else "#house button[value=stop]")
         until(page, f"{listed} > {made}")
@@ -146,7 +152,7 @@ def test_the_seeds_move_one_by_one(open_page: Open, shoot: Shoot) -> None:
     page.select_option("#seat-1", "human")
     page.click("#new-game [type=submit]")
     see(page, "#players").to_contain_text("North: A person")
-    page.click("[data-pit=A7]")
+    sow(page, "A7", "left")
     until(page, "document.querySelectorAll('.hand .seed').length == 2")
     shoot(page, "animation")
     on_board = page.evaluate("document.querySelectorAll('#board .seed').length")
@@ -160,7 +166,8 @@ def test_the_seeds_move_one_by_one(open_page: Open, shoot: Shoot) -> None:
 
 def test_a_double_click_is_one_move(open_page: Open) -> None:
     page = open_page()
-    page.dblclick("[data-pit=A7]")
+    page.click("[data-pit=A7]")
+    page.dblclick(".arrows .left")
     until(page, "document.querySelectorAll('#moves button').length == 2")
     peoples_turn(page)
     assert len(moves(page)) == 2
@@ -171,7 +178,7 @@ def test_undo_and_turn_while_seeds_move(open_page: Open) -> None:
     # On a slow machine the bot is asked before the undo, and its answer is refused: 409.
     page = open_page(allowed="409", speed=2)
     before = page.input_value("#position")
-    page.click("[data-pit=A7]")
+    sow(page, "A7", "left")
     until(page, "document.querySelectorAll('.hand .seed').length > 0")
     page.click("#turn")
     until(page, "document.querySelectorAll('#moves button').length > 0")
@@ -207,8 +214,8 @@ def test_the_house_choice(open_page: Open, shoot: Shoot) -> None:
 
 def test_two_sessions_at_once(open_page: Open) -> None:
     one, other = open_page(), open_page()
-    one.click("[data-pit=A6]")
-    other.click("[data-pit=A7]", button="right")
+    sow(one, "A6", "left")
+    sow(other, "A7", "right")
     for page in (one, other):
         until(page, "document.querySelectorAll('#moves button').length == 2")
     assert (moves(one)[0], moves(other)[0]) == ("6L*", "7R*")
@@ -268,7 +275,7 @@ def test_swahili(open_page: Open, shoot: Shoot) -> None:
     page.click("[data-pit=A5]")
     see(page, "#message").to_contain_text("takasa haianzi katika nyumba")
     shoot(page, "swahili")
-    page.click("[data-pit=A6]")
+    sow(page, "A6", "left")
     until(page, "document.querySelectorAll('#moves button').length == 2")
     see(page, "#caption").to_contain_text("amekula kete 1")
     page.reload()
@@ -293,7 +300,7 @@ def test_hints_and_the_evaluation_bar(open_page: Open, shoot: Shoot) -> None:
     expect(page.locator("#hints th").nth(1)).to_have_text("Policy")
     assert any("/evaluation " in one and '"evaluator":"zanzibar"' in one for one in asked)
     shoot(page, "hints")
-    page.click("[data-pit=A6]")
+    sow(page, "A6", "left")
     see(page, "#hints table").to_have_count(0)
 
 
@@ -402,7 +409,7 @@ def test_a_failing_bot(open_page: Open, shoot: Shoot) -> None:
     page = open_page(allowed="502")
     page.select_option("#seat-1", "network:runs/damaged")
     page.click("#new-game [type=submit]")
-    page.click("[data-pit=A6]")
+    sow(page, "A6", "left")
     see(page, "#message").to_contain_text("runs/damaged cannot play")
     shoot(page, "failing-bot")
     assert moves(page) == ["6L*"]
@@ -424,33 +431,6 @@ def test_players_are_those_of_the_rules(open_page: Open) -> None:
     assert "Network kujifunza" in offered and "Network zanzibar" not in offered
     assert "Very easy" in offered  # its Elo is that of zanzibar
     see(page, "#seat-1 option:checked").to_have_text("Very easy")
-
-
-def test_an_arrow_sows_as_it_points(open_page: Open) -> None:
-    """Elsewhere in the pit the mouse button decides, unless only one direction is legal."""
-    page = open_page()
-    page.select_option("#seat-1", "human")
-    page.click("#new-game [type=submit]")
-    see(page, "#players").to_contain_text("North: A person")
-    pit = page.locator("[data-pit=A7]").bounding_box()
-    assert pit
-    left, middle, right = (pit["x"] + share * pit["width"] for share in (0.16, 0.5, 0.84))
-    top, centre = (pit["y"] + share * pit["height"] for share in (0.14, 0.5))
-
-    def undo() -> None:
-        at_rest(page)
-        page.click("#undo")
-        see(page, "#moves button:not(.undone)").to_have_count(0)
-
-    for x, y, move in ((right, top, "7R*"), (left, top, "7L*"), (middle, centre, "7L*")):
-        page.mouse.click(x, y)
-        see(page, f"#moves button:not(.undone)[data-move='{move}']").to_have_count(1)
-        undo()
-    page.mouse.click(middle, centre, button="right")
-    see(page, "#moves button:not(.undone)[data-move='7R*']").to_have_count(1)
-    set_up(page, HOUSE)
-    page.click("[data-pit=A8]")  # a capture at the end: only to the right, though this is left
-    see(page, "#house").to_be_visible()
 
 
 def test_looking_back_changes_nothing(open_page: Open, shoot: Shoot) -> None:
@@ -524,7 +504,7 @@ def test_a_bot_that_thinks_says_so(open_page: Open) -> None:
     page.select_option("#seat-1", "alphabeta-ms")
     page.fill("#budget-1", "3000")
     page.click("#new-game [type=submit]")
-    page.click("[data-pit=A6]")
+    sow(page, "A6", "left")
     see(page, "#status").to_have_text("North thinks …")
     see(page, "#live").to_have_text("North thinks …")
     peoples_turn(page)
@@ -543,6 +523,6 @@ def test_dark_and_wide(open_page: Open, shoot: Shoot) -> None:
 
 def test_reduced_motion(open_page: Open) -> None:
     page = open_page(speed=1, reduced_motion="reduce")
-    page.click("[data-pit=A6]")
+    sow(page, "A6", "left")
     until(page, "document.querySelectorAll('#moves button').length == 2", timeout=3)
     peoples_turn(page)

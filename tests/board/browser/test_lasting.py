@@ -17,6 +17,8 @@ from tests.board.browser.test_browser import (
     moves,
     peoples_turn,
     see,
+    sow,
+    transcript,
     unfold,
     until,
 )
@@ -80,6 +82,83 @@ def test_a_game_outlives_the_server(open_page: Open, restart: Callable[[], str])
     see(page, "#moves button").to_have_count(6)
 
 
+def test_two_windows_stay_one_game(open_page: Open, restart: Callable[[], str]) -> None:
+    """After a restart of the server either begins it anew, and the other follows."""
+    page = open_page(allowed=LOST)
+    visit(page, restart())
+    page.select_option("#seat-1", "human")
+    page.click("#new-game [type=submit]")
+    see(page, "#players").to_contain_text("North: A person")
+    for side in ("left", "left"):
+        sow(page, page.locator(".pit.legal").first, side)
+        peoples_turn(page)
+    other = page.context.new_page()
+    visit(other, page.url)
+    see(other, "#moves button").to_have_count(2)
+    game = re.compile(r"game=([\w-]+)").findall(page.url)
+    restart()
+    page.bring_to_front()
+    click_any(page, 0)
+    see(other, "#moves button").to_have_count(3)
+    restart()
+    for window in (page, other):  # both ask at once
+        window.evaluate("document.getElementById('previous').click()")
+    for window in (page, other):
+        see(window, "#status").to_contain_text("Looking back")
+        window.click("#back")
+        peoples_turn(window)
+    click_any(other, 0)
+    see(page, "#moves button").to_have_count(4)
+    assert moves(page) == moves(other)
+    assert all(re.findall(r"game=([\w-]+)", window.url) == game for window in (page, other))
+
+
+def test_the_slower_of_two_windows_is_told(open_page: Open) -> None:
+    """It gets no words about a position that it has not seen."""
+    page = open_page(allowed="409")
+    page.select_option("#seat-1", "human")
+    page.click("#new-game [type=submit]")
+    see(page, "#players").to_contain_text("North: A person")
+    other = page.context.new_page()
+    visit(other, page.url)
+    other.evaluate("Object.defineProperty(document, 'hidden', { get: () => true })")
+    for pit, illegal in (("A6", False), ("A5", True)):
+        sow(page, page.locator(".pit.legal").first, "left")
+        peoples_turn(page)
+        other.click(f"[data-pit={pit}]")
+        if not illegal:
+            other.click(".arrows .left")
+        see(other, "#message").to_contain_text("The game went on in another window")
+        see(other, "#position").to_have_value(page.input_value("#position"))
+        assert moves(other) == moves(page)
+        page.click("#undo")
+        see(page, "#status").to_have_text("South to move")
+        other.reload()
+        other.wait_for_selector("body[data-ready]")
+        other.evaluate("Object.defineProperty(document, 'hidden', { get: () => true })")
+
+
+DAMAGED = ["", "{", "null", "5", "[]", '"x"', '{"game": 7, "transcript": [], "seats": 1}', "\0"]
+
+
+@pytest.mark.parametrize("name", ["game", "done", "language", "speed", "spelling", "counts", "met"])
+def test_a_damaged_memory_costs_only_itself(open_page: Open, name: str) -> None:
+    """Whatever the browser's storage holds, there is a board, and the lessons open."""
+    page = open_page(allowed="400|404")
+    for value in DAMAGED:
+        page.evaluate("(pair) => localStorage.setItem(...pair)", [f"bao {name}", value])
+        page.goto(page.url.partition("#")[0] + "?")
+        page.wait_for_selector("body[data-ready]")
+        expect(page.locator(".pit.legal").first).to_be_visible()
+        see(page, "#status").to_have_text("South to move")
+        assert [page.input_value(f"#{each}") for each in ("language", "spelling")] == ["en", "0"]
+        page.click("#tab-learn")
+        see(page, "#lesson h2").to_contain_text("Lesson 1 of 8")
+        page.click("#tab-play")
+        see(page, "#lesson").to_be_hidden()
+        transcript(page)
+
+
 def test_a_dropped_game_can_be_saved_and_linked(open_page: Open) -> None:
     """Both come from the page's own moves: they need no server."""
     page = open_page(allowed=LOST)
@@ -108,15 +187,26 @@ def test_the_last_game_goes_on_in_a_new_tab(open_page: Open, address: str) -> No
     see(other, "#players").to_contain_text("North: Very easy")
 
 
+@pytest.mark.parametrize("damaged", ["{", "5", '{"game": 5, "transcript": 7, "seats": [1]}', ""])
+def test_damaged_storage_begins_a_new_game(open_page: Open, address: str, damaged: str) -> None:
+    page = open_page(allowed="40[04]|422")
+    values = {f"bao {name}": damaged for name in ("game", "done", "language", "speed", "spelling")}
+    page.evaluate("values => Object.assign(localStorage, values)", values)
+    page.goto("about:blank")
+    page.goto(address)
+    page.wait_for_selector("body[data-ready]")
+    assert moves(page) == []
+
+
 def test_a_second_page_asks_the_bot_when_the_first_is_gone(open_page: Open, address: str) -> None:
     page = open_page(allowed="409")
     page.select_option("#seat-1", "alphabeta-ms")
     page.fill("#budget-1", "2500")
     page.click("#new-game [type=submit]")
-    see(page, "#players").to_contain_text("alphabeta:2500ms")
+    see(page, "#players").to_contain_text("2500 milliseconds")
     other = page.context.new_page()
     visit(other, page.url)
-    page.click("[data-pit=A6]")
+    sow(page, "A6", "left")
     until(page, "document.querySelectorAll('#moves button').length == 1")
     page.close()
     see(other, "#moves button").to_have_count(2)

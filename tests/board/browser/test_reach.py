@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from playwright.sync_api import expect
+import pytest
+from playwright.sync_api import Browser, expect
 
+from tests.board.browser.conftest import CHROMIUM
 from tests.board.browser.test_browser import (
     HOUSE,
     Open,
@@ -17,6 +19,7 @@ from tests.board.browser.test_browser import (
     peoples_turn,
     see,
     set_up,
+    sow,
     unfold,
     until,
 )
@@ -52,7 +55,7 @@ def test_skip_to_the_board_keeps_the_game(open_page: Open) -> None:
 def test_an_arrow_is_the_way_the_hand_goes(open_page: Open, shoot: Shoot) -> None:
     """In a capture of namua it stands at the end of the row, and the words say so."""
     page = open_page()
-    see(page, "#how").to_contain_text("is the way the hand goes")
+    see(page, "#how").to_contain_text("the way the hand goes")
     set_up(page, CAPTURE)
     see(page, "#how").to_contain_text("the end of your front row")
     see(page, "#board .way").to_have_count(0)
@@ -61,13 +64,13 @@ def test_an_arrow_is_the_way_the_hand_goes(open_page: Open, shoot: Shoot) -> Non
     page.click("[data-pit=A3]")
     see(page, "#caption").to_have_text("A3: from the left or the right end?")
     shoot(page, "ends")
-    for side, pit, glyph in (("left", "A1", "▶"), ("right", "A8", "◀")):
+    for side, pit, glyph, sign in (("left", "A1", "▶", -1), ("right", "A8", "◀", 1)):
         arrow = page.locator(f".arrows .{side}")
         expect(arrow).to_have_text(glyph)
         assert arrow.get_attribute("aria-label") == f"Capture with A3, sow from the {side} end"
         places = arrow.bounding_box(), page.locator(f"[data-pit={pit}]").bounding_box()
         middles = [box["x"] + box["width"] / 2 for box in places if box]
-        assert abs(middles[0] - middles[1]) < 2
+        assert (middles[0] - middles[1]) * sign > 20  # outside the row
     page.click(".arrows .left")
     see(page, "#moves button").to_have_count(1)
     assert moves(page) == ["3L"]
@@ -77,7 +80,7 @@ def test_an_arrow_is_the_way_the_hand_goes(open_page: Open, shoot: Shoot) -> Non
 def test_keys_after_a_mouse_move(open_page: Open) -> None:
     """They belong to the page, not to the pit that was clicked."""
     page = open_page()
-    page.click("[data-pit=A6]")
+    sow(page, "A6", "left")
     until(page, "document.querySelectorAll('#moves button').length == 2")
     peoples_turn(page)
     made = moves(page)
@@ -93,8 +96,8 @@ def test_a_red_line_goes_when_a_move_arrives(open_page: Open) -> None:
     page.select_option("#seat-1", "alphabeta-ms")
     page.fill("#budget-1", "2000")
     page.click("#new-game [type=submit]")
-    see(page, "#players").to_contain_text("alphabeta:2000ms")
-    page.click("[data-pit=A6]")
+    see(page, "#players").to_contain_text("Alpha-beta, by time: 2000 milliseconds")
+    sow(page, "A6", "left")
     see(page, "#status").to_have_text("North thinks …")
     page.click("[data-pit=A7]")
     see(page, "#message").to_have_text("It is the bot's turn: wait for it.")
@@ -161,6 +164,86 @@ def test_a_new_visitor_is_left_at_the_board(open_page: Open) -> None:
     page.keyboard.press("Enter")
     see(page, "#lesson").to_be_hidden()
     assert page.evaluate(f"{FOCUS}.classList.contains('pit')")
+
+
+def test_text_follows_the_browser_s_size(browser: Browser, address: str, shoot: Shoot) -> None:
+    settings = ["--blink-settings=defaultFontSize=32"]
+    larger = browser.browser_type.launch(executable_path=CHROMIUM, args=settings)
+    page = larger.new_page(viewport={"width": 1280, "height": 800})
+    page.goto(address)
+    page.wait_for_selector("body[data-ready]")
+    for place in ("#undo", "#why", "#panel-new label", "#typed", "#seat-0"):
+        size = page.locator(place).first.evaluate("(e) => getComputedStyle(e).fontSize")
+        assert size == "32px", place
+    shoot(page, "font-32")
+    larger.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_boxes_to_type_in_are_of_one_kind(open_page: Open, scheme: str) -> None:
+    page = open_page(color_scheme=scheme)
+    page.select_option("#seat-1", "mcts")
+    unfold(page, "panel-text")
+    look = """(e) => ['backgroundColor', 'borderColor', 'borderRadius', 'minHeight']
+        .map((name) => getComputedStyle(e)[name]).join()"""
+    looks = {page.locator(place).evaluate(look) for place in ("#typed", "#link", "#budget-1")}
+    assert len(looks) == 1
+    link, panel = (page.locator(place).bounding_box() for place in ("#link", "#position"))
+    assert link and panel and link["width"] == panel["width"]
+    typed = page.locator("#typed")
+    assert typed.get_attribute("autocapitalize") == "none"  # 7L and a7L are different moves
+
+
+def test_pressed_buttons_show_in_forced_colours(open_page: Open, shoot: Shoot) -> None:
+    page = open_page(forced_colors="active")
+    colour = "(e) => getComputedStyle(e).backgroundColor"
+    for pressed, other in (("play", "learn"), ("learn", "play")):
+        page.click(f"#tab-{pressed}")
+        see(page, f"#tab-{pressed}").to_have_attribute("aria-pressed", "true")
+        one, two = (page.locator(f"#tab-{tab}").evaluate(colour) for tab in (pressed, other))
+        assert one != two
+    shoot(page, "forced-colours")
+
+
+def test_players_have_names_and_units(open_page: Open) -> None:
+    """In the heading and among the evaluators, which the panel shows whole."""
+    page = open_page()
+    unfold(page, "panel-study")
+    offered = page.locator("#evaluator option").all_inner_texts()
+    assert "Network zanzibar with search: 64 simulations" in offered
+    page.select_option("#evaluator", label="Network zanzibar with search: 64 simulations")
+    assert page.locator("#evaluator").evaluate("(e) => e.offsetWidth") > 300
+    for value, budget, words in (
+        ("mcts", "500", "Monte Carlo tree search: 500 playouts"),
+        ("solver-ms", "300", "Solver, alpha-beta: 300 milliseconds"),
+    ):
+        page.select_option("#seat-1", value)
+        page.fill("#budget-1", budget)
+        page.click("#new-game [type=submit]")
+        see(page, "#players").to_have_text(f"South: A person · North: {words} · zanzibar")
+
+
+def test_the_colours_of_the_board_are_variables(open_page: Open) -> None:
+    """They have the colours of the pictures, and change what they name."""
+    page = open_page()
+    page.click("#hint")
+    see(page, "#board .marks .hint").not_to_have_count(0)
+    drawn = page.eval_on_selector_all(
+        "#board svg [class*=bao-]",
+        """(all) => all.map((e) => ['fill', 'stroke'].map((name) => {
+            const probe = document.createElement('i');
+            probe.style.color = e.getAttribute(name) ?? 'none';
+            return [getComputedStyle(e)[name], probe.style.color || e.getAttribute(name) || 'none'];
+        }))""",
+    )
+    assert len(drawn) > 400
+    for shape in drawn:
+        for shown, attribute in shape:
+            assert shown == attribute
+    for name, place in (("wood", ""), ("seed-1", ""), ("hint", ".hint ")):
+        page.evaluate(f"document.documentElement.style.setProperty('--{name}', 'rgb(1, 2, 3)')")
+        shape = page.locator(f"#board {place}.bao-{name}").first
+        assert shape.evaluate("(e) => getComputedStyle(e).fill") == "rgb(1, 2, 3)"
 
 
 def test_the_house_choice_hides_nothing(open_page: Open, shoot: Shoot) -> None:
@@ -250,7 +333,7 @@ def test_what_a_blind_player_needs(open_page: Open) -> None:
     assert page.evaluate(f"{FOCUS}.id") == "typed"
     page.keyboard.type("9L")
     page.keyboard.press("Enter")
-    see(page, "#message").to_contain_text("legal: A6L A6R A7L A7R")
+    see(page, "#message").to_contain_text("legal: 6L* 6R* 7L* 7R*")
     page.fill("#typed", "6L*")
     page.keyboard.press("Enter")
     until(page, "document.querySelectorAll('#moves button').length == 2")

@@ -10,7 +10,6 @@ a step is a searched action.
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from tabulate import tabulate
 
 from bao_agents.cli.bench_engine import machine
 from bao_agents.cli.options import Run, add_options, at_least, write_json
+from bao_agents.support.cores import cores
 from bao_agents.support.progress import Progress
 from bao_training.train import load_config, make_trainer
 
@@ -40,7 +40,7 @@ def measure(path: str | Path | None, overrides: list[str], updates: int) -> dict
     bar = Progress(range(updates), desc=f"workers={config.workers}", unit="update", leave=False)
     seconds = [config.steps_per_update / trainer.train_update()["steps_per_second"] for _ in bar]
     total = sum(seconds)
-    shares = {part: trainer.part_seconds[part] / total for part in ("play", "learn")}
+    shares = {part: trainer.part_seconds[part] / total for part in ("collect", "learn")}
     rate = config.steps_per_update / statistics.median(seconds)
     return {
         "workers": config.workers,
@@ -64,7 +64,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "--threads",
         type=at_least(1),
         nargs="+",
-        default=[1, os.cpu_count() or 1],
+        default=[1, cores()],
         metavar="N",
         help="cores to use, one worker each",
     )

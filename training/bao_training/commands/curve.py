@@ -5,7 +5,8 @@
     bao curve runs/td 'PPO=ppo-seed*.csv' --metrics elo
 
 The second form compares settings over seeds: a line is the mean, and its band reaches from the
-lowest to the highest run. All print a table of the last values.
+lowest to the highest run. Otherwise the band is the 95 % interval, from the columns ``METRIC_low``
+and ``METRIC_high``. All print a table of the last values, and what was left out.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 from pathlib import Path
 
 from bao_agents.cli.options import Run, picture_file
+from bao_agents.support.figures import save_figure
 from bao_training.plot import X_AXES, draw_curves, read_groups
 
 
@@ -46,5 +48,9 @@ def _run(args: argparse.Namespace) -> None:
     groups = read_groups(args.runs)
     first = groups[0].runs[0]
     file = args.out or (first if first.is_dir() else Path(first).parent) / "curves.png"
-    print(draw_curves(groups, file, args.metrics, args.x))
+    figure, table = draw_curves(groups, args.metrics, args.x)
+    try:
+        save_figure(figure, file)
+    finally:  # if the picture cannot be written, the table is printed anyway
+        print(table)
     print(f"\n{file}")

@@ -1,4 +1,4 @@
-"""Define the command ``bao train``: its options, and what it prints at the end.
+"""Define the command ``bao train``: its options, and what it prints.
 
 Torch takes seconds to import, so everything that needs it is imported when a run begins.
 """
@@ -7,24 +7,24 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from bao_agents.cli.options import Run, add_options
 
-SETTINGS = """\
-settings that most runs change; bao train --settings lists the others
-  steps=2500000       actions played in the whole run
-  hidden=[256, 128]   units of each hidden layer
-  workers=2           threads, one for each core
-  method=td           td or alphazero (guided by search)
-
-To learn from your own observation, or by your own method, train another library's agent
-in BaoVectorEnv(observation=...)."""
+if TYPE_CHECKING:
+    from bao_training.trainer import Trainer
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
     """``bao train``: train an agent by self-play."""
-    parser.epilog = SETTINGS
+    parser.epilog = (
+        "Most runs change the settings steps, hidden, workers or method; bao train --settings\n"
+        "explains all, with their defaults. To learn from your own observation, or by your own\n"
+        "method, train another library's agent in BaoVectorEnv(observation=...)."
+    )
     parser.add_argument(
         "config",
         nargs="?",
@@ -61,7 +61,98 @@ def _run(args: argparse.Namespace) -> int:
         return 0
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     from bao_training import distributed
-    from bao_training.train import train
 
     with distributed.process_group():
-        return train(args)
+        return _train(args)
+
+
+def _train(args: argparse.Namespace) -> int:
+    """Train the run that the options describe, report how it ends, and return the exit status."""
+    from bao_agents.nets.checkpoint import CheckpointError
+    from bao_agents.support.files import HeldError
+    from bao_training import distributed
+    from bao_training.config import ConfigError, read_settings, ruleset_settings
+    from bao_training.metrics import MetricsError
+    from bao_training.train import LAST, say, train
+    from bao_training.trainer import DivergedError
+
+    name = args.run or (args.config.stem if args.config else "default")
+    folder = args.out / name
+    goes_on = f"continue with {_resume_command(args.out, name)}"
+    try:
+        if len(Path(name).parts) != 1 or not Path(name).name.strip(".") or len(name) > 200:
+            raise ConfigError(
+                f"--run {name!r:.200}: expected the name of a folder, of at most 200 characters, "
+                "without slashes; --out says where it lies"
+            )
+        settings = read_settings(args.config, args.set)
+        if args.ruleset:
+            settings |= ruleset_settings(args.ruleset)
+        if args.seed is not None:
+            settings["seed"] = args.seed
+        trainer, stop = train(settings, folder, args.resume)
+    except (ConfigError, CheckpointError, HeldError, MetricsError) as error:
+        say(f"error: {error!s:.2000}")
+        return 2
+    except distributed.ProcessLost as error:
+        print(f"error: {error}; {goes_on}", file=sys.stderr)
+        return 1
+    except (DivergedError, OSError) as error:
+        last = folder / LAST
+        # Unlike Path.exists, os.path.exists returns False on any error.
+        left = f"the last good checkpoint is {last}: {goes_on}"
+        left = left if os.path.exists(last) else "no checkpoint had been written"
+        if isinstance(error, DivergedError):
+            say(
+                f"error: {error}: training has diverged; {left}. If it diverges again, start "
+                "another run from that checkpoint (--set start=FILE) with a smaller "
+                "learning_rate"
+            )
+        else:
+            say(f"error: {error!s:.400}; {left}")
+        return 1
+    if stop:
+        say(f"stopped by {stop.name}, and saved; {goes_on}")
+        return 128 + stop
+    if distributed.rank() == 0:
+        print(closing_table(trainer, folder))
+    return 0
+
+
+def closing_table(trainer: Trainer[Any, Any], folder: Path) -> str:
+    """Describe a finished run: its last scores, its files, and what to type next."""
+    from bao_env.engine.ruleset import get_ruleset
+    from bao_training.trainer import GUIDED, NODES
+
+    lines = [f"{folder}: {trainer.steps:,} steps in {trainer.seconds / 60:.1f} minutes"]
+    if trainer.scores:
+        lines.append("")
+    for column, score in trainer.scores.items():
+        player = f"guided, {NODES:,} nodes" if column.startswith(GUIDED) else "network alone"
+        opponent, interval = trainer.opponents[column], f"{score.low:.1%} to {score.high:.1%}"
+        lines.append(
+            f"  {score.rate:6.1%} ({interval}) against {opponent}, {score.games} games ({player})"
+        )
+    run_folder = shlex.quote(str(folder))
+    strongest, opponent = run_folder, "alphabeta:4"
+    if trainer.model.nnue is not None:
+        strongest, opponent = f"guided:{run_folder}:5ms", "alphabeta:5ms"
+    # The ladder has its own rules; a match takes those of the run.
+    rated = trainer.ruleset == get_ruleset("zanzibar")
+    return "\n".join(
+        [
+            *lines,
+            "",
+            f"  {folder / 'final.safetensors'}  the player",
+            f"  {folder / 'curves.png'}  how it learnt; metrics.csv has the numbers",
+            "",
+            f"  bao match {strongest} {opponent}",
+            *([f"  bao rate {strongest}"] if rated else []),
+        ]
+    )
+
+
+def _resume_command(out: Path, name: str) -> str:
+    """Return the command that resumes a run."""
+    elsewhere = "" if out == Path("runs") else f" --out {shlex.quote(str(out))}"
+    return f"bao train --run {shlex.quote(name)}{elsewhere} --resume"

@@ -8,17 +8,16 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Callable
 from importlib.util import find_spec
 from itertools import product
 
 import numpy as np
 
 from bao_agents.cli.options import Run
-from bao_agents.players.registry import load
+from bao_agents.players.registry import PLAYERS, load
 from bao_env.board import Board
 from bao_env.engine.batch import Engine
-from bao_env.engine.cache import is_kept
+from bao_env.engine.cache import not_kept
 from bao_env.engine.sampling import random_states
 from bao_env.envs.aec import raw_env
 from bao_env.envs.single import BaoEnv
@@ -55,25 +54,12 @@ def many_games() -> None:
     engine.play_random(*engine.new_games(2), random_states(2, 1), 2)
 
 
-PLAYERS = (
-    "alphabeta:2",
-    "alphabeta:100n",
-    "mcts:4",
-    "zanzibar",
-    "search:zanzibar:4",
-    "guided:2",
-    "guided:100n",
-    "guided:zanzibar:100n",
-    "solver:100n",
-)
-"""One player for each way to choose an action."""
-
-
 def players() -> None:
-    """Compile the players."""
+    """Compile the players, by their examples."""
     opening, legal = Engine().opening()
     for name in PLAYERS:
-        load(name).act(opening[None], np.array([legal]))
+        if not name.startswith(("runs/", "pipe:", "package.")):
+            load(name).act(opening[None], np.array([legal]))
 
 
 def training() -> None:
@@ -92,21 +78,16 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 
 def _run(args: argparse.Namespace) -> None:
-    parts: dict[str, Callable[[], None]] = {
-        "single games": single_games,
-        "many games": many_games,
-        "players": players,
-        "training": training,
-    }
-    if find_spec("torch") is None:
-        parts = {name: parts[name] for name in ("single games", "many games")}
+    parts = [single_games, many_games]
+    if find_spec("torch"):
+        parts += [players, training]
     os.environ["BAO_ENV_QUIET"] = "1"  # the lines below replace its notices
-    if not is_kept():
+    if not_kept:
         raise OSError(f"{_NOT_KEPT}: no cache folder is writable")
-    for name, compile_part in parts.items():
-        print(f"{name}: ", end="", flush=True)
+    for compile_part in parts:
+        print(f"{compile_part.__name__.replace('_', ' ')}: ", end="", flush=True)
         begun = time.perf_counter()
         compile_part()
         print(f"{time.perf_counter() - begun:.1f} s", flush=True)
-    if not is_kept():
+    if not_kept:
         raise OSError(f"{_NOT_KEPT}: a file could not be written")

@@ -2,6 +2,7 @@
 // It knows where things are, not what the rules are: counts and events come from the server.
 
 import { get } from "./api.js";
+import { $ } from "./dom.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const fetched = new Map();
@@ -24,15 +25,14 @@ export function make(name, attributes = {}, parent = null, markup = "") {
 const key = (seat, pit) => `${seat}:${pit ?? "store"}`;
 
 export class Board {
-  // The board inside `container`: `actions.pit(place, how)` is called for a click in a pit,
-  // `actions.sow(place, side)` for one on an arrow.
-  constructor(container, parts, actions) {
+  // The board inside `container`: `onPit(place, right)` is called for a click, a tap or a key on a pit,
+  // with `right` for the right button of a mouse.
+  constructor(container, parts, onPit) {
     this.parts = parts;
     this.container = container;
-    this.actions = actions;
+    this.onPit = onPit;
     this.places = new Map();
     this.skipping = false;
-    this.stepTime = () => 0;
     container.replaceChildren();
     const svg = make("svg", { viewBox: `0 0 ${parts.width} ${parts.height}`, "aria-hidden": "true" });
     container.append(svg);
@@ -67,9 +67,17 @@ export class Board {
   }
 
   addButton(entry) {
-    const button = this.button(entry.owned ? "pit house" : "pit", entry.x, entry.y, this.parts.pit, this.parts.pit);
+    const { pit } = this.parts;
+    const button = this.overlay("button", entry.owned ? "pit house" : "pit", entry.x, entry.y, pit, pit);
+    button.type = "button";
+    button.tabIndex = -1;
     button.dataset.pit = entry.name;
-    this.listen(button, (side) => this.actions.pit(entry, side), () => this.actions.pit(entry, "choose"));
+    for (const kind of ["click", "contextmenu"]) {
+      button.addEventListener(kind, (event) => {
+        event.preventDefault();
+        this.onPit(entry, kind === "contextmenu" && event.pointerType === "mouse");
+      });
+    }
     entry.button = button;
   }
 
@@ -85,30 +93,6 @@ export class Board {
     return element;
   }
 
-  button(...place) {
-    const button = this.overlay("button", ...place);
-    button.type = "button";
-    button.tabIndex = -1;
-    return button;
-  }
-
-  // Calls `click("left" or "right")` for a mouse button, `touch()` for a finger or a key.
-  listen(button, click, touch) {
-    let pointer = "";
-    button.addEventListener("pointerdown", (event) => { pointer = event.pointerType; });
-    button.addEventListener("keydown", () => { pointer = ""; });
-    const answer = (side) => {
-      if (pointer) button.blur(); // or Space and the arrow keys would go to the pit
-      if (pointer === "mouse") click(side);
-      else touch();
-    };
-    button.addEventListener("click", () => answer("left"));
-    button.addEventListener("contextmenu", (event) => {
-      event.preventDefault();
-      answer("right");
-    });
-  }
-
   // The side of the screen to which a seat's hand moves at first, 0 for its left.
   side(seat, direction) {
     return (direction === 0) === (seat === this.parts.viewer) ? "left" : "right";
@@ -116,14 +100,6 @@ export class Board {
 
   place(seat, pit) {
     return this.places.get(key(seat, pit));
-  }
-
-  setNames(names, mover) {
-    for (const seat of [0, 1]) {
-      const store = this.place(seat, null);
-      store.name.textContent = names[seat];
-      store.name.classList.toggle("turn", seat === mover);
-    }
   }
 
   // Shows a position at once.
@@ -150,9 +126,7 @@ export class Board {
   }
 
   newSeed(colour) {
-    const seed = make("g", { class: "seed" }, null, this.parts.seeds[colour]);
-    seed.colour = colour;
-    return seed;
+    return make("g", { class: "seed" }, null, this.parts.seeds[colour]);
   }
 
   // Puts a seed on the heap of a place.
@@ -209,22 +183,10 @@ export class Board {
     }
   }
 
-  // Shows the pits that may be played, [place, sides]; each arrow is its own target.
+  // Shows the pits that may be played, [place, sides].
   showLegal(legal) {
     this.legal.replaceChildren();
-    for (const way of this.container.querySelectorAll(".way")) way.remove();
-    for (const [place, sides] of legal) {
-      this.addMark(this.legal, place, "legal", sides);
-      for (const side of sides) this.addWay(place, side);
-    }
-  }
-
-  addWay(place, side) {
-    const { pit } = this.parts;
-    const sign = side === "left" ? -1 : 1;
-    const way = this.button(`way ${side}`, place.x + 0.34 * sign * pit, place.y - 0.34 * pit, 0.44 * pit, 0.4 * pit);
-    way.setAttribute("aria-hidden", "true"); // the pit's button does all of it
-    this.listen(way, () => this.actions.sow(place, side), () => this.actions.pit(place, "choose"));
+    for (const [place, sides] of legal) this.addMark(this.legal, place, "legal", sides);
   }
 
   clearHand() {
@@ -235,21 +197,21 @@ export class Board {
 
   // --- moving seeds ---
 
+  // Milliseconds in which a hand goes from pit to pit.
+  stepTime() {
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return 0;
+    return 620 / Number($("speed").value) ** 1.25;
+  }
+
+  // Paints shares of some time, from 0 to 1.
   async tween(time, paint = () => {}) {
-    if (this.skipping || time <= 0) {
-      paint(1);
-      return;
-    }
     const begun = performance.now();
-    await new Promise((done) => {
-      const frame = (now) => {
-        const share = this.skipping ? 1 : Math.min(1, Math.max(0, (now - begun) / time));
-        paint(share);
-        if (share < 1) requestAnimationFrame(frame);
-        else done();
-      };
-      requestAnimationFrame(frame);
-    });
+    for (let share = 0; share < 1;) {
+      const passed = performance.now() - begun;
+      share = this.skipping || passed >= time ? 1 : passed / time;
+      paint(share);
+      if (share < 1) await new Promise(requestAnimationFrame);
+    }
   }
 
   moveHand(x, y) {
@@ -264,10 +226,10 @@ export class Board {
   }
 
   async handTo(entry, time) {
-    const from = { ...this.handAt };
+    const { x, y } = this.handAt;
     await this.tween(time, (share) => {
       const eased = share * share * (3 - 2 * share);
-      this.moveHand(from.x + (entry.x - from.x) * eased, from.y + (entry.y - from.y) * eased);
+      this.moveHand(x + (entry.x - x) * eased, y + (entry.y - y) * eased);
     });
   }
 

@@ -17,3 +17,22 @@ export function button(words, work, className = "") {
   made.addEventListener("click", work);
   return made;
 }
+
+// Offers options in a list; what was chosen stays chosen if it is still offered.
+export function offer(select, options, otherwise) {
+  const chosen = select.value;
+  select.replaceChildren(...options);
+  select.value = chosen;
+  if (select.selectedIndex < 0) select.selectedIndex = otherwise;
+}
+
+// Does some work when a button is pressed: `works` by the id of the button.
+export function onClick(works) {
+  for (const [id, work] of Object.entries(works)) $(id).addEventListener("click", work);
+}
+
+// On a small screen the board may be out of sight.
+export function scrollToBoard() {
+  const { top, bottom } = $("board").getBoundingClientRect();
+  if (top < 0 || bottom > innerHeight) document.querySelector(".stage").scrollIntoView();
+}

@@ -2,6 +2,7 @@
 
 import { get } from "./api.js";
 import { $, button, element } from "./dom.js";
+import { announce } from "./say.js";
 import { plies, seatName, t, withTerms } from "./texts.js";
 
 const HUMANS = ["human", "human"];
@@ -31,11 +32,12 @@ export class Learn {
     row.append(...buttons.map(([words, work, main]) => button(words, work, main ? "main" : "")));
     card.className = kind;
     card.dataset.task = this.task.kind;
+    this.press(this.task.kind !== "welcome");
     card.hidden = false;
     card.replaceChildren(head, body, row);
     if (this.lessons.length) card.append(this.list());
     if (had) head.focus({ preventScroll: true });
-    this.table.announce(`${title}. ${text}`);
+    announce(`${title}. ${text}`);
   }
 
   // All lessons, with a tick on those that are done, and the puzzles.
@@ -54,14 +56,14 @@ export class Learn {
   }
 
   done() {
-    return new Set(JSON.parse(this.store.get("done") ?? "[]"));
+    const done = this.store.recall("done");
+    return new Set(Array.isArray(done) ? done : []);
   }
 
   // Ends the lesson or puzzle; another game has begun, or is about to.
   end() {
     this.task = null;
-    this.freeze(false);
-    this.table.keepFocus(() => { $("lesson").hidden = true; });
+    this.table.pits.keepFocus(() => { $("lesson").hidden = true; });
     this.press(false);
   }
 
@@ -73,24 +75,25 @@ export class Learn {
 
   // Offers help to new visitors.
   welcome() {
-    if (this.store.get("met") || this.table.task) return;
+    if (this.store.remembered("met") || this.table.task) return;
     const met = (work) => () => {
-      this.store.set("met", "true");
+      this.store.remember("met", "true");
       this.end();
       work();
     };
     this.task = { kind: "welcome" };
     this.card(t("welcome_title"), t("welcome"), [
       [t("welcome_learn"), met(() => this.lesson(0)), true],
-      [t("welcome_play"), met(() => this.page.playKujifunza()), false],
+      [t("play_kujifunza"), met(() => this.page.playLevel("kujifunza")), false],
       [t("welcome_no"), met(() => {}), false],
     ]);
   }
 
   // Shows the first lesson that isn't done.
   async open() {
+    await this.load();
     const done = this.done();
-    await this.lesson([...Array(8).keys()].find((at) => !done.has(at)) ?? 0);
+    await this.lesson(this.lessons.findIndex((_, at) => !done.has(at)));
   }
 
   translate() {
@@ -113,18 +116,12 @@ export class Learn {
     this.end();
     const game = { seats: HUMANS, ruleset: "zanzibar", position };
     if (!(await this.page.begin(game, { task: `lesson=${at + 1}` }))) return;
-    this.store.set("met", "true");
+    this.store.remember("met", "true");
     this.task = { kind: "lesson", at, result: "text" };
-    this.press(true);
     $("lesson").style.minHeight = "";
     this.showLesson();
     $("lesson").style.minHeight = `${$("lesson").offsetHeight}px`; // the board stays where it is
     scrollTo(0, 0);
-  }
-
-  freeze(frozen) {
-    this.table.frozen = frozen;
-    if (this.table.state && !this.table.busy) this.table.showStatus();
   }
 
   press(learning) {
@@ -139,11 +136,12 @@ export class Learn {
     const done = result === "done";
     const title = t("lesson_title", { number: at + 1, count: this.lessons.length, title: words.title });
     const last = at === this.lessons.length - 1;
+    const play = (rules) => [t(`play_${rules}`), () => this.page.playLevel(rules), done && last];
     this.card(title, words[result] ?? words.text, [
       ...(at ? [[t("lesson_back"), () => this.lesson(at - 1), false]] : []),
       ...(result === "wrong" ? [[t("lesson_again"), () => this.lesson(at), true]] : []),
       ...(last ? [] : [[t("lesson_next"), () => this.lesson(at + 1), done]]),
-      ...(last || (done && at === KUJIFUNZA) ? [[t("welcome_play"), () => this.page.playKujifunza(), done && last]] : []),
+      ...(last ? [play("zanzibar")] : done && at === KUJIFUNZA ? [play("kujifunza")] : []),
       [t("lesson_end"), () => this.leave(), false],
     ], result);
   }
@@ -154,22 +152,20 @@ export class Learn {
     const rules = ruleset === "kujifunza" ? "kujifunza" : "zanzibar";
     await this.load();
     this.end();
-    let made = null;
-    const begun = await this.page.begin({ ruleset: rules }, {
-      path: "/api/puzzles",
-      task: `puzzle=${rules}`,
-      told: (answer) => { made = answer; },
-    });
-    if (!begun) return;
+    const made = await this.page.begin({ ruleset: rules }, { path: "/api/puzzles", task: `puzzle=${rules}` });
+    if (!made) return;
     this.task = { kind: "puzzle", plies: made.plies, who: made.state.mover };
-    this.press(true);
+    $("lesson").style.minHeight = "";
     this.showPuzzle("puzzle_text");
   }
 
   showPuzzle(result) {
     const { plies: count, who } = this.task;
     const title = t("puzzle_title", { who: seatName(who), plies: plies(count) });
-    const again = [t("lesson_again"), () => this.table.goTo(this.task.good ?? 0, true), true];
+    const again = [t("lesson_again"), () => {
+      this.showPuzzle("puzzle_text");
+      this.table.goTo(this.task.good ?? 0, true);
+    }, true];
     this.card(title, t(result), [
       ...(result === "puzzle_wrong" ? [again] : []),
       [t("puzzle_other"), () => this.puzzle(), result === "puzzle_done"],
@@ -182,7 +178,7 @@ export class Learn {
   // Judges the task after the game has changed.
   async changed() {
     const { task, table } = this;
-    if (!task || task.kind === "welcome" || table.lookingBack) return;
+    if (!task || task.kind === "welcome" || table.away) return;
     if (!table.task) {
       this.end();
       return;
@@ -193,8 +189,8 @@ export class Learn {
       const result = !game.at ? "text" : this.lessons[task.at].goal.includes(move.texts[0]) ? "done" : "wrong";
       if (result === task.result) return;
       task.result = result;
-      if (result === "done") this.store.set("done", JSON.stringify([...this.done().add(task.at)]));
-      this.freeze(result !== "text");
+      if (result === "done") this.store.remember("done", JSON.stringify([...this.done().add(task.at)]));
+      table.endTask({ text: "", done: "lesson_over", wrong: "lesson_wrong" }[result]);
       this.showLesson();
     } else await this.judgePuzzle(task, game);
   }

@@ -1,10 +1,12 @@
 // Brings the page to life: settings, forms, keys, addresses, and which of its parts are shown.
 
 import { get, post } from "./api.js";
-import { $, element } from "./dom.js";
+import { $, element, onClick, scrollToBoard } from "./dom.js";
 import { Learn } from "./learn.js";
+import { NARROW } from "./pits.js";
 import { PlayerInput, specWords } from "./players.js";
 import { Review } from "./review.js";
+import { say, tell } from "./say.js";
 import { SetUp } from "./setup.js";
 import { Study } from "./study.js";
 import { Table } from "./table.js";
@@ -13,21 +15,18 @@ import { rulesetWords, t, useLanguage, withTerms } from "./texts.js";
 const MAX_FILE = 60000; // the server takes 64 KiB
 const HUMANS = ["human", "human"];
 
-function remembered(name, fallback) {
+// What some work returns; null if the storage is switched off, or what it holds is damaged.
+function quietly(work) {
   try {
-    return localStorage.getItem(`bao ${name}`) ?? fallback;
+    return work();
   } catch {
-    return fallback; // storage is switched off
+    return null;
   }
 }
 
-function remember(name, value) {
-  try {
-    localStorage.setItem(`bao ${name}`, value);
-  } catch {
-    // storage is switched off: the setting lasts until the page is closed
-  }
-}
+const remembered = (name) => quietly(() => localStorage.getItem(`bao ${name}`));
+const recall = (name) => quietly(() => JSON.parse(remembered(name)));
+const remember = (name, value) => quietly(() => localStorage.setItem(`bao ${name}`, value));
 
 function download(name, text) {
   const link = element("a");
@@ -51,42 +50,30 @@ function listenToKeys(table, study) {
       $("panel-moves").open = true;
       $("typed").focus();
     },
-    Escape: () => table.answerHouse(""),
-    " ": () => (table.busy ? table.skip() : study.story && study.step(1)),
+    Escape: () => table.takeBack(),
+    " ": () => (table.pending.has("seeds") ? table.skip() : study.story && study.step(1)),
   };
   addEventListener("keydown", (event) => {
     const own = `input, select, textarea${event.key === " " ? ", button, summary" : ""}`;
     const work = keys[event.key];
     if (!work || !table.state || event.altKey || event.ctrlKey || event.metaKey || event.target.closest(own)) return;
     event.preventDefault();
-    work();
+    if (!table.pits.decide(event.key)) work();
   });
 }
 
 class Page {
   constructor(setup) {
     this.setup = setup;
-    this.table = new Table((spec) => specWords(setup, spec, this.table.state.ruleset));
+    this.table = new Table({
+      nameOf: (spec) => specWords(setup, spec, this.table.state.ruleset),
+      edit: (place, right) => this.editor.click(place, right),
+      changed: (what) => this.changed(what),
+    });
     this.study = new Study(this.table);
-    this.review = new Review(this.table);
+    this.review = new Review(this.table, (line) => this.study.lineButtons(line));
     this.editor = new SetUp(this.table, (position) => this.setUp(position));
-    this.learn = new Learn(this.table, this, { get: (name) => remembered(name, null), set: remember });
-    this.table.changed = (what) => {
-      if (what === "position" || what === "kept") this.keep();
-      if (what === "kept") return;
-      if (what === "position") this.study.forget();
-      else this.study.endStory();
-      if (what === "game" || what === "move") this.review.forget();
-      if (what === "game") {
-        $("transcript").value = "";
-        this.editor.end();
-      }
-      if (what === "position") {
-        this.showLevels();
-        this.review.show();
-        this.learn.changed();
-      }
-    };
+    this.learn = new Learn(this.table, this, { remembered, recall, remember });
     this.players = [0, 1].map((i) => {
       const player = new PlayerInput($(`seat-${i}`), $(`budget-${i}`), setup);
       const [first] = setup.players; // one of the command line has no kind
@@ -99,9 +86,23 @@ class Page {
     listenToKeys(this.table, this.study);
   }
 
+  changed(what) {
+    if (what === "position") {
+      this.keep();
+      this.study.forget();
+      this.showLevels();
+      this.review.show();
+      this.learn.changed();
+      return;
+    }
+    this.study.endStory();
+    if (what !== "look") this.review.forget();
+    if (what === "game") $("transcript").value = "";
+  }
+
   listen() {
-    const clicks = {
-      "change-seats": () => this.changeSeats(),
+    onClick({
+      "change-seats": () => this.table.change("seats", { seats: this.seats() }, false),
       load: () => this.begin({ seats: HUMANS, transcript: $("transcript").value }),
       save: () => this.save(),
       "set-up": () => this.setUp($("position").value),
@@ -117,8 +118,9 @@ class Page {
       },
       "link-game": () => this.showLink({ transcript: this.table.game.transcripts[0] }),
       "link-position": () => this.showLink({ ruleset: this.table.state.ruleset, position: this.table.state.text }),
-    };
-    for (const [id, work] of Object.entries(clicks)) $(id).addEventListener("click", work);
+      "tab-play": () => this.learn.leave(),
+      "tab-learn": () => this.learn.open(),
+    });
     $("new-game").addEventListener("submit", (event) => {
       event.preventDefault();
       this.newGame();
@@ -129,29 +131,20 @@ class Page {
     });
     $("file").addEventListener("change", () => this.openFile());
     addEventListener("hashchange", () => this.openAddress());
-    for (const [id, setting] of [["speed", "value"], ["spelling", "value"], ["counts", "checked"]]) {
+    for (const [id, setting] of [["speed", "value"], ["spelling", "value"], ["counts", "checked"], ["language", "value"]]) {
       $(id).addEventListener("change", () => remember(id, String($(id)[setting])));
     }
-    $("language").addEventListener("change", async () => {
-      remember("language", $("language").value);
-      await useLanguage($("language").value);
-      this.translate();
-    });
-    $("spelling").addEventListener("change", () => this.showLegend());
-    $("tab-play").addEventListener("click", () => this.learn.leave());
-    $("tab-learn").addEventListener("click", () => this.learn.open());
-    let resizing = 0;
-    addEventListener("resize", () => {
-      clearTimeout(resizing);
-      resizing = setTimeout(() => {
-        if (!this.table.busy && this.table.state) this.table.layOut();
-      }, 150);
-    });
+    for (const id of ["language", "spelling"]) {
+      $(id).addEventListener("change", async () => {
+        await useLanguage($("language").value);
+        this.translate();
+      });
+    }
+    NARROW.addEventListener("change", () => this.table.state && this.table.layOut());
   }
 
-  // Shows everything in the language chosen.
+  // Shows everything in the language and the notation chosen.
   translate() {
-    for (const player of this.players) player.translate();
     this.noteRules();
     this.study.setup(this.setup, this.table.game?.ruleset ?? this.ruleset().name);
     $("help").replaceChildren(...t("help_items").map((text) => {
@@ -159,15 +152,11 @@ class Page {
       item.append(withTerms(text));
       return item;
     }));
-    this.showLegend();
-    if (this.table.state && !this.table.busy) this.table.show();
+    $("legend").replaceChildren(withTerms(t(`legend_${$("spelling").selectedIndex ? "kibao" : "donkers"}`)));
+    if (this.table.state && !this.table.pending.has("seeds")) this.table.render(this.table.state);
     this.study.translate();
     this.learn.translate();
     if (this.review.found.length) this.review.show();
-  }
-
-  showLegend() {
-    $("legend").replaceChildren(withTerms(t(`legend_${$("spelling").selectedIndex ? "kibao" : "donkers"}`)));
   }
 
   // --- games ---
@@ -185,18 +174,17 @@ class Page {
     return this.players.map((player) => player.spec);
   }
 
-  // Begins a game; false if the server refuses it.
-  async begin(data, { path = "/api/games", told = () => {}, ...how } = {}) {
+  // Begins a game, and returns the server's answer; null if it refuses.
+  async begin(data, { path = "/api/games", ...how } = {}) {
     try {
       const made = post(path, data);
       await this.table.begin(made, how);
-      told(await made);
       if (!how.task) this.showSeats();
-      this.table.scrollToBoard();
-      return true;
+      scrollToBoard();
+      return await made;
     } catch (error) {
       this.table.complain(error);
-      return false;
+      return null;
     }
   }
 
@@ -221,9 +209,9 @@ class Page {
     return this.begin({ seats: this.seats(), ruleset: $("ruleset").value, position });
   }
 
-  // Begins the learners' game against the weakest player.
-  playKujifunza() {
-    return this.begin({ seats: ["human", this.setup.levels[0].spec], ruleset: "kujifunza" });
+  // Begins a learner's game against the weakest player.
+  playLevel(ruleset) {
+    return this.begin({ seats: ["human", this.setup.levels[0].spec], ruleset });
   }
 
   // Begins another game by the same rules.
@@ -247,16 +235,6 @@ class Page {
   // Plays again, against a weaker or stronger opponent.
   changeLevel(by) {
     return this.again(this.table.game.seats.map((spec) => (spec === "human" ? spec : this.nextLevel(by))));
-  }
-
-  changeSeats() {
-    const { table } = this;
-    return table.attempt(async () => {
-      const { state } = await table.ask("seats", { seats: this.seats() });
-      table.paused = false;
-      table.say("");
-      await table.take(state);
-    });
   }
 
   async example() {
@@ -290,7 +268,7 @@ class Page {
     $("link").value = link;
     $("link").select();
     // A page that may not use the clipboard leaves the link selected in its box.
-    await navigator.clipboard?.writeText(link).then(() => this.table.tell(t("copied")), () => {});
+    await navigator.clipboard?.writeText(link).then(() => tell(t("copied")), () => {});
   }
 
   // Keeps the game in the address and in the browser, so that it outlives the server and the tab.
@@ -305,7 +283,7 @@ class Page {
 
   // Goes on with the visitor's last game, or begins one.
   async resume(how) {
-    const last = JSON.parse(remembered("game", "null"));
+    const last = recall("game");
     return (last && !last.over && await this.openGame(last, how)) || this.newGame(how);
   }
 
@@ -317,7 +295,7 @@ class Page {
       this.showSeats();
       return true;
     } catch {
-      return Boolean(transcript) && this.begin({ transcript, seats }, how);
+      return transcript && this.begin({ transcript, seats, name: game }, how);
     }
   }
 
@@ -341,15 +319,22 @@ class Page {
   // Begins a new game instead of what the address names, and says why.
   async startInstead(why) {
     await this.newGame({ replace: true });
-    this.table.say(why);
+    say(why);
   }
 }
 
+// Sets a list to what was remembered, or if it doesn't offer that, to a first choice.
+function choose(id, first) {
+  $(id).value = remembered(id) ?? first;
+  if ($(id).selectedIndex < 0) $(id).value = first;
+}
+
 async function main() {
-  $("language").value = remembered("language", navigator.language.startsWith("sw") ? "sw" : "en");
+  choose("language", navigator.language.startsWith("sw") ? "sw" : "en");
+  choose("spelling", "0");
+  $("speed").value = remembered("speed") ?? 4;
+  $("counts").checked = remembered("counts") !== "false";
   await useLanguage($("language").value);
-  for (const [id, first] of [["speed", "4"], ["spelling", "0"]]) $(id).value = remembered(id, first);
-  $("counts").checked = remembered("counts", "true") === "true";
   const setup = await get("/api/setup").catch((error) => { $("message").textContent = t(error.message); });
   if (!setup) return;
   const page = new Page(setup);

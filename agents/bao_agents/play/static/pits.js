@@ -4,11 +4,12 @@ import { Board, boardParts } from "./board.js";
 import { $, button, element } from "./dom.js";
 import { seatName, seeds, t } from "./texts.js";
 
+export const NARROW = matchMedia("(max-width: 640px) and (orientation: portrait)"); // as in style.css
 const SIDES = ["left", "right"];
 
 export class Pits {
-  // `actions.pit(place, how)` is called for a pit, `actions.sow(place, side)` for an arrow, and
-  // `actions.ask(words)` for what people are to choose.
+  // `actions.pit(place, right)` is called for a pit, `actions.sow(place, side)` for an arrow, and
+  // `actions.ask(words)` for what people are to choose; without words there is nothing to choose.
   constructor(actions) {
     this.actions = actions;
     this.board = null;
@@ -18,15 +19,23 @@ export class Pits {
     this.focus = null; // the pit that the keyboard is at
     this.active = false; // whether pits can be played
     $("board").addEventListener("keydown", (event) => this.onKey(event));
+    for (const kind of ["click", "contextmenu"]) {
+      $("board").addEventListener(kind, (event) => {
+        if (event.pointerType) document.activeElement.blur(); // or Space and the arrow keys would go to the pit
+      }, true);
+    }
+    // A click on something else takes a choice back; one on a pit is the pit's.
+    addEventListener("click", (event) => {
+      if (!event.target.closest(".pit, .arrows button")) this.choose(null);
+    });
   }
 
   // Draws the board for the current size of the window; false if it is already drawn.
-  async layOut(stepTime) {
-    const narrow = matchMedia("(max-width: 640px) and (orientation: portrait)").matches;
-    const parts = await boardParts(narrow ? "tall" : "wide", this.viewer);
+  async layOut() {
+    const parts = await boardParts(NARROW.matches ? "tall" : "wide", this.viewer);
     if (this.board?.parts === parts) return false;
-    this.board = new Board($("board"), parts, this.actions);
-    this.board.stepTime = stepTime;
+    this.board = new Board($("board"), parts, this.actions.pit);
+    this.chosen = null;
     this.arrows = element("div", "", "arrows");
     this.arrows.hidden = true;
     this.arrows.append(...SIDES.map((side) => button(side === "left" ? "◀" : "▶", () => this.actions.sow(this.chosen, side), side)));
@@ -54,7 +63,10 @@ export class Pits {
     const legal = [];
     for (const place of this.board.places.values()) {
       if (place.region) {
-        place.region.setAttribute("aria-label", t("store", { who: seatName(place.seat), seeds: seeds(state.store[place.seat]) }));
+        const who = seatName(place.seat);
+        place.region.setAttribute("aria-label", t("store", { who, seeds: seeds(state.store[place.seat]) }));
+        place.name.textContent = who;
+        place.name.classList.toggle("turn", place.seat === state.mover && !state.outcome);
         continue;
       }
       const ways = active ? this.ways(place) : [];
@@ -83,50 +95,80 @@ export class Pits {
     return parts.join(", ");
   }
 
-  // Asks for the direction of a pit: arrows beside it or at the ends of the row, as its hand will
-  // go, or the arrow keys. Null cancels it.
+  // Asks for the direction of a pit, by arrows or the arrow keys. Null takes the question back.
   choose(place) {
+    if (place === this.chosen) return;
+    if (!place) this.keepFocus(() => { this.arrows.hidden = true; });
     this.chosen = place;
-    if (!this.arrows) return;
     const { board, arrows } = this;
-    arrows.hidden = !place;
     for (const entry of board.places.values()) entry.button?.classList.toggle("chosen", entry === place);
     const choice = place && this.choice(place);
+    const arms = place ? this.showArrows(place, choice) : [];
+    arrows.hidden = !place;
+    board.curves(place, choice === "end" ? arms : []);
+    this.actions.ask(place && t(`choose_${choice}`, { hole: place.name }));
+  }
+
+  // Shows the arrows of a pit, and returns where they stand: never on a pit that may be played. Those
+  // for an end are outside the row; those for a way are beside the pit, in the row that it faces, or
+  // for a pit of the back row, off the edge.
+  showArrows(place, choice) {
+    const { board, arrows } = this;
     const { width, height, pit } = board.parts;
-    const starts = [];
-    for (const arrow of place ? arrows.children : []) {
+    arrows.hidden = false;
+    arrows.classList.toggle("end", choice === "end");
+    const radius = (arrows.firstChild.offsetWidth / 2) * (width / $("board").offsetWidth);
+    const facing = board.place(1 - place.seat, 7 - (place.pit % 8)).y - place.y;
+    const least = pit / 2 + radius;
+    const off = Math.sign(facing) * (place.pit < 8 ? Math.max(least, Math.abs(facing)) : -least);
+    return [...arrows.children].map((arrow) => {
       const side = arrow.className;
+      const sign = side === "left" ? -1 : 1;
       const [option] = this.options(place, side);
-      arrow.hidden = !option;
-      if (!option) continue;
       let { x, y } = board.place(place.seat, option.start);
-      if (choice === "end") starts.push({ x, y });
-      else [x, y] = [Math.min(Math.max(x, pit), width - pit) + (side === "left" ? -0.6 : 0.6) * pit, y + 0.75 * pit];
+      if (choice === "end") x += sign * least;
+      else {
+        x = Math.min(Math.max(x, 2 * radius), width - 2 * radius) + sign * Math.max(0.6 * pit, radius);
+        y += off;
+      }
       arrow.style.left = `${(100 * x) / width}%`;
       arrow.style.top = `${(100 * y) / height}%`;
       arrow.textContent = board.side(place.seat, option.way) === "left" ? "◀" : "▶";
       arrow.setAttribute("aria-label", t(`sow_${side}_${choice}`, { hole: place.name }));
-    }
-    board.curves(place, starts);
-    if (place) this.actions.ask(t(`choose_${choice}`, { hole: place.name }));
+      return { x, y };
+    });
+  }
+
+  // Answers the question for a direction by a key; false if it is not asked, or the key says nothing.
+  decide(key) {
+    const { chosen } = this;
+    const side = { ArrowLeft: "left", ArrowRight: "right" }[key];
+    if (!chosen || (!side && key !== "Escape")) return false;
+    this.choose(null);
+    if (side) this.actions.sow(chosen, side);
+    return true;
   }
 
   onKey(event) {
-    if (!this.state || event.altKey || event.ctrlKey || event.metaKey) return;
-    const sides = { ArrowLeft: "left", ArrowRight: "right" };
-    if (event.key === "Escape" && this.chosen) {
-      this.chosen.button.focus();
-      this.choose(null);
-    } else if (this.chosen && sides[event.key]) {
-      const place = this.chosen;
-      place.button.focus();
-      this.actions.sow(place, sides[event.key]);
-    } else if (sides[event.key] || event.key === "ArrowUp" || event.key === "ArrowDown") {
+    if (!this.state || !event.key.startsWith("Arrow") || event.altKey || event.ctrlKey || event.metaKey) return;
+    if (!this.decide(event.key)) {
       this.choose(null);
       this.moveFocus(event.key);
-    } else return;
+    }
     event.preventDefault();
     event.stopPropagation();
+  }
+
+  // If some work takes the focus of the keyboard from a button, the board gets it, or the move in
+  // the list. After a mouse click nothing gets it: keys are for the page then.
+  keepFocus(work) {
+    const had = document.activeElement;
+    const keys = had.matches(":focus-visible");
+    const listed = $("moves").contains(had);
+    work();
+    if (!keys || (had.isConnected && !had.disabled && had.checkVisibility())) return;
+    const next = listed && $("moves").querySelector("[aria-current]");
+    (next || this.focus.button).focus({ preventScroll: true });
   }
 
   moveFocus(key) {

@@ -1,6 +1,6 @@
 // The choice of a player: a level, or another kind with how much it may think. The server lists both.
 
-import { element } from "./dom.js";
+import { element, offer } from "./dom.js";
 import { playerWords, t } from "./texts.js";
 
 const LEVEL = "level "; // and the name of its player: the value of a level in the list
@@ -11,11 +11,26 @@ function levelWords(levels, i, ruleset) {
   return ruleset === RATED && levels[i].elo !== null ? t("level_elo", { name, elo: levels[i].elo }) : name;
 }
 
-// The name of a player in words.
-export function specWords(setup, spec, ruleset) {
+// The server's choice that a player's name comes from, and the number in the name.
+function choiceOf(setup, spec) {
+  for (const choice of setup.players) {
+    const [before, after] = choice.spec;
+    const number = spec.slice(before.length, spec.length - after.length);
+    const fits = (choice.budget ? /^\d+$/ : /^$/).test(number) && choice.spec.join(number) === spec;
+    if (fits) return { choice, number };
+  }
+  return {};
+}
+
+// The name of a player in words, with how much it may think.
+export function specWords(setup, spec, ruleset = "") {
   const level = setup.levels.findIndex((one) => one.spec === spec);
   if (spec === "human") return t("person");
-  return level < 0 ? spec : levelWords(setup.levels, level, ruleset);
+  if (level >= 0) return levelWords(setup.levels, level, ruleset);
+  const { choice, number } = choiceOf(setup, spec);
+  if (!choice) return spec;
+  const name = playerWords(choice);
+  return choice.budget ? t("player_limit", { name, number, unit: t(`unit ${choice.budget.unit}`).toLowerCase() }) : name;
 }
 
 // A list and the number beside it, from and to the name of a player.
@@ -24,30 +39,21 @@ export class PlayerInput {
     this.select = select;
     this.input = input;
     this.setup = setup;
-    this.ruleset = setup.rulesets[0].name;
     select.addEventListener("change", () => this.showBudget(false));
-    this.translate();
+    this.play(setup.rulesets[0].name);
   }
 
   // Offers only players that can play these rules.
   play(ruleset) {
-    this.ruleset = ruleset;
-    this.translate();
-  }
-
-  translate() {
-    const chosen = this.select.value;
     const levels = element("optgroup");
     levels.label = t("levels");
-    levels.append(...this.setup.levels.flatMap(({ spec, rulesets }, i) => (rulesets.includes(this.ruleset)
-      ? new Option(levelWords(this.setup.levels, i, this.ruleset), LEVEL + spec) : [])));
+    levels.append(...this.setup.levels.flatMap(({ spec, rulesets }, i) => (rulesets.includes(ruleset)
+      ? new Option(levelWords(this.setup.levels, i, ruleset), LEVEL + spec) : [])));
     const more = element("optgroup");
     more.label = t("more_players");
-    const able = this.setup.players.filter((choice) => choice.rulesets.includes(this.ruleset));
+    const able = this.setup.players.filter((choice) => choice.rulesets.includes(ruleset));
     more.append(...able.map((choice) => new Option(playerWords(choice), choice.value)));
-    this.select.replaceChildren(new Option(t("person"), "human"), levels, more);
-    if (chosen) this.select.value = chosen;
-    if (this.select.selectedIndex < 0) this.select.selectedIndex = 1;
+    offer(this.select, [new Option(t("person"), "human"), levels, more], 1);
     this.showBudget(true);
   }
 
@@ -72,12 +78,10 @@ export class PlayerInput {
   }
 
   set spec(spec) {
-    const budget = ({ spec: [before, after] }) => spec.slice(before.length, spec.length - after.length);
-    const choice = this.setup.players.find((one) => (one.budget ? /^\d+$/ : /^$/).test(budget(one))
-      && one.spec.join(budget(one)) === spec);
+    const { choice, number } = choiceOf(this.setup, spec);
     if (spec === "human") this.select.value = spec;
     else if (this.setup.levels.some((level) => level.spec === spec)) this.select.value = LEVEL + spec;
-    else if (choice) [this.select.value, this.input.value] = [choice.value, budget(choice)];
+    else if (choice) [this.select.value, this.input.value] = [choice.value, number];
     this.showBudget(true);
   }
 }

@@ -1,16 +1,20 @@
 // The review of a game: a graph of South's chance, and its mistakes with the better moves.
 
 import { make } from "./board.js";
-import { $, button, element } from "./dom.js";
+import { $, button, element, scrollToBoard } from "./dom.js";
 import { numberOf, spelling } from "./moves.js";
+import { announce, caption, say } from "./say.js";
 import { percent, winWords } from "./study.js";
 import { seatName, t } from "./texts.js";
 
 const [WIDTH, HEIGHT] = [600, 90]; // of the graph, in its own units
+const LOST = 0.1; // a player whose chance stays below is lost
 
 export class Review {
-  constructor(table) {
+  // `lineButtons(line)` are the moves of a line.
+  constructor(table, lineButtons) {
     this.table = table;
+    this.lineButtons = lineButtons;
     this.found = [];
     this.asked = 0;
     for (const id of ["review", "review-game"]) $(id).addEventListener("click", () => this.run());
@@ -24,6 +28,7 @@ export class Review {
   forget() {
     this.asked += 1;
     this.found = [];
+    this.table.mark({});
     $("analysis").hidden = true;
   }
 
@@ -33,11 +38,11 @@ export class Review {
     const asked = ++this.asked;
     const { game } = table;
     if (!game.length) {
-      table.say(t("no_moves"));
+      say(t("no_moves"));
       return;
     }
     this.found = [];
-    table.marks = {};
+    table.mark({});
     $("analysis").hidden = false;
     $("analysis").scrollIntoView({ block: "nearest" });
     this.show();
@@ -45,11 +50,22 @@ export class Review {
       const one = await table.ask("review", { ply }).catch((error) => asked === this.asked && table.complain(error));
       if (!one || asked !== this.asked) return;
       this.found.push(one);
-      if (one.mark) table.marks[ply] = one.mark;
+      if (one.mark) table.mark({ ...table.marks, [ply]: one.mark });
       this.show();
-      table.showMoves();
     }
-    table.announce($("review-text").textContent);
+    announce($("review-text").textContent);
+  }
+
+  // Who is lost from which move on, if the game so far says so.
+  lostWords() {
+    const { found, table } = this;
+    if (found.length < table.game.length) return "";
+    const { seat: last, value } = found.at(-1).played;
+    const south = [...found.map((one) => one.south), last === 0 ? value : 1 - value]; // before each move, and at the end
+    const seat = south.at(-1) < 0.5 ? 0 : 1;
+    const from = 1 + south.findLastIndex((share) => (seat === 0 ? share : 1 - share) >= LOST);
+    if (from >= found.length) return "";
+    return t("lost_from", { who: seatName(seat), number: numberOf(table.game, from), share: percent(LOST) });
   }
 
   show() {
@@ -58,14 +74,15 @@ export class Review {
     const done = this.found.length;
     const mistakes = this.found.filter((one) => one.mark);
     const [south, north] = [0, 1].map((seat) => mistakes.filter((one) => one.played.seat === seat).length);
-    $("review-text").textContent = t(done < game.length ? "review_runs" : "review_done", { done, length: game.length, south, north });
+    const said = t(done < game.length ? "review_runs" : "review_done", { done, length: game.length, south, north });
+    $("review-text").textContent = [said, this.lostWords()].filter(Boolean).join(" ");
     $("graph-end").textContent = t("graph_move", { number: numberOf(game, game.length - 1) });
     this.showGraph(mistakes);
     $("mistakes").replaceChildren(...mistakes.map((one) => this.mistake(one)));
   }
 
-  // South's chance is the light part; a mistake is a stroke, a blunder a thick one, and a pale line
-  // is the ply on the board.
+  // South's chance is the light part; a mistake is a stroke, a blunder a thick one, and a blue band
+  // the ply on the board.
   showGraph(mistakes) {
     const graph = $("graph");
     const { game, state } = this.table;
@@ -76,11 +93,12 @@ export class Review {
     const last = x(this.found.length - 1).toFixed(1);
     if (points.length) make("polygon", { points: `0,${HEIGHT} ${points.join(" ")} ${last},${HEIGHT}`, class: "south" }, graph);
     make("line", { x1: 0, x2: WIDTH, y1: HEIGHT / 2, y2: HEIGHT / 2, class: "middle" }, graph);
+    upright(Math.min(state.ply, game.length - 1), "shown"); // behind the mistakes, or it would hide one
     for (const one of mistakes) upright(one.ply, one.mark === "?" ? "mistake" : "blunder");
-    upright(Math.min(state.ply, game.length - 1), "shown");
   }
 
-  // A mistake in words: the move played, what it lost, and the better line. A click shows both moves.
+  // A mistake in words: the move played and what it lost, a button that shows it and the better
+  // move; and the better line.
   mistake(one) {
     const sign = spelling();
     const { table } = this;
@@ -91,7 +109,6 @@ export class Review {
       who: seatName(played.seat),
       move: played.texts[sign] + one.mark,
       lost: percent(Math.max(0, best.value - played.value)),
-      line: one.line.map((move) => move.texts[sign]).join(" "),
     });
     const win = best.win && best.win.winner === played.seat ? winWords(best.win) : "";
     const given = one.given_away ? t("given_away") : "";
@@ -99,11 +116,11 @@ export class Review {
       await table.look(one.ply);
       table.board.markMove(played.seat, played, "last");
       table.board.markMove(best.seat, best, "hint");
-      table.caption(`${t("better", { move: best.texts[sign] })} ${win || t("evaluation_text", {
+      caption(`${t("better", { move: best.texts[sign] })} ${win || t("evaluation_text", {
         who: seatName(0), share: percent(one.south),
       })}`);
-      table.scrollToBoard();
-    }, "move"));
+      scrollToBoard();
+    }, "move"), ` ${t("better_line")}: `, ...this.lineButtons(one.line));
     return item;
   }
 }

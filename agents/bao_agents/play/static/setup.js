@@ -1,6 +1,6 @@
 // Setting up a position by clicks: each adds a seed, or takes one away. The server checks the result.
 
-import { $ } from "./dom.js";
+import { $, onClick, scrollToBoard } from "./dom.js";
 import { seatName, t } from "./texts.js";
 
 const SEEDS = 64;
@@ -32,73 +32,59 @@ export class SetUp {
   // `play(position)` begins a game from the position.
   constructor(table, play) {
     this.table = table;
-    this.state = null; // the position as it is made, or null
-    $("edit").addEventListener("click", () => this.start());
-    $("clear").addEventListener("click", () => this.clear());
-    $("edit-play").addEventListener("click", () => play($("position").value));
-    $("edit-end").addEventListener("click", () => this.end());
-    $("edit-mover").addEventListener("change", () => this.set({ mover: Number($("edit-mover").value) }));
-    for (const seat of [0, 1]) {
-      $(`edit-store-${seat}`).addEventListener("change", () => {
-        this.state.store[seat] = Math.min(SEEDS, Math.max(0, Number($(`edit-store-${seat}`).value) || 0));
-        this.show();
-      });
-      $(`edit-house-${seat}`).addEventListener("change", () => {
-        this.state.owns_house[seat] = $(`edit-house-${seat}`).checked;
-        this.show();
-      });
+    this.state = null; // the position as it is made
+    onClick({
+      edit: () => this.start(),
+      clear: () => this.clear(),
+      "edit-play": () => play($("position").value),
+      "edit-end": () => table.look(table.game.at),
+    });
+    for (const field of $("edit-tools").querySelectorAll("select, input:not(#edit-less)")) {
+      field.addEventListener("change", () => this.read());
     }
   }
 
   // Begins with the text in the box, even if it isn't a legal position, else with the board's.
-  start() {
-    this.state = parse($("position").value) ?? parse(this.table.state.text);
-    this.table.editor = (place, how) => this.click(place, how);
-    this.open(true);
-    this.table.say("");
-    this.table.showStatus();
+  async start() {
+    const { table } = this;
+    this.state = parse($("position").value) ?? parse(table.state.text);
+    await table.showState(table.state, "edit");
     this.show();
-    this.table.scrollToBoard();
+    scrollToBoard();
   }
 
-  open(open) {
-    $("edit-tools").hidden = !open;
-    $("game-tools").hidden = open;
-  }
-
-  end() {
-    this.state = null;
-    this.table.editor = null;
-    this.open(false);
-    if (this.table.state) this.table.show();
-  }
-
-  set(change) {
-    Object.assign(this.state, change);
+  // Takes what the fields say.
+  read() {
+    const stored = (seat) => Math.min(SEEDS, Math.max(0, Number($(`edit-store-${seat}`).value) || 0));
+    this.state.store = [0, 1].map(stored);
+    this.state.owns_house = [0, 1].map((seat) => $(`edit-house-${seat}`).checked);
+    this.state.mover = Number($("edit-mover").value);
     this.show();
   }
 
   clear() {
-    this.set({ counts: [0, 1].map(() => Array(16).fill(0)), store: [0, 0], owns_house: [false, false] });
+    const counts = [0, 1].map(() => Array(16).fill(0));
+    Object.assign(this.state, { counts, store: [0, 0], owns_house: [false, false] });
+    this.show();
   }
 
-  click(place, how) {
+  click(place, right) {
     const pits = this.state.counts[place.seat];
-    const less = how === "right" || $("edit-less").checked;
+    const less = right || $("edit-less").checked;
     pits[place.pit] = Math.max(0, pits[place.pit] + (less ? -1 : 1));
     this.show();
   }
 
   show() {
     const { state, table } = this;
-    table.board.show({ ...state, last: null, barred: null, pending: null });
-    $("position").value = format(state);
     $("edit-mover").value = state.mover;
     for (const seat of [0, 1]) {
       $(`edit-store-${seat}`).value = state.store[seat];
       $(`edit-house-${seat}`).checked = state.owns_house[seat];
     }
-    const laid = [...state.counts.flat(), ...state.store].reduce((sum, one) => sum + one, 0);
-    table.caption(laid === SEEDS ? t("edit_ready", { who: seatName(state.mover) }) : t("edit_left", { left: SEEDS - laid }));
+    const left = SEEDS - [...state.counts.flat(), ...state.store].reduce((sum, one) => sum + one, 0);
+    $("edit-play").disabled = left !== 0;
+    const told = left ? t("edit_left", { left }) : t("edit_ready", { who: seatName(state.mover) });
+    table.peek({ ...state, text: format(state), last: null, barred: null, pending: null }, told, "edit");
   }
 }

@@ -1,7 +1,9 @@
 // Hints, the evaluation bar, and the story of a move, event by event.
 
-import { $, button, element } from "./dom.js";
+import { $, button, element, offer, onClick, scrollToBoard } from "./dom.js";
 import { numberOf, spelling } from "./moves.js";
+import { specWords } from "./players.js";
+import { announce, caption, say, slowly } from "./say.js";
 import { eventWords, playerWords, plies, ruleWords, seatName, t, withTerms } from "./texts.js";
 
 export const percent = (share) => `${Math.round(100 * share)} %`;
@@ -25,24 +27,20 @@ export class Study {
     this.story = null;
     this.asked = 0; // hints
     this.judged = 0; // evaluations
-    $("hint").addEventListener("click", () => this.hint());
+    onClick({
+      hint: () => this.hint(),
+      explain: () => this.tell(Math.max(0, table.state.ply - 1)),
+      "step-on": () => this.step(1),
+      "step-back": () => this.step(-1),
+    });
     for (const id of ["bar", "evaluator"]) $(id).addEventListener("change", () => this.evaluate());
-    $("explain").addEventListener("click", () => this.tell(Math.max(0, table.state.ply - 1)));
-    $("step-on").addEventListener("click", () => this.step(1));
-    $("step-back").addEventListener("click", () => this.step(-1));
   }
 
   // Offers the evaluators that can judge some rules.
   setup(setup, ruleset) {
-    const select = $("evaluator");
-    const chosen = select.value;
     const able = setup.evaluators.filter((one) => one.rulesets.includes(ruleset));
-    select.replaceChildren(...able.map((one) => {
-      const budget = one.budget && `, ${one.budget}`;
-      return new Option(playerWords(one) + budget, one.value);
-    }));
-    if (chosen) select.value = chosen;
-    if (select.selectedIndex < 0) select.selectedIndex = 0;
+    const words = (one) => (one.kind === "hints" ? playerWords(one) : specWords(setup, one.value));
+    offer($("evaluator"), able.map((one) => new Option(words(one), one.value)), 0);
   }
 
   // A new position is shown: drop what was said about the old one.
@@ -52,14 +50,18 @@ export class Study {
     this.evaluate();
   }
 
+  // Until the answer comes, the bar is faded.
   async evaluate() {
     const on = $("bar").checked;
     $("evaluation").hidden = !on;
-    if (!on || !this.table.state) return;
+    if (!on || ["story", "edit"].includes(this.table.mode) || !this.table.state) return;
     const asked = ++this.judged;
+    $("evaluation").classList.add("old");
+    $("evaluation-text").textContent = "…";
     await this.table.attempt(async () => {
       const found = await this.table.ask("evaluation", { ply: this.table.state.ply, evaluator: $("evaluator").value });
       if (asked !== this.judged) return;
+      $("evaluation").classList.remove("old");
       $("evaluation-south").style.width = `${100 * found.south}%`;
       $("evaluation-text").textContent = found.win ? winWords(found.win)
         : t(found.proven ? "evaluation_proven" : "evaluation_text", { who: seatName(0), share: percent(found.south) });
@@ -68,13 +70,16 @@ export class Study {
 
   async hint() {
     const { table } = this;
-    if (table.state.outcome) return;
-    table.answerHouse("");
+    if ($("hint").disabled) return;
+    table.takeBack();
     const asked = ++this.asked;
     const box = $("hints");
     box.textContent = t("thinking");
     try {
-      const found = await table.ask("hints", { evaluator: $("evaluator").value, ply: table.state.ply });
+      const answer = table.ask("hints", { evaluator: $("evaluator").value, ply: table.state.ply });
+      const found = await slowly(answer, () => {
+        if (asked === this.asked) box.textContent = `${t("thinking")} ${t("compiles")}`;
+      });
       if (asked !== this.asked) return;
       this.showHints(box, found);
     } catch (error) {
@@ -105,21 +110,28 @@ export class Study {
       else this.showShare(row.insertCell(), move.value);
     }
     const line = element("p", `${t("best_line")}: `);
-    found.line.forEach((move, i) => line.append(button(move.texts[sign], () => this.showLine(found.line, i), "move"), " "));
+    line.append(...this.lineButtons(found.line));
     const win = element("p", found.win ? winWords(found.win) : "", "win");
     win.hidden = !found.win;
     box.replaceChildren(win, line, table, element("p", t(policy ? "hint_note_policy" : "hint_note"), "note"));
     const best = found.moves[0];
     this.table.board.markMove(found.mover, best, "hint");
     const said = `${t("best_line")}: ${best.texts[sign]}, ${moveWords(best, found.mover)}`;
-    this.table.announce(found.win ? `${winWords(found.win)}. ${said}` : said);
+    announce(found.win ? `${winWords(found.win)}. ${said}` : said);
   }
 
-  // Shows the position after a move of the best line; it is only a view, like looking back.
-  showLine(line, i) {
-    const { table } = this;
-    const said = line.slice(0, i + 1).map((move) => move.texts[spelling()]).join(" ");
-    table.peek(line[i].after, `${t("best_line")}: ${said}`);
+  // The moves of a best line as buttons: each shows the position after it, a view like looking back.
+  lineButtons(line) {
+    const texts = line.map((move) => move.texts[spelling()]);
+    return line.flatMap(({ after }, i) => {
+      const told = `${t("best_line")}: ${texts.slice(0, i + 1).join(" ")}`;
+      const show = () => {
+        this.endStory();
+        this.table.peek(after, told);
+        scrollToBoard();
+      };
+      return [button(texts[i], show, "move"), " "];
+    });
   }
 
   showShare(cell, share) {
@@ -135,17 +147,17 @@ export class Study {
   async tell(ply) {
     const { table } = this;
     if (!table.state.length) {
-      table.say(t("no_moves"));
+      say(t("no_moves"));
       return;
     }
     ply = Math.min(ply, table.state.length - 1);
-    table.announce("");
+    announce("");
     const told = await table.attempt(() => table.ask("events", { ply }));
     if (!told) return;
-    await table.showState({ ...told.state, inside: true });
+    await table.showState(told.state, "story");
     this.story = { ply, events: told.events, at: -1 };
     $("story").hidden = false;
-    table.scrollToBoard();
+    scrollToBoard();
     await this.step(1);
   }
 
@@ -173,33 +185,28 @@ export class Study {
       if (i === at) item.setAttribute("aria-current", "step");
       return item;
     }));
-    const now = $("events").children[at];
-    if (now) $("events").scrollTop = now.offsetTop - $("events").offsetTop - 40;
-    const event = events[at];
-    const rule = event ? ruleWords(event.rule, event.rule_text) : { text: "", lang: "en" };
-    $("rule").textContent = rule.text;
-    $("rule").lang = rule.lang;
+    $("events").scrollTop = $("events").children[at].offsetTop - $("events").offsetTop - 40;
+    const { text, lang } = ruleWords(events[at].rule, events[at].rule_text);
+    $("rule").textContent = text;
+    $("rule").lang = lang;
   }
 
   // Goes one event forward or back; after the last, to the next move.
   async step(by) {
-    if (!this.story || this.table.busy) return;
+    if (!this.story || this.table.pending.has("seeds")) return;
     const { story, table } = this;
     const at = story.at + by;
-    if (at >= story.events.length) {
-      if (story.ply + 1 < table.game.length) await this.tell(story.ply + 1);
-      else await table.back();
-      return;
-    }
-    if (at < 0) {
-      if (story.ply > 0) await this.tell(story.ply - 1);
+    if (at < 0 || at >= story.events.length) {
+      const ply = story.ply + by;
+      if (ply === table.game.length) await table.look(table.game.at);
+      else if (ply >= 0) await this.tell(ply);
       return;
     }
     const { board } = table;
     story.at = at;
     this.showStory();
     const event = story.events[at];
-    table.caption(eventWords(event));
+    caption(eventWords(event));
     if (by < 0) {
       board.clearHand();
       board.settle(event);
@@ -207,6 +214,6 @@ export class Study {
       return;
     }
     await table.alone(() => board.animate([event]));
-    table.announce(eventWords(event));
+    announce(eventWords(event));
   }
 }

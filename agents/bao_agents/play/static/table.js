@@ -1,60 +1,65 @@
-// The game on the page: sends clicks to the server, shows its moves, and lets bots move.
+// The game on the page: sends moves to the server, shows its moves, and lets bots move.
 //
-// `game` is the game where it stands, `state` what the board shows: the same, or another ply while
-// somebody looks back. Looking back changes nothing, except with `playFromHere`.
+// `game` is the game where it stands, and `state` what the board shows. `mode` says how:
+//   play    the game, in which people move
+//   lesson  the game of a lesson or puzzle that is answered: nobody moves
+//   look    the game at another ply
+//   story   a move event by event, or a move of the best line
+//   edit    a position that is being set up
+// Only the first two show the game itself; the others change nothing in it, except `playFromHere`.
+// `pending` says what is under way: a "move" of a person, a "bot" that thinks, "seeds" that move.
+// A bot may think while seeds move, since people may look back meanwhile.
 
 import { post } from "./api.js";
-import { $ } from "./dom.js";
-import { moveSummary, numberOf, showMoves } from "./moves.js";
+import { $, onClick } from "./dom.js";
+import { moveSummary, showMoves } from "./moves.js";
 import { Pits } from "./pits.js";
-import { eventWords, reasonWords, ruleWords, seatName, t, withTerms } from "./texts.js";
+import { announce, caption, complain, refuse, say, serverAnswers, slowly, tell } from "./say.js";
+import { captionWords, showControls, showStatus, statusWords, whyWords } from "./status.js";
+import { eventWords, seatName, t } from "./texts.js";
 
 const FOLLOW_MS = 2000; // milliseconds between two looks for moves that another page made
-const COMPILE_MS = 6000; // longer than any bot thinks: it is being compiled
+const ANNOUNCE_MS = 1000; // a bot that thinks longer is announced
 const READ_MS = 50; // milliseconds for each letter of a caption that a learner reads
 
 export class Table {
-  // `nameOf(spec)` is a player in words.
-  constructor(nameOf) {
-    this.nameOf = nameOf;
+  // `nameOf(spec)` is a player in words; `edit(place, right)` takes the clicks in pits while a position
+  // is set up; `changed(what)` hears of a new "game", a "move", a "look" elsewhere, and then of the
+  // "position" shown.
+  constructor({ nameOf, edit, changed }) {
+    Object.assign(this, { nameOf, edit, changed });
     this.id = null;
+    this.task = null; // a lesson or puzzle, which is not the visitor's game: its address, and the words that end it
     this.game = null;
     this.state = null;
-    this.editor = null; // takes the clicks in pits while a position is set up
-    this.task = null; // the address of a lesson or puzzle, which is not the visitor's game
-    this.frozen = false; // a lesson is done: no pit can be played
-    this.offline = false; // the server has not answered
-    this.reviving = null; // the game is being begun anew
-    this.answerHouse = () => {}; // ends the question whether to play the house
+    this.mode = "play";
+    this.pending = new Set();
+    this.paused = false; // bots wait
     this.marks = {}; // what a review says of a move, by ply
     this.beginning = Promise.resolve(); // the last new game
     this.running = Promise.resolve(); // the last animation
-    this.busy = false; // seeds are moving
-    this.paused = false; // bots wait
-    this.sending = false; // a person's move is on its way
-    this.waiting = false; // a bot thinks
     this.round = 0; // increased when pending requests and animations of the game become outdated
     this.glance = 0; // increased when a request to look elsewhere becomes outdated
-    this.changed = () => {};
     this.pits = new Pits({
-      pit: (place, how) => this.onPit(place, how),
+      pit: (place, right) => this.onPit(place, right),
       sow: (place, side) => this.onArrow(place, side),
-      ask: (words) => this.tell(words),
+      ask: (words) => (words ? tell(words) : caption(captionWords(this))),
     });
-    for (const id of ["undo", "redo", "skip", "pause", "turn", "replay", "back"]) $(id).addEventListener("click", () => this[id]());
-    const clicks = {
-      "go-on": () => this.goOn(),
+    onClick({
+      undo: () => this.undo(),
+      redo: () => this.redo(),
+      skip: () => this.skip(),
+      pause: () => this.pause(true),
+      "go-on": () => this.pause(false),
+      turn: () => this.turn(),
+      replay: () => this.replay(),
+      back: () => this.look(this.game.at),
       first: () => this.look(0),
       previous: () => this.look(this.state.ply - 1),
       next: () => this.look(this.state.ply + 1),
       last: () => this.look(this.state.length),
       "play-from-here": () => this.playFromHere(),
-    };
-    for (const [id, work] of Object.entries(clicks)) $(id).addEventListener("click", work);
-    $("spelling").addEventListener("change", () => this.show());
-    for (const input of $("house").querySelectorAll("button")) {
-      input.addEventListener("click", () => this.answerHouse(input.value));
-    }
+    });
     $("typing").addEventListener("submit", (event) => {
       event.preventDefault();
       this.playTyped();
@@ -66,46 +71,23 @@ export class Table {
     return this.pits.board;
   }
 
-  get lookingBack() {
-    return this.state !== this.game;
+  // Whether the board shows something else than the game where it stands.
+  get away() {
+    return this.mode !== "play" && this.mode !== "lesson";
   }
 
-  stepTime() {
-    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return 0;
-    return 620 / Number($("speed").value) ** 1.25;
+  // The mode in which the game itself is shown.
+  get home() {
+    return this.task?.over ? "lesson" : "play";
+  }
+
+  get playable() {
+    const moving = this.pending.has("seeds") || this.pending.has("move");
+    return this.mode === "play" && !moving && !this.state.outcome && this.isHuman(this.state.mover);
   }
 
   isHuman(seat) {
     return this.state.seats[seat] === "human";
-  }
-
-  // The seat of the only person, if there is one.
-  person() {
-    return this.isHuman(0) === this.isHuman(1) ? null : this.isHuman(0) ? 0 : 1;
-  }
-
-  // --- what the page says ---
-
-  announce(words) {
-    $("live").textContent = words;
-  }
-
-  // `more` are further terms, each with the text that a click on it shows.
-  say(words, lang = "", more = {}) {
-    const box = $("message");
-    box.lang = lang || document.documentElement.lang;
-    box.replaceChildren(withTerms(words, more));
-    box.classList.remove("far");
-    const { top, bottom } = box.getBoundingClientRect();
-    box.classList.toggle("far", Boolean(words) && (top < 0 || bottom > innerHeight));
-  }
-
-  // Errors of the server are in English, unless the page has words for them.
-  complain(error) {
-    const words = t(error.message);
-    this.say(words, words === error.message ? "en" : "");
-    this.offline = error.message === "no_server";
-    if (error.status === 409) this.refresh();
   }
 
   // Does some work, and says why if it fails.
@@ -113,111 +95,60 @@ export class Table {
     return work().catch((error) => this.complain(error));
   }
 
-  caption(words) {
-    $("caption").replaceChildren(withTerms(words));
-  }
-
-  tell(words) {
-    this.caption(words);
-    this.announce(words);
-  }
-
-  statusWords() {
-    const { state } = this;
-    if (state.outcome) {
-      const { winner, how } = state.outcome;
-      const you = this.person();
-      const end = `${t("wins", { who: seatName(winner) })}: ${t(`end ${how}`)}`;
-      return you === null ? end : `${t(you === winner ? "you_won" : "you_lost")} ${end}`;
-    }
-    const who = seatName(state.mover);
-    if (this.frozen) return t("lesson_over");
-    if (state.told) return t("looking_ahead", { who });
-    if (this.lookingBack) return t("looking", { who, number: numberOf(this.game, state.ply) });
-    return t(this.waiting ? "thinks" : "to_move", { who });
-  }
-
-  // Why only these pits may be played.
-  whyWords() {
-    const { state } = this;
-    if (state.outcome || this.frozen) return "";
-    const hole = (pit) => this.board.place(state.mover, pit).name;
-    const words = [t(`stage ${state.stage}`)];
-    if (state.pending !== null) words.push(t("pending", { hole: hole(state.pending) }));
-    else if (state.must) words.push(t(`must ${state.must}`));
-    if (state.barred !== null) words.push(t("barred", { hole: hole(state.barred) }));
-    return words.join(" ");
+  complain(error) {
+    complain(error);
+    if (error.status === 409) this.refresh();
   }
 
   // --- showing ---
 
-  async layOut() {
-    if (await this.pits.layOut(() => this.stepTime()) && this.state) this.show();
-  }
-
-  show() {
-    const { state } = this;
-    if (!state) return;
-    this.board.show(state);
-    this.board.setNames([seatName(0), seatName(1)], state.outcome ? null : state.mover);
-    this.pits.choose(null);
-    this.keepFocus(() => {
-      this.showStatus();
-      this.showControls();
-      this.showMoves();
+  // Shows a state in a mode. Without a state the seeds stay where they are: they may be moving.
+  render(state = null, mode = this.mode) {
+    this.mode = mode;
+    $("play").dataset.mode = mode;
+    $("board").classList.toggle("thinking", this.pending.has("bot"));
+    this.pits.keepFocus(() => {
+      if (state) {
+        this.state = state;
+        this.board.show(state);
+        this.pits.choose(null);
+        this.showMoves();
+        caption(captionWords(this));
+        $("position").value = state.text;
+      }
+      this.pits.show(this.state, this.playable);
+      showStatus(this);
+      showControls(this);
     });
-    const move = state.moves[state.ply - 1];
-    this.caption(state.told ?? (move ? moveSummary(move) : ""));
-    $("position").value = state.text;
   }
 
-  // If some work takes the focus of the keyboard from a button, the board gets it, or the move in
-  // the list. After a mouse click nothing gets it: keys are for the page then.
-  keepFocus(work) {
-    const had = document.activeElement;
-    const keys = had.matches(":focus-visible");
-    const listed = $("moves").contains(had);
-    work();
-    if (!keys || (had.isConnected && !had.disabled && had.checkVisibility())) return;
-    const next = listed && $("moves").querySelector("[aria-current]");
-    (next || this.pits.focus.button).focus({ preventScroll: true });
-  }
-
-  showStatus() {
-    $("status").textContent = this.statusWords();
-    $("why").replaceChildren(withTerms(this.whyWords()));
-    $("players").textContent = [0, 1].map((seat) => `${seatName(seat)}: ${this.nameOf(this.state.seats[seat])}`).join(" · ")
-      + ` · ${this.state.ruleset}`;
-    this.pits.show(this.state, this.playable());
-    const [option] = this.playable() ? this.state.legal : [];
-    $("how").textContent = t(`how_${option?.choice ?? "way"}`);
-  }
-
-  playable() {
-    return !this.state.outcome && this.isHuman(this.state.mover) && !this.busy && !this.lookingBack && !this.frozen && !this.editor;
+  // Draws the board for the window, if it isn't drawn so, when no seeds move.
+  async layOut() {
+    this.skip();
+    await this.running;
+    if (await this.pits.layOut()) this.render(this.state);
   }
 
   showMoves() {
     showMoves(this.game, this.state.ply, this.marks, (ply) => this.look(ply));
   }
 
-  showControls() {
-    const { state, game, lookingBack } = this;
-    const bots = !game.outcome && game.seats[game.mover] !== "human";
-    const alone = game.seats.includes("human");
-    $("row-game").hidden = lookingBack;
-    $("row-look").hidden = !lookingBack;
-    $("play-from-here").hidden = Boolean(state.told);
-    $("row-end").hidden = !game.outcome || lookingBack;
-    $("undo").disabled = game.at === 0;
-    $("redo").disabled = game.at === game.length;
-    $("replay").disabled = state.ply === 0 || this.busy;
-    $("hint").disabled = Boolean(state.outcome);
-    $("first").disabled = $("previous").disabled = state.ply === 0;
-    $("last").disabled = $("next").disabled = state.ply === state.length;
-    const shown = bots && this.paused && !this.busy ? "go-on" : bots && !this.paused && !alone ? "pause" : "skip";
-    for (const id of ["skip", "go-on", "pause"]) $(id).hidden = id !== shown;
-    $("skip").disabled = !this.busy;
+  // Marks moves in the list, by ply.
+  mark(marks) {
+    this.marks = marks;
+    if (this.state) this.showMoves();
+  }
+
+  // Does some work, which is under way until it ends.
+  async during(what, work) {
+    this.pending.add(what);
+    this.render();
+    try {
+      return await work();
+    } finally {
+      this.pending.delete(what);
+      this.render();
+    }
   }
 
   // --- a game from the server ---
@@ -231,41 +162,41 @@ export class Table {
   // `replace` keeps the address out of the browser's history; `task` is that of a lesson or puzzle.
   async start(promise, { replace = false, task = null } = {}) {
     const round = ++this.round;
-    this.answerHouse("");
+    this.takeBack();
     this.skip();
     const made = await promise;
     if (round !== this.round) return;
     this.round += 1; // requests for the old game no longer count
     this.id = made.id;
-    this.task = task;
+    this.task = task && { address: task, over: "" };
     const address = `#${task ?? `game=${made.id}`}`;
     if (location.hash !== address) history[replace ? "replaceState" : "pushState"](null, "", address);
     this.paused = made.state.at < made.state.length;
     this.pits.viewer = made.state.seats[0] !== "human" && made.state.seats[1] === "human" ? 1 : 0;
-    this.say("");
-    this.marks = {};
+    say("");
     this.changed("game");
     await this.take(made.state);
   }
 
-  // Asks the server something about the game. If it has lost the game, begins it anew.
-  async ask(request, data) {
-    try {
-      return await post(`/api/games/${this.id}/${request}`, data);
-    } catch (error) {
-      if (error.status !== 404) throw error;
-      await (this.reviving ??= this.revive().finally(() => { this.reviving = null; }));
-      return post(`/api/games/${this.id}/${request}`, data);
-    }
+  // Ends the task of the game with some words, after which nobody moves; without words, goes on.
+  endTask(over) {
+    this.task.over = over;
+    if (!this.away) this.render(null, this.home);
   }
 
-  async revive() {
-    const { transcripts, seats } = this.game;
-    const { id, state } = await post("/api/games", { transcript: transcripts[0], seats });
-    if (!this.lookingBack) this.state = state;
-    this.id = id;
-    this.game = state;
-    this.changed("kept");
+  // Asks the server something about the game. If it has lost the game, begins it anew by its name.
+  async ask(request, data) {
+    const send = () => post(`/api/games/${this.id}/${request}`, data);
+    const answer = await send().catch(async (error) => {
+      if (error.status !== 404) throw error;
+      const { transcripts, seats } = this.game;
+      const { state } = await post("/api/games", { transcript: transcripts[0], seats, name: this.id });
+      if (!this.away) this.state = state;
+      this.game = state;
+      return send();
+    });
+    serverAnswers();
+    return answer;
   }
 
   refresh() {
@@ -279,32 +210,34 @@ export class Table {
     await this.running; // or it would continue over the new position
     if (round !== this.round) return;
     this.state = this.game = game;
+    this.mode = this.home;
     await this.layOut();
-    this.show();
+    this.render(game);
     this.changed("position");
     this.letBotMove();
   }
 
+  // Takes the game, but goes on showing what people look at.
+  keep(game) {
+    this.game = game;
+    this.showMoves();
+    this.render();
+  }
+
   // Shows what another page of the same game has done in the meantime.
   async followOthers() {
-    const free = () => this.id && !document.hidden && !this.busy && !this.sending && !this.waiting;
+    const free = () => this.id && !document.hidden && !this.pending.size;
     if (!free()) return;
     const round = this.round;
-    let game;
-    try {
-      game = (await this.ask("look")).state;
-    } catch {
-      return;
-    }
-    if (this.offline) this.say("");
-    this.offline = false;
-    if (round !== this.round || !free()) return;
+    const answer = await this.ask("look").catch(() => null);
+    if (!answer || round !== this.round || !free()) return;
+    const game = answer.state;
     if (game.version <= this.game.version) {
       this.letBotMove();
       return;
     }
     this.paused = game.at < game.length;
-    if (this.lookingBack) this.keep(game);
+    if (this.away) this.keep(game);
     else if (game.at === this.game.at + 1 && game.length === game.at) {
       await this.follow(this.ask("events", { ply: this.game.at }).then(({ events }) => ({ events, state: game })));
     } else await this.take(game);
@@ -312,23 +245,15 @@ export class Table {
 
   // --- moving ---
 
-  // Runs an animation alone; false if it no longer counts.
+  // Moves seeds when those under way have stopped; false if the game is no longer the same.
   async alone(work) {
     const round = this.round;
     this.skip();
     await this.running; // of a replay
-    this.busy = true;
     this.board.skipping = false;
-    this.showStatus();
-    this.showControls();
-    try {
-      this.running = work();
-      await this.running;
-    } finally {
-      this.busy = false;
-      this.board.skipping = false;
-      this.showControls();
-    }
+    this.running = this.during("seeds", work);
+    await this.running;
+    this.board.skipping = false;
     return round === this.round;
   }
 
@@ -336,8 +261,8 @@ export class Table {
   animate(events) {
     return this.alone(() => this.board.animate(events, (event) => {
       const words = eventWords(event);
-      this.caption(words);
-      return this.task?.startsWith("lesson") ? READ_MS * words.length : 0;
+      caption(words);
+      return this.task?.address.startsWith("lesson") ? READ_MS * words.length : 0;
     }));
   }
 
@@ -345,106 +270,84 @@ export class Table {
     if (this.board) this.board.skipping = true;
   }
 
-  // Returns whether a click in a pit may sow; if not, says why.
-  async mayPlay(place) {
+  // Returns whether people may play one of a seat's pits now; if not, says why.
+  async mayPlay(seat) {
     await this.beginning; // a click is meant for the new game, not the one it replaces
-    this.pits.focus = place;
-    this.say("");
-    if (this.busy) this.skip();
+    say("");
+    if (this.pending.has("seeds")) this.skip();
     else if (!this.state) return false;
-    else if (this.frozen) this.say(t("lesson_over"));
-    else if (this.lookingBack) this.say(t("only_looking"));
-    else if (this.state.outcome) this.say(t("is_over"));
-    else if (!this.isHuman(this.state.mover)) this.say(t(this.paused ? "bot_paused" : "bot_moves"));
-    else if (place.seat !== this.state.mover) this.say(t("not_yours", { who: seatName(this.state.mover) }));
+    else if (this.mode === "lesson") say(t(this.task.over));
+    else if (this.away) say(t("only_looking"));
+    else if (this.state.outcome) say(t("is_over"));
+    else if (!this.isHuman(this.state.mover)) say(t(this.paused ? "bot_paused" : "bot_moves"));
+    else if (seat !== this.state.mover) say(t("not_yours", { who: seatName(this.state.mover) }));
     else return true;
     return false;
   }
 
-  // A click in a pit, outside its arrows: `how` is a side, or "choose" by touch and keyboard.
-  async onPit(place, how) {
-    if (this.editor) {
-      this.editor(place, how);
+  // A click, a tap or Enter on a pit. Where it has two ways, it only chooses the pit, or takes that
+  // back; but the `right` button of a mouse sows right.
+  async onPit(place, right) {
+    if (this.mode === "edit") {
+      this.edit(place, right);
       return;
     }
-    if (!(await this.mayPlay(place))) return;
+    const { chosen } = this.pits;
+    this.pits.choose(null);
+    this.pits.focus = place;
+    if (chosen === place || !(await this.mayPlay(place.seat))) return;
     const ways = this.pits.ways(place);
-    if (ways.length === 1) await this.sow(place, ways[0]);
-    else if (ways.length && (how === "choose" || this.pits.choice(place) === "end")) this.pits.choose(place);
-    else await this.sow(place, how === "choose" ? "left" : how);
+    if (ways.length === 2 && (!right || this.pits.choice(place) === "end")) this.pits.choose(place);
+    else await this.sow(place, ways.length === 1 ? ways[0] : right ? "right" : "left");
   }
 
   async onArrow(place, side) {
-    if (place && (await this.mayPlay(place))) await this.sow(place, side);
+    if (await this.mayPlay(place.seat)) await this.sow(place, side);
   }
 
   async sow(place, side) {
-    if (!place || this.busy || this.sending) return; // a double click is one click
+    if (this.pending.has("seeds") || this.pending.has("move")) return; // a double click is one click
+    this.pits.choose(null);
     const direction = [0, 1].find((way) => this.board.side(place.seat, way) === side);
     const options = this.pits.options(place, side);
-    await this.send(() => {
-      if (options.length === 0) return this.explainRefusal(place, direction);
-      if (options.length === 1) return this.play(options[0].action, 0);
-      return this.askHouse(place, direction, options);
-    });
+    const where = { pit: place.pit, direction, ply: this.state.ply };
+    if (options.length === 0) await this.attempt(async () => refuse(place, await this.ask("why", where)));
+    else if (options.length === 1) await this.send(() => this.play(options[0].action, 0));
+    else await this.send(() => this.askHouse(where, options));
   }
 
-  async send(work) {
-    this.sending = true;
-    await this.attempt(work);
-    this.sending = false;
+  send(work) {
+    return this.during("move", () => this.attempt(work));
   }
 
-  async explainRefusal(place, direction) {
-    const why = await this.ask("why", { pit: place.pit, direction });
-    const rule = why.rule && `(${why.rule})`;
-    const words = reasonWords(why).replaceAll("{hole}", place.name);
-    const { text } = ruleWords(why.rule, why.rule_text);
-    const said = [`${t("illegal", { hole: place.name })}: ${words}`, rule].filter(Boolean).join(" ");
-    this.say(said, "", rule && text ? { [rule]: text } : {});
-    place.button.classList.remove("refused");
-    requestAnimationFrame(() => place.button.classList.add("refused"));
-  }
-
-  async askHouse(place, direction, options) {
-    this.pits.choose(null);
-    const { events } = await this.ask("choice", { pit: place.pit, direction });
+  // Asks below the board whether to stop in the house or to play it.
+  async askHouse(where, options) {
+    const { events } = await this.ask("choice", where);
     if (!(await this.animate(events))) return;
-    const answer = await this.askBelow();
-    const option = options.find((o) => o.house === (answer === "play" ? 1 : 0));
-    if (answer) await this.play(option.action, events.length);
-    else this.show();
+    const strip = $("house");
+    strip.returnValue = "";
+    strip.show();
+    await new Promise((done) => { strip.addEventListener("close", done, { once: true }); });
+    const option = options.find(({ house }) => ["stop", "play"][house] === strip.returnValue);
+    if (option) await this.play(option.action, events.length);
+    else this.render(this.state);
   }
 
-  // Asks below the board; whatever else people do takes the move back.
-  askBelow() {
-    const strip = $("house");
-    const keys = $("board").contains(document.activeElement);
-    strip.hidden = false;
-    strip.scrollIntoView({ block: "nearest" });
-    this.announce(strip.innerText);
-    if (keys) strip.querySelector("button").focus({ preventScroll: true });
-    return new Promise((done) => {
-      this.answerHouse = (answer) => {
-        this.answerHouse = () => {};
-        if (strip.contains(document.activeElement)) this.pits.focus.button.focus({ preventScroll: true });
-        strip.hidden = true;
-        done(answer);
-      };
-    });
+  // Ends the question for the house; whatever people do instead takes the move back.
+  takeBack() {
+    $("house").close("");
   }
 
   async play(action, shown) {
     const hadFocus = $("board").contains(document.activeElement);
     this.paused = false;
-    this.pits.choose(null);
     await this.follow(this.ask("play", { action, ply: this.state.ply }), shown);
     if (hadFocus) this.pits.focus?.button.focus({ preventScroll: true });
   }
 
   // Plays a move that was typed, in any notation.
   async playTyped() {
-    if (this.sending || !(await this.mayPlay(this.board.place(this.state.mover, 4)))) return;
+    if (this.pending.has("move") || !(await this.mayPlay(this.state.mover))) return;
     await this.send(async () => {
       await this.follow(this.ask("move", { text: $("typed").value, ply: this.state.ply }));
       $("typed").value = "";
@@ -456,67 +359,41 @@ export class Table {
     const round = this.round;
     const { events, state } = await promise;
     if (round !== this.round) return;
-    if (this.lookingBack) {
+    if (this.away) {
       this.keep(state);
       return;
     }
     const summary = moveSummary(state.moves[state.at - 1]);
-    this.say("");
+    say("");
     this.changed("move");
-    this.announce(summary);
+    announce(summary);
     if (!(await this.animate(events.slice(shown)))) return;
     await this.take(state);
-    if (state.outcome || this.playable()) this.announce(`${summary}. ${this.statusWords()}. ${this.whyWords()}`);
-  }
-
-  // Takes the game, but goes on showing what people look back at.
-  keep(game) {
-    this.game = game;
-    this.showControls();
-    this.showMoves();
+    if (state.outcome || this.isHuman(state.mover)) announce(`${summary}. ${statusWords(this)}. ${whyWords(this)}`);
   }
 
   async letBotMove() {
-    const { game } = this;
-    if (game.outcome) return;
-    if (game.seats[game.mover] === "human" || this.paused || this.busy || this.waiting) return;
-    const round = this.round;
-    this.waiting = true;
-    this.showStatus();
-    $("board").classList.add("thinking");
-    const slow = setTimeout(() => this.announce(this.statusWords()), 1000);
-    const compiles = setTimeout(() => this.caption(t("compiles")), COMPILE_MS);
-    const answer = this.ask("bot", { ply: game.at });
-    const failure = await answer.then(() => null, (error) => error);
-    for (const timer of [slow, compiles]) clearTimeout(timer);
-    this.waiting = false;
-    $("board").classList.remove("thinking");
-    if (round !== this.round) {
-      this.letBotMove();
-      return;
-    }
-    if (failure?.status === 409) { // another page was faster
-      await this.refresh();
-      return;
-    }
-    if (failure) {
+    const { game, round, pending } = this;
+    if (game.outcome || game.seats[game.mover] === "human" || this.paused) return;
+    if (pending.has("seeds") || pending.has("bot")) return;
+    const slow = setTimeout(() => announce(statusWords(this)), ANNOUNCE_MS);
+    const answer = slowly(this.ask("bot", { ply: game.at }), () => caption(t("compiles")));
+    const failure = await this.during("bot", () => answer).then(() => null, (error) => error);
+    clearTimeout(slow);
+    if (round !== this.round) await this.letBotMove();
+    else if (failure?.status === 409) await this.refresh(); // another page was faster
+    else if (failure) {
       this.paused = Boolean(failure.status); // if the server is away, ask again when it is back
-      this.show();
+      this.render();
       this.complain(failure);
-      return;
-    }
-    await this.follow(answer);
+    } else await this.follow(answer);
   }
 
-  pause() {
-    this.paused = true;
-    this.showControls();
-  }
-
-  goOn() {
-    this.paused = false;
-    this.say("");
-    this.showControls();
+  // Lets bots wait, or go on.
+  pause(paused) {
+    this.paused = paused;
+    say("");
+    this.render();
     this.letBotMove();
   }
 
@@ -524,65 +401,59 @@ export class Table {
 
   async turn() {
     this.pits.viewer = 1 - this.pits.viewer;
-    this.skip();
-    await this.running;
     await this.layOut();
   }
 
-  // Shows another state of the game, and changes nothing.
-  async showState(state) {
+  // Shows another state when it has arrived, unless people look elsewhere by then. It changes nothing
+  // in the game.
+  async showState(promise, mode = "look") {
     const glance = ++this.glance;
-    this.answerHouse("");
+    this.takeBack();
     this.skip();
+    const state = await promise;
     await this.running;
     if (glance !== this.glance) return;
     if (!this.game.seats.includes("human")) this.paused = true;
-    this.state = state.ply === this.game.at && !state.inside ? this.game : state;
-    this.say("");
-    this.show();
+    const here = mode === "look" && state.ply === this.game.at;
+    say("");
+    this.render(here ? this.game : state, here ? this.home : mode);
     this.changed("position");
+    announce(statusWords(this));
+    if (here) this.letBotMove();
   }
 
   // Shows a position that is not of the game, with some words below.
-  peek(position, told) {
-    this.state = { ...this.state, ...position, legal: [], must: null, outcome: null, told, inside: true };
-    this.show();
+  peek(position, told, mode = "story") {
+    const none = { legal: [], must: null, outcome: null };
+    this.render({ ...this.state, ...none, ...position, told }, mode);
   }
 
   // Shows the game at a ply.
   async look(ply) {
-    if (ply < 0 || ply > this.game.length) return;
-    const glance = ++this.glance;
+    const to = Math.min(Math.max(ply, 0), this.game.length);
     this.changed("look");
-    await this.attempt(async () => {
-      const { state } = await this.ask("look", { ply });
-      if (glance !== this.glance) return;
-      await this.showState(state);
-      this.announce(this.statusWords());
-    });
+    const asked = async () => (to === this.game.at ? this.game : (await this.ask("look", { ply: to })).state);
+    await this.attempt(() => this.showState(asked()));
   }
 
-  async back() {
-    this.changed("look");
-    await this.showState(this.game);
-    this.letBotMove();
-  }
-
-  // Moves the game itself to a ply.
-  async goTo(ply, paused) {
-    this.round += 1;
-    this.answerHouse("");
+  // Changes the game itself: its ply, or its players.
+  async change(request, data, paused) {
+    const round = ++this.round;
+    this.takeBack();
     this.skip();
-    const round = this.round;
     this.changed("look");
     await this.attempt(async () => {
-      const { state } = await this.ask("goto", { ply });
+      const { state } = await this.ask(request, data);
       if (round !== this.round) return;
       this.paused = paused;
-      this.say("");
+      say("");
       await this.take(state);
-      this.announce(this.statusWords());
+      announce(statusWords(this));
     });
+  }
+
+  goTo(ply, paused) {
+    return this.change("goto", { ply }, paused);
   }
 
   // Positions of the best line are not in the game; then it continues from the ply that was shown.
@@ -590,22 +461,16 @@ export class Table {
     return this.goTo(Math.min(this.state.ply, this.state.length), false);
   }
 
-  // On a small screen the board may be out of sight.
-  scrollToBoard() {
-    const { top, bottom } = $("board").getBoundingClientRect();
-    if (top < 0 || bottom > innerHeight) document.querySelector(".stage").scrollIntoView();
-  }
-
   // Shows the last move once more.
   async replay() {
     const { ply } = this.state;
-    if (!ply || this.busy) return;
+    if (!ply || this.pending.has("seeds")) return;
     const glance = ++this.glance;
     await this.attempt(async () => {
       const { events, state } = await this.ask("events", { ply: ply - 1 });
       if (glance !== this.glance) return;
       this.board.show(state);
-      if (await this.animate(events)) this.show();
+      if (await this.animate(events)) this.render(this.state);
     });
   }
 

@@ -29,8 +29,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bao_agents.evaluators.nnue import Network, network_of
-from bao_agents.evaluators.tables import SCALE, Tables, load_tables
+from bao_agents.evaluators.tables import SCALE, load_tables
 from bao_agents.search.alphabeta.game_tables import GameTables
 from bao_agents.search.alphabeta.ordering import forget_cutoffs
 from bao_agents.search.alphabeta.policy_order import make_guides
@@ -58,7 +57,7 @@ from bao_env.engine.position import (
 from bao_env.engine.ruleset import Ruleset
 
 if TYPE_CHECKING:  # torch is slow to import, and only a guided search needs it
-    from bao_agents.nets.network import PolicyNetwork
+    from bao_agents.nets.checkpoint import Checkpoint
 
 _SPEED = 8e6
 """Nodes per second that a search visits on a fast core, roughly."""
@@ -154,13 +153,6 @@ def points(value: float) -> float:
     return math.tanh(value / (2 * SCALE))
 
 
-def _evaluator(ruleset: Ruleset, network: PolicyNetwork | None) -> Tables | Network:
-    """Return the evaluator of :func:`~.search.search`: the network's, or else the tables."""
-    if network is not None and network.rows is not None:
-        return network_of(network.rows.weights())
-    return load_tables(ruleset)
-
-
 def _expected_nodes(limit: Limit) -> float:
     """Estimate the most nodes that a search can visit."""
     plies, seconds, nodes = limit
@@ -181,9 +173,9 @@ class AlphaBetaAgent(SearchPlayer):
         ruleset: a :class:`Ruleset` or the name of one.
         limit: what it may use for each position. At least one ply is always searched, so a limit of
             nodes is a rough one.
-        network: a policy network that guides the search
-            (:mod:`bao_agents.search.alphabeta.reductions`); None for a full search. If it has an
-            evaluator, that replaces the fitted tables (:mod:`bao_agents.evaluators.tables`).
+        guide: None for a full search. The network of a checkpoint guides the search
+            (:mod:`bao_agents.search.alphabeta.reductions`), and its NNUE, if it has one, evaluates
+            positions instead of the fitted tables (:mod:`bao_agents.evaluators.tables`).
         reductions: the reductions of a guided search.
         threads: see :class:`SearchPlayer`.
 
@@ -201,20 +193,22 @@ class AlphaBetaAgent(SearchPlayer):
         ruleset: str | Ruleset,
         limit: Limit,
         *,
-        network: PolicyNetwork | None = None,
+        guide: Checkpoint | None = None,
         reductions: Reductions = STANDARD,
         threads: int | None = None,
     ) -> None:
-        self.network, self._reductions = network, reductions
+        self.network = None if guide is None else guide.network
+        self._guide, self._reductions = guide, reductions
         super().__init__(ruleset, limit, threads=threads)
 
     def _prepare(self) -> None:
+        guide = self._guide
         nodes, count = _expected_nodes(self.limit), len(self._deadlines)
         self._workspaces = [make_workspace(nodes, self._reductions) for _ in range(count)]
         self._deadlines = [workspace.memory["deadline"] for workspace in self._workspaces]
         self._games = GameTables(nodes)
-        evaluator = _evaluator(self.ruleset, self.network)
-        guides = [None] * count if self.network is None else make_guides(self.network, count)
+        evaluator = guide.nnue if guide and guide.nnue else load_tables(self.ruleset)
+        guides = make_guides(guide.network, count) if guide else [None] * count
         self._threads = [
             (self.ruleset.kernel, evaluator, guide, workspace)
             for guide, workspace in zip(guides, self._workspaces, strict=True)

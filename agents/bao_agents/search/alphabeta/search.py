@@ -46,7 +46,13 @@ from bao_env.engine.kernel import CHOICE, FREE, INFINITE, simulate
 from bao_env.engine.position import META, mover_of, read_at, same_mover
 from bao_env.engine.position_hash import position_hash
 from bao_env.engine.starts import candidates
-from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT, is_stuck, successors
+from bao_env.engine.successors import (
+    ACTION,
+    MAX_SUCCESSORS,
+    RESULT,
+    is_stuck,
+    successors,
+)
 
 _INFINITY = WIN_VALUE + 1
 
@@ -62,8 +68,8 @@ def search(rules, evaluator, guide, table, work, depth):
     Args:
         rules: the :class:`KernelRules`.
         evaluator: evaluates positions at the horizon:
-            :class:`bao_agents.evaluators.tables.Tables`, or a
-            :class:`bao_agents.evaluators.nnue.Network`.
+            :class:`bao_agents.evaluators.tables.Tables`, or an
+            :class:`bao_agents.evaluators.nnue.NNUE`.
         guide: a :class:`PolicyGuide`; None for a full search, whose compiled code leaves out all
             uses of a guide.
         table: the transposition table.

@@ -18,7 +18,7 @@ from bao_agents.search.solver.proof_number import LOSS, UNKNOWN
 from bao_agents.search.solver.proof_search import ProofSearch, share_proofs
 from bao_agents.search.solver.solver import HIGHEST, LOWEST, TABLE_BITS
 from bao_agents.support.array_types import Int64Array
-from bao_env.engine.action import bits_of
+from bao_agents.support.legal_bits import bits_of
 from bao_env.engine.array_checks import as_batch
 from bao_env.engine.position import Actions, Legal, PackedPositions
 from bao_env.engine.ruleset import Ruleset

@@ -1,0 +1,46 @@
+"""Print what is wrong with a built site, and exit with 1 if so: ``python .ci/check_site.py SITE``.
+
+Names that lead nowhere are errors of the build itself (``nitpicky`` in docs/conf.py).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import defaultdict
+from html import unescape
+from pathlib import Path
+
+
+def faults(pages: dict[str, str]) -> list[str]:
+    """Return the faults of pages, HTML by file name."""
+    found = []
+    titles = defaultdict(list)
+    for name, page in pages.items():
+        if title := re.search(r"<h1>(.*?)<a ", page):
+            titles[re.sub("<.*?>", "", title[1])].append(name)
+        code = unescape(" ".join(re.findall(r"<(?:pre|code)\b.*?</(?:pre|code)>", page, re.DOTALL)))
+        if quote := re.search("[\u201c\u201d\u2018\u2019].{0,30}", code):
+            found.append(f"{name}: curly quotes in code, {quote[0]!r}")
+        if re.search(r"\d%\|", page):
+            found.append(f"{name}: a progress bar")
+        if 'Type<span class="colon">' in page:
+            found.append(f"{name}: a docstring's words before a colon were taken for a type")
+    return found + [
+        f"{' and '.join(names)}: one title, {title!r}"
+        for title, names in titles.items()
+        if len(names) > 1
+    ]
+
+
+if __name__ == "__main__":
+    site = Path(sys.argv[1])
+    found = faults(
+        {
+            str(file.relative_to(site)): file.read_text(encoding="utf-8")
+            for file in sorted(site.rglob("*.html"))
+            if "_modules" not in file.parts
+        }
+    )
+    print("\n".join(found) or "the site has no known faults")
+    sys.exit(bool(found))

@@ -1,0 +1,203 @@
+"""Play pairs of games between two players: each opening twice, once from each seat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Self
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from bao_agents.arena.elo import Score, score_pairs
+from bao_agents.arena.games import GAME_OVER, MAX_PLIES, MatchGames, play_games
+from bao_agents.arena.openings import MatchOpenings
+from bao_agents.support.array_types import Float64Array, Int64Array
+from bao_env.bots import Agent
+from bao_env.engine.batch import Engine
+from bao_env.engine.layout import NORTH, SOUTH
+from bao_env.engine.position import opening
+from bao_env.engine.ruleset import Ruleset
+from bao_env.game import SEAT_NAMES
+from bao_env.notation.transcript import format_transcript, rules_head, transcribe
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The results of pairs of games between two players. ``a + b`` has the pairs of both."""
+
+    points: Float64Array = field(default_factory=lambda: np.empty((0, 2)))
+    """float64[pairs, 2], points of the first player as South and as North."""
+    plies: Int64Array = field(default_factory=lambda: np.empty((0, 2), np.int64))
+    """int64[pairs, 2], length of each game, its opening included."""
+    moves: Int64Array = field(default_factory=lambda: np.zeros(2, np.int64))
+    """int64[2], actions that the first and the second player chose."""
+    seconds: Float64Array = field(default_factory=lambda: np.zeros(2))
+    """float64[2], processor time that these took the two players."""
+    faults: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []))
+    """For each player, the causes of the faults by which it lost games, one for each game."""
+    commits: frozenset[str] = frozenset()
+    """Commits of the code that played the games, if they are known."""
+    games: tuple[str, ...] = ()
+    """The games as transcripts, if they are kept."""
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __add__(self, other: Pairs) -> Pairs:
+        return Pairs(
+            points=np.concatenate([self.points, other.points]),
+            plies=np.concatenate([self.plies, other.plies]),
+            moves=self.moves + other.moves,
+            seconds=self.seconds + other.seconds,
+            faults=(self.faults[0] + other.faults[0], self.faults[1] + other.faults[1]),
+            commits=self.commits | other.commits,
+            games=self.games + other.games,
+        )
+
+    def swapped(self) -> Pairs:
+        """Return the same games as results of the second player."""
+        return Pairs(
+            points=1.0 - self.points[:, ::-1],
+            plies=self.plies[:, ::-1],
+            moves=self.moves[::-1],
+            seconds=self.seconds[::-1],
+            faults=self.faults[::-1],
+            commits=self.commits,
+            games=self.games,
+        )
+
+    @property
+    def score(self) -> Score:
+        """The score of the first player.
+
+        Raises:
+            ValueError: there is no pair.
+        """
+        return score_pairs(self.points)
+
+    @property
+    def ms_a_move(self) -> Float64Array:
+        """float64[2], average milliseconds of processor time per move of the two players."""
+        return 1000.0 * self.seconds / np.maximum(1, self.moves)
+
+    def to_json(self) -> str:
+        """Return the results as JSON, without the games."""
+        return _Plain(
+            points=self.points.tolist(),
+            plies=self.plies.tolist(),
+            moves=self.moves.tolist(),
+            seconds=np.round(self.seconds, 6).tolist(),
+            faults=list(self.faults),
+            commits=sorted(self.commits),
+        ).model_dump_json()
+
+    @classmethod
+    def from_json(cls, text: bytes) -> Self:
+        """Return the results that :meth:`to_json` wrote.
+
+        Raises:
+            ValueError: they are damaged.
+        """
+        found = _Plain.model_validate_json(text)
+        return cls(
+            points=np.array(found.points).reshape(-1, 2),
+            plies=np.array(found.plies, np.int64).reshape(-1, 2),
+            moves=np.array(found.moves),
+            seconds=np.array(found.seconds),
+            faults=(found.faults[0], found.faults[1]),
+            commits=frozenset(found.commits),
+        )
+
+
+_Two = Field(min_length=2, max_length=2)
+_Points = Annotated[float, Field(ge=0, le=1, multiple_of=0.5)]
+_Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+
+
+class _Plain(BaseModel):
+    """:class:`Pairs` as plain values."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+    points: list[Annotated[list[_Points], _Two]]
+    plies: list[Annotated[list[_Count], _Two]]
+    moves: Annotated[list[_Count], _Two]
+    seconds: Annotated[list[Annotated[float, Field(ge=0)]], _Two]
+    faults: Annotated[list[list[str]], _Two]
+    commits: list[str]
+
+
+def play_pairs(
+    first: Agent,
+    second: Agent,
+    openings: MatchOpenings,
+    engine: Engine,
+    *,
+    max_plies: int = MAX_PLIES,
+    names: tuple[str, str] | None = None,
+    numbers: Sequence[int] = (),
+    progress: Callable[[int], None] = lambda ended: None,
+) -> Pairs:
+    """Play each opening twice, once with ``first`` as South and once as North.
+
+    Args:
+        first, second: the players; each gets all of its positions of a ply in one call.
+        openings: the openings.
+        engine: the rules.
+        max_plies: a game that reaches this length is a draw.
+        names: keep the games as transcripts, with these names of the players.
+        numbers: numbers of the openings, for transcripts; by default they count from 0.
+        progress: called after each ply with the number of games that have just ended.
+
+    Raises:
+        ValueError: a player chose an illegal action; the message names it.
+    """
+    first_seats = np.tile(np.array([SOUTH, NORTH], np.int8), len(openings))
+    games = play_games(
+        (first, second),
+        np.repeat(openings.positions, 2, axis=0),
+        first_seats,
+        engine,
+        max_plies=max_plies,
+        progress=progress,
+    )
+    points = np.where(games.winners < 0, 0.5, games.winners == first_seats)
+    kept: Iterator[str] = iter(())
+    if names is not None:
+        numbers = numbers or range(len(openings))
+        kept = _transcripts(games, openings, engine.ruleset, names, numbers)
+    return Pairs(
+        points=points.reshape(-1, 2),
+        plies=games.plies.reshape(-1, 2),
+        moves=np.array(games.moves),
+        seconds=np.array(games.seconds),
+        faults=games.faults,
+        games=tuple(kept),
+    )
+
+
+def _transcripts(
+    games: MatchGames,
+    openings: MatchOpenings,
+    ruleset: Ruleset,
+    names: tuple[str, str],
+    numbers: Sequence[int],
+) -> Iterator[str]:
+    """Return each game in Donkers' notation, the pairs in order."""
+    for game, winner in enumerate(games.winners):
+        pair = game // 2
+        start = opening(ruleset, int(openings.first_players[pair]))
+        played = np.concatenate([openings.actions[pair], games.actions[game]])
+        actions = played[played != GAME_OVER].tolist()
+        south, north = names if game % 2 == SOUTH else names[::-1]
+        head = {"event": f"pair {numbers[pair] + 1}", "south": south, "north": north}
+        head |= rules_head(ruleset)
+        if start.mover == NORTH:
+            head["first player"] = "North"
+        head["opening plies"] = str(np.sum(openings.actions[pair] != GAME_OVER))
+        if winner < 0:
+            head["result"] = "draw"
+        else:
+            head["winner"] = SEAT_NAMES[winner].lower()
+        yield format_transcript(transcribe(start, actions, ruleset, head=head))

@@ -1,0 +1,196 @@
+"""Check the proof that whoever begins wins kujifunza, by the literal rules alone.
+
+    python -m bao_agents.exact.check_certificate [FILE]
+
+A certificate is a table with tabs: ``position``, ``move``, ``plies``. It lists each position that
+the winner can meet on their turn when they follow it from the opening, their move there, and the
+most plies until the game ends. The check plays every reply to every listed move.
+
+Nothing here knows the engine or the solver. The rules are the literal ones with which tests compare
+the engine, ``tests/reference.py``. An installed package has a copy of them beside this file; in a
+checkout, call this from its root.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import NamedTuple
+
+try:
+    from bao_agents.exact.reference import (
+        OPPONENT,
+        SOUTH,
+        WINS,
+        legal_moves,
+        opening,
+        parse,
+        write,
+    )
+except ModuleNotFoundError:  # in a checkout
+    from tests.reference import OPPONENT, SOUTH, WINS, legal_moves, opening, parse, write
+
+SHIPPED = Path(__file__).parents[1] / "search" / "solver" / "proofs" / "kujifunza.tsv"
+"""The proof that comes with the package."""
+
+KUJIFUNZA = SimpleNamespace(
+    opening_front=(2,) * 8,
+    opening_back=(2,) * 8,
+    opening_store=0,
+    house=False,
+    house_min=6,
+    house_lost_below_min=False,
+    house_stops_mtaji_takasa=False,
+    lone_house="front",
+    singleton_takasa="house",
+    capture_side="running",
+    endelea_turns=False,
+    capture_limit=15,
+    lone_kichwa_takasa="loses",
+    takasia="none",
+    sow_limit=1000,
+)
+"""The rules of the learners' game, as ``tests/reference.py`` reads them."""
+COLUMNS = ["position", "move", "plies"]
+
+
+class CertificateError(ValueError):
+    """Raised for a file that proves nothing."""
+
+
+class Entry(NamedTuple):
+    """What the winner does in a position."""
+
+    move: str
+    plies: int
+    """The most plies to the end of the game, including this move."""
+
+
+class Proof(NamedTuple):
+    """What a certificate proves."""
+
+    winner: str
+    """``S`` or ``N``."""
+    plies: int
+    """The most plies to the end of the game."""
+    positions: int
+    """The number of positions in which the winner is to move."""
+    replies: int
+    """The number of the loser's replies; all were played."""
+
+
+def move_name(action: int) -> str:
+    """Return an action as the mover names it: ``A6L``, ``B2R``."""
+    row, number = divmod(action // 4, 8)
+    return f"{'AB'[row]}{number + 1}{'LR'[action // 2 % 2]}{'>' * (action % 2)}"
+
+
+def read(path: Path) -> dict[str, Entry]:
+    """Return the entries of a certificate, by position.
+
+    Raises:
+        CertificateError: the file is malformed; the message names the line.
+    """
+    try:
+        text = path.read_text(encoding="ascii")
+    except UnicodeDecodeError as error:
+        raise CertificateError(f"{path} is not a table of ASCII text: {error}") from None
+    lines = [line.split("\t") for line in text.splitlines()]
+    if lines[:1] != [COLUMNS]:
+        raise CertificateError(f"line 1: expected the columns {', '.join(COLUMNS)}, with tabs")
+    entries: dict[str, Entry] = {}
+    for number, line in enumerate(lines[1:], start=2):
+        if len(line) != len(COLUMNS):
+            raise CertificateError(f"line {number}: {len(line)} columns, expected {len(COLUMNS)}")
+        position, move, plies = line
+        if not _is_position(position):
+            raise CertificateError(f"line {number}: {position!r} is not a position text")
+        if not plies.isdecimal() or int(plies) < 1:
+            raise CertificateError(f"line {number}: {plies!r} plies, expected 1 or more")
+        if position in entries:
+            raise CertificateError(f"line {number}: {position!r} is listed twice")
+        entries[position] = Entry(move, int(plies))
+    return entries
+
+
+def _is_position(text: str) -> bool:
+    """Return whether a string is exactly what the reference would write."""
+    try:
+        position = parse(text, KUJIFUNZA)
+    except (ValueError, KeyError, IndexError):
+        return False
+    return position.mover in OPPONENT and write(position) == text
+
+
+def check(entries: dict[str, Entry]) -> Proof:
+    """Play the certificate against every reply.
+
+    Raises:
+        CertificateError: it does not prove that the player who begins wins, or holds entries that
+            the proof does not need.
+    """
+    first = opening(KUJIFUNZA, SOUTH)
+    if first not in entries:
+        raise CertificateError(f"the opening, {first!r}, is not listed")
+    reached, todo, replies = {first}, [first], 0
+    while todo:
+        position = todo.pop()
+        results = _results(position, entries[position].move)
+        replies += len(results)
+        following = {text for text in results if text not in WINS.values()}
+        for text in sorted(following):
+            if text not in entries:
+                raise CertificateError(
+                    f"{text!r} is not listed, but can follow {position!r} "
+                    f"and the move {entries[position].move}"
+                )
+        # Each is lower than the one before it, so no game goes on forever.
+        plies = max([2 + entries[text].plies for text in following], default=2 if results else 1)
+        if entries[position].plies != plies:
+            raise CertificateError(
+                f"{position!r}: {entries[position].plies} plies, but what follows takes {plies}"
+            )
+        todo += sorted(following - reached)
+        reached |= following
+    if surplus := entries.keys() - reached:
+        raise CertificateError(
+            f"{len(surplus)} positions are listed that do not arise, for example {min(surplus)!r}"
+        )
+    return Proof(SOUTH, entries[first].plies, len(entries), replies)
+
+
+def _results(position: str, move: str) -> list[str]:
+    """Return what each reply to the winner's move leads to; nothing if the move itself wins.
+
+    Raises:
+        CertificateError: the move is illegal, or the winner loses.
+    """
+    winner = position.split()[3]
+    moves = {move_name(a): after for a, after in legal_moves(position, KUJIFUNZA).items()}
+    if move not in moves:
+        raise CertificateError(f"{position!r}: {move!r} is illegal; legal: {' '.join(moves)}")
+    after = moves[move]
+    results = [] if after in WINS.values() else list(legal_moves(after, KUJIFUNZA).values())
+    if WINS[OPPONENT[winner]] in (after, *results):
+        raise CertificateError(f"{position!r}: after {move} the other player can win")
+    return results
+
+
+def main(argv: list[str]) -> int:
+    """Check the file that is named, or else the proof that comes with the package."""
+    file = Path(argv[0]) if argv else SHIPPED
+    try:
+        proof = check(read(file))
+    except (CertificateError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(
+        f"proved: whoever begins kujifunza wins within {proof.plies} plies "
+        f"({proof.positions} positions, {proof.replies} replies)"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

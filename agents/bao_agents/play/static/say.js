@@ -1,0 +1,59 @@
+// What the page says: a red message or a caption below the board, and words for screen readers.
+
+import { $ } from "./dom.js";
+import { reasonWords, ruleWords, t, withTerms } from "./texts.js";
+
+const COMPILE_MS = 6000; // longer than any bot thinks: it is being compiled
+
+export function announce(words) {
+  $("live").textContent = words;
+}
+
+export function caption(words) {
+  $("caption").replaceChildren(withTerms(words));
+}
+
+export function tell(words) {
+  caption(words);
+  announce(words);
+}
+
+// Shows a red message; `more` are further terms, each with the text that a click on it shows.
+export function say(words, lang = "", more = {}) {
+  const box = $("message");
+  box.lang = lang || document.documentElement.lang;
+  box.dataset.error = "";
+  box.replaceChildren(withTerms(words, more));
+  box.classList.remove("far");
+  const { top, bottom } = box.getBoundingClientRect();
+  box.classList.toggle("far", Boolean(words) && (top < 0 || bottom > innerHeight));
+}
+
+// Says why a pit cannot be played, with the rule as a term, and shakes the pit.
+export function refuse(place, why) {
+  const rule = why.rule && `(${why.rule})`;
+  const words = reasonWords(why).replaceAll("{hole}", place.name);
+  const { text } = ruleWords(why.rule, why.rule_text);
+  const said = [`${t("illegal", { hole: place.name })}: ${words}`, rule].filter(Boolean).join(" ");
+  say(said, "", rule && text ? { [rule]: text } : {});
+  place.button.classList.remove("refused");
+  requestAnimationFrame(() => place.button.classList.add("refused"));
+}
+
+// Errors of the server are in English, unless the page has words for them.
+export function complain(error) {
+  const words = t(error.status === 409 ? "went_on" : error.message);
+  say(words, words === error.message ? "en" : "");
+  $("message").dataset.error = error.message;
+}
+
+// Takes back that the server does not answer.
+export function serverAnswers() {
+  if ($("message").dataset.error === "no_server") say("");
+}
+
+// Waits for an answer, and calls `compiles()` if that takes as long as compiling.
+export async function slowly(answer, compiles) {
+  const timer = setTimeout(compiles, COMPILE_MS);
+  return answer.finally(() => clearTimeout(timer));
+}

@@ -1,0 +1,65 @@
+// What the page says about the game on the table, and which of its buttons work.
+
+import { $ } from "./dom.js";
+import { moveSummary, numberOf } from "./moves.js";
+import { seatName, t, withTerms } from "./texts.js";
+
+export function statusWords({ game, state, mode, pending, task }) {
+  if (mode === "edit") return t("edit_title");
+  if (state.outcome) return outcomeWords(state);
+  const who = seatName(state.mover);
+  if (mode === "lesson") return t(task.over);
+  if (state.told) return t("looking_ahead", { who });
+  if (mode !== "play") return t("looking", { who, number: numberOf(game, state.ply) });
+  return t(pending.has("bot") ? "thinks" : "to_move", { who });
+}
+
+function outcomeWords({ outcome: { winner, how }, seats }) {
+  const end = `${t("wins", { who: seatName(winner) })}: ${t(`end ${how}`)}`;
+  const people = [0, 1].filter((seat) => seats[seat] === "human");
+  return people.length === 1 ? `${t(people[0] === winner ? "you_won" : "you_lost")} ${end}` : end;
+}
+
+// Why only these pits may be played.
+export function whyWords({ state, mode, pits }) {
+  if (state.outcome || mode === "lesson") return "";
+  const hole = (pit) => pits.board.place(state.mover, pit).name;
+  const words = [t(`stage ${state.stage}`)];
+  if (state.pending !== null) words.push(t("pending", { hole: hole(state.pending) }));
+  else if (state.must) words.push(t(`must ${state.must}`));
+  if (state.barred !== null) words.push(t("barred", { hole: hole(state.barred) }));
+  return words.join(" ");
+}
+
+// What the position on the board came from.
+export function captionWords({ state }) {
+  const move = state.moves[state.ply - 1];
+  return state.told ?? (move ? moveSummary(move) : "");
+}
+
+export function showStatus(table) {
+  const { state, nameOf } = table;
+  $("status").textContent = statusWords(table);
+  $("why").replaceChildren(withTerms(whyWords(table)));
+  const players = [0, 1].map((seat) => `${seatName(seat)}: ${nameOf(state.seats[seat])}`);
+  $("players").textContent = [...players, state.ruleset].join(" · ");
+  $("how").textContent = t(`how_${state.legal[0]?.choice ?? "way"}`);
+}
+
+export function showControls({ game, state, pending, paused, away }) {
+  const bots = !game.outcome && game.seats[game.mover] !== "human";
+  const alone = game.seats.includes("human");
+  $("row-game").hidden = away;
+  $("row-look").hidden = !away;
+  $("play-from-here").hidden = Boolean(state.told);
+  $("row-end").hidden = !game.outcome || away;
+  $("undo").disabled = game.at === 0;
+  $("redo").disabled = game.at === game.length;
+  $("replay").disabled = state.ply === 0 || Boolean(state.told) || pending.has("seeds");
+  $("hint").disabled = Boolean(state.outcome || state.told);
+  $("first").disabled = $("previous").disabled = state.ply === 0;
+  $("last").disabled = $("next").disabled = state.ply === state.length;
+  const shown = bots && paused && !pending.has("seeds") ? "go-on" : bots && !paused && !alone ? "pause" : "skip";
+  for (const id of ["skip", "go-on", "pause"]) $(id).hidden = id !== shown;
+  $("skip").disabled = !pending.has("seeds");
+}

@@ -1,0 +1,139 @@
+"""Test the NNUE and the tables of alpha-beta: computed, and learnt, as documented."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from bao_agents.evaluators.learning import NNUEModel, list_patterns
+from bao_agents.evaluators.nnue import (
+    PATTERNS,
+    SIGNS,
+    UNITS,
+    WEIGHT_SCALE,
+    evaluate_by_nnue,
+    make_nnue,
+    output,
+)
+from bao_agents.evaluators.pairs import COARSE, FINE, PAIRS, PHASES, TABLES
+from bao_agents.evaluators.tables import (
+    CELLS,
+    LIMIT,
+    SCALE,
+    Tables,
+    evaluate_by_tables,
+    load_tables,
+)
+from bao_agents.nets.checkpoint import Checkpoint
+from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_agents.search.limits import Limit
+from bao_env.engine.layout import HOUSE
+from bao_env.engine.position import Packed, unpack
+from bao_env.engine.ruleset import RULESETS
+from tests.networks import make_network
+from tests.positions import draw, mixed_batch
+from tests.searches import minimax
+
+
+def level(seeds: int) -> int:
+    """Return the level of a count, as documented."""
+    return seeds if seeds <= 12 else 12 + sum(seeds > most for most in (13, 16, 21))
+
+
+def literal_patterns(packed: np.ndarray, bits: int, rounded: Callable[[int], int]) -> list[int]:
+    """Return the patterns of a position, from its seeds one by one."""
+    position = unpack(packed)
+    mover, other = position.mover, 1 - position.mover
+    phase = min((sum(position.store) + 13) // 14, PHASES - 1)
+    tables = list(range(8))
+    if position.owns_house[other]:
+        tables[7 - HOUSE] = 9
+    if position.owns_house[mover]:
+        tables[HOUSE] = 8
+    mine, theirs = position.front[mover], position.front[other]
+    pairs = [(tables[i], mine[i], theirs[7 - i]) for i in range(8)]
+    for first, seat in ((10, mover), (14, other)):
+        ring = position.back[seat][::-1]  # the ring continues from right to left
+        pairs += [(first + i, ring[2 * i], ring[2 * i + 1]) for i in range(4)]
+    return [
+        ((phase * TABLES + table << bits) + rounded(second) << bits) + rounded(first)
+        for table, first, second in pairs
+    ]
+
+
+@pytest.mark.parametrize("name", RULESETS)
+def test_patterns_and_values_are_those_of_literal_evaluators(name: str) -> None:
+    positions, rng = mixed_batch(RULESETS[name], 200, seed=1), np.random.default_rng(1)
+    cells = rng.integers(-2000, 2000, CELLS).astype(np.int16)
+    weights = rng.integers(-900, 900, (PATTERNS, UNITS)).astype(np.int16)
+    found = np.empty((len(positions), PAIRS), np.int32)
+    list_patterns(positions, found)
+    for position, coarse in zip(positions, found, strict=True):
+        of_tables = literal_patterns(position, FINE, lambda seeds: min(seeds, 31))
+        value = max(-LIMIT, min(LIMIT, cells[of_tables].astype(int).sum()))
+        assert evaluate_by_tables(Tables(cells), Packed.of(position)) == value
+        assert coarse.tolist() == literal_patterns(position, COARSE, level)
+        total = weights[coarse].astype(int).sum(axis=0)
+        value = total[0]
+        for unit in range(1, UNITS):
+            value += max(total[unit], 0) * (1 if unit < UNITS // 2 else -1)
+        assert output(weights, tuple(coarse.tolist())) == value
+        value = max(-LIMIT, min(LIMIT, int(value) * SCALE // WEIGHT_SCALE))
+        assert evaluate_by_nnue(make_nnue(weights), Packed.of(position)) == value
+
+
+def test_guided_search_reads_it() -> None:
+    """Full search does not: it is the yardstick of many figures."""
+    ruleset, nnue = RULESETS["zanzibar"], some_nnue().quantised()
+    guide = Checkpoint(make_network((8,)), ruleset, nnue=nnue)
+    guided = AlphaBetaAgent(ruleset, Limit(plies=2), guide=guide, threads=1)
+    full = AlphaBetaAgent(ruleset, Limit(plies=2), threads=1)
+    for position in draw(ruleset, 20, 12)[0]:
+        for agent, evaluator in (guided, nnue), (full, load_tables(ruleset)):
+            value, _ = minimax(ruleset.kernel, evaluator, position, 2, extends=agent is guided)
+            assert agent.search(position).value == value
+
+
+def some_nnue() -> NNUEModel:
+    """Return an NNUE in which every weight is random."""
+    torch.manual_seed(3)
+    nnue = NNUEModel()
+    for parameter in nnue.parameters():
+        torch.nn.init.normal_(parameter, std=0.05)
+    return nnue
+
+
+def logits_by_torch(nnue: NNUEModel, positions: np.ndarray) -> torch.Tensor:
+    """Return the logits of positions, with their gradient by torch."""
+    patterns = np.empty((len(positions), PAIRS), np.int32)
+    list_patterns(positions, patterns)
+    total = nnue.merged()[torch.from_numpy(patterns).long()].sum(dim=1)
+    return total[:, 0] + total[:, 1:].relu() @ torch.tensor(SIGNS[1:], dtype=torch.float32)
+
+
+def test_what_is_learnt_is_what_the_search_reads() -> None:
+    model, positions = some_nnue(), mixed_batch(RULESETS["zanzibar"], 50, seed=1)
+    nnue = model.quantised()
+    values = [evaluate_by_nnue(nnue, Packed.of(position)) for position in positions]
+    np.testing.assert_allclose(
+        values, logits_by_torch(model, positions).detach().numpy() * SCALE, atol=8
+    )
+    assert (NNUEModel(nnue).quantised().weights == nnue.weights).all()
+
+
+def test_the_compiled_loss_and_gradient_are_those_of_torch() -> None:
+    nnue, positions = some_nnue(), mixed_batch(RULESETS["zanzibar"], 300, seed=2)
+    chances = np.random.default_rng(1).random(len(positions), np.float32)
+    expected = torch.nn.functional.binary_cross_entropy_with_logits(
+        logits_by_torch(nnue, positions), torch.from_numpy(chances), reduction="sum"
+    )
+    loss = nnue.loss(positions, chances)
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
+    ours, theirs = (
+        torch.autograd.grad(2 * one, list(nnue.parameters())) for one in (loss, expected)
+    )
+    for mine, wanted in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(mine.numpy(), wanted.numpy(), atol=1e-4)

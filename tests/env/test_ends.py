@@ -1,0 +1,194 @@
+"""Test that every environment and adapter ends a game as the contract says (bao_env.envs).
+
+Each plays one game under the same arguments: to a win, until it is cut short, and to an illegal
+action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from bao_env import BaoEnv, BaoVectorEnv, env, raw_env
+
+MAX_PLIES = 3
+
+
+class End(NamedTuple):
+    """The end of a game, as an environment tells it."""
+
+    seat: int
+    """Who played the last action."""
+    reward: float
+    """Theirs."""
+    terminated: bool
+    truncated: bool
+    infos: dict[str, Any]
+    mask: Any
+    """The last mask."""
+
+
+Choose = Callable[[Any], int]
+"""A function that chooses an action by a mask, int8[64]."""
+
+
+def play_aec(choose: Choose, make: Any = raw_env, **options: Any) -> End:
+    aec: Any = make(**options)
+    aec.reset(seed=1)
+    while not (aec.terminations[aec.agent_selection] or aec.truncations[aec.agent_selection]):
+        agent = aec.agent_selection
+        aec.step(choose(aec.observe(agent)["action_mask"]))
+    ends = aec.terminations[agent], aec.truncations[agent]
+    (other,) = {*aec.agents} - {agent}
+    assert ends == (aec.terminations[other], aec.truncations[other])
+    assert {**aec.infos[other], "illegal": True} == {**aec.infos[agent], "illegal": True}
+    assert "illegal" not in aec.infos[other]
+    seen = [aec.observe(player)["action_mask"] for player in (agent, other)]
+    seat = int(agent[-1])
+    return End(seat, aec.rewards[agent], *ends, aec.infos[agent], np.maximum(*seen))
+
+
+def play_wrapped(choose: Choose, **options: Any) -> End:
+    return play_aec(choose, env, **options)
+
+
+def play_single(choose: Choose, **options: Any) -> End:
+    game = BaoEnv(None, **options)
+    seen, info = game.reset(seed=1)
+    terminated = truncated = False
+    while not (terminated or truncated):
+        assert np.array_equal(info["action_mask"], seen["action_mask"])
+        seat = info["seat"]
+        seen, reward, terminated, truncated, info = game.step(choose(info["action_mask"]))
+    assert np.array_equal(info["action_mask"], seen["action_mask"])
+    assert info["action_mask"] is not seen["action_mask"]
+    return End(seat, reward, terminated, truncated, info, info["action_mask"])
+
+
+def play_vector(choose: Choose, mode: str = "NextStep", **options: Any) -> End:
+    games = BaoVectorEnv(2, opponent=None, autoreset_mode=mode, **options)
+    seen, infos = games.reset(seed=1)
+    while True:
+        seat, mask = infos["seat"][0], infos["action_mask"][0]
+        seen, rewards, terminated, truncated, infos = games.step([choose(mask)] * 2)
+        if terminated[0] or truncated[0]:
+            break
+    if mode == "SameStep":
+        seen, infos = seen | infos["final_obs"][0], infos["final_info"]
+        mask = seen["action_mask"]
+    else:
+        mask = seen["action_mask"][0]
+    assert np.array_equal(mask, infos["action_mask"][0])
+    found: dict[str, Any] = {
+        key: infos[key][0] for key in ("winner", "plies", "illegal") if key in infos
+    }
+    assert all(infos[f"_{key}"][0] for key in found)
+    return End(seat, rewards[0], bool(terminated[0]), bool(truncated[0]), found, mask)
+
+
+def play_same_step(choose: Choose, **options: Any) -> End:
+    return play_vector(choose, "SameStep", **options)
+
+
+def play_disabled(choose: Choose, **options: Any) -> End:
+    return play_vector(choose, "Disabled", **options)
+
+
+def play_sb3(choose: Choose, **options: Any) -> End:
+    pytest.importorskip("stable_baselines3")
+    from bao_env.adapters.sb3 import SB3VecEnv
+
+    games = SB3VecEnv(2, "random", **options)
+    games.seed(1)
+    games.reset()
+    seat = games.reset_infos[0]["seat"]
+    while True:
+        mask = games.env_method("action_masks")[0]
+        _, rewards, dones, infos = games.step(np.array([choose(mask)] * 2))
+        if dones[0]:
+            info = infos[0]
+            mask = info["terminal_observation"]["action_mask"]
+            cut = info["TimeLimit.truncated"]
+            found = {key: info[key] for key in ("winner", "plies", "illegal") if key in info}
+            return End(seat, float(rewards[0]), not cut, cut, found, mask)
+
+
+def play_torchrl(choose: Choose, **options: Any) -> End:
+    pytest.importorskip("torchrl")
+    import torch
+
+    from bao_env.adapters.torchrl import BaoTorchEnv
+
+    games = BaoTorchEnv(2, opponent=None, seed=1, **options)
+    now = games.reset()
+    while True:
+        now["action"] = torch.tensor([choose(now["action_mask"][0].numpy())] * 2)
+        after = games.step(now)["next"]
+        if after["done"][0]:
+            ends = bool(after["terminated"][0]), bool(after["truncated"][0])
+            found = {key: after[key][0].item() for key in ("winner", "plies", "illegal")}
+            if not found["illegal"]:
+                del found["illegal"]
+            seat, mask = int(now["seat"][0]), after["action_mask"][0].numpy()
+            return End(seat, float(after["reward"][0]), *ends, found, mask)
+        assert (after["winner"] == -1).all() and not after["plies"].any()
+        now = after
+
+
+def play_open_spiel(choose: Choose, **options: Any) -> End:
+    pyspiel = pytest.importorskip("pyspiel")
+    import bao_env.adapters.open_spiel  # noqa: F401
+
+    options.pop("opening_plies")
+    state = pyspiel.load_game("python_bao", options).new_initial_state()
+    while not state.is_terminal():
+        seat = state.current_player()
+        state.apply_action(choose(np.array(state.legal_actions_mask())))
+    rewards = state.returns()
+    cut = rewards == [0, 0]
+    found = {"winner": -1 if cut else int(np.argmax(rewards)), "plies": state.move_number()}
+    return End(seat, rewards[seat], not cut, cut, found, state.legal_actions_mask())
+
+
+PLAYED = [
+    *(play_aec, play_wrapped, play_single, play_vector, play_same_step, play_disabled),
+    *(play_sb3, play_torchrl, play_open_spiel),
+]
+EVERYWHERE = pytest.mark.parametrize("play", PLAYED, ids=[play.__name__[5:] for play in PLAYED])
+
+
+def random_moves() -> Choose:
+    rng = np.random.default_rng(1)
+    return lambda mask: int(rng.choice(np.flatnonzero(mask)))
+
+
+@EVERYWHERE
+def test_a_win(play: Callable[..., End]) -> None:
+    end = play(random_moves(), opening_plies=0)
+    winner = end.infos["winner"]
+    assert (end.terminated, end.truncated, "illegal" in end.infos) == (True, False, False)
+    assert winner in (0, 1) and end.infos["plies"] > 10
+    assert end.reward == (1 if winner == end.seat else -1)
+    assert not np.any(end.mask)
+
+
+@EVERYWHERE
+def test_a_game_that_is_cut_short(play: Callable[..., End]) -> None:
+    end = play(random_moves(), max_plies=MAX_PLIES, opening_plies=0)
+    assert (end.terminated, end.truncated, end.reward) == (False, True, 0)
+    infos = {key: end.infos[key] for key in ("winner", "plies")}
+    assert infos == {"winner": -1, "plies": MAX_PLIES} and "illegal" not in end.infos
+
+
+@EVERYWHERE
+def test_an_illegal_action(play: Callable[..., End]) -> None:
+    """OpenSpiel's own check refuses it."""
+    if play is play_open_spiel:
+        pytest.skip("OpenSpiel refuses illegal actions")
+    end = play(lambda mask: 63, opening_plies=0)
+    assert (end.terminated, end.truncated, end.reward) == (True, False, -1)
+    assert end.infos["winner"] == 1 - end.seat and end.infos["illegal"]
+    assert not np.any(end.mask)

@@ -1,0 +1,104 @@
+"""Make the recorded files, which tests compare with what the code says now.
+
+    python -m tests.record              all of them
+    python -m tests.record kibao        those of a rule set
+    python -m tests.record engine       the refusals of a door
+
+Run it if a test names it and the change is intended. Read the difference before you commit it.
+
+    recorded/playthroughs/NAME.txt    a random game of a rule set, ply by ply (tests/playthrough.py)
+    recorded/numbers/NAME.json        perft numbers of its opening, and the engine's signature
+    recorded/rules/NAME.txt           its rules in words
+    recorded/refused/DOOR.txt         refused calls, each with its error (tests/refusals.py)
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bao_agents.cli.perft import perft
+from bao_env.engine.position import packed_opening
+from bao_env.engine.ruleset import RULESETS
+from bao_env.engine.signature import signature
+from bao_env.rules_in_words import rules_in_words
+from tests.playthrough import playthrough
+from tests.refusals import answered
+
+FOLDER = Path(__file__).parent / "recorded"
+DOORS = sorted(file.stem for file in (FOLDER / "refused").iterdir())
+"""The texts of refusals."""
+MAX_PERFT = 100_000
+"""Perft numbers stop at the first one above this."""
+
+
+def numbers(name: str) -> str:
+    """Return the engine's signature and perft numbers of a rule set."""
+    ruleset = RULESETS[name]
+    position = packed_opening(ruleset)
+    counts = [perft(ruleset.kernel, position, 1)]
+    while counts[-1] <= MAX_PERFT:
+        counts.append(perft(ruleset.kernel, position, len(counts) + 1))
+    return json.dumps({"signature": signature(ruleset), "perft": counts}) + "\n"
+
+
+def page(name: str) -> str:
+    """Return the rules of a rule set in words."""
+    return f"{rules_in_words(RULESETS[name])}\n"
+
+
+def refusals(door: str) -> str:
+    """Return the calls of a door with the errors that they raise now."""
+    return answered((FOLDER / "refused" / f"{door}.txt").read_text(encoding="ascii"))
+
+
+MAKERS: dict[str, Callable[[str], str]] = {
+    "playthroughs": lambda name: playthrough(RULESETS[name]),
+    "numbers": numbers,
+    "rules": page,
+    "refused": refusals,
+}
+"""By folder, what makes a file's text from its name."""
+
+
+def recorded_file(folder: str, name: str) -> Path:
+    """Return the path of a recorded file."""
+    return FOLDER / folder / f"{name}.{'json' if folder == 'numbers' else 'txt'}"
+
+
+def recorded_numbers(name: str) -> dict[str, Any]:
+    """Return the recorded signature and perft numbers of a rule set."""
+    return json.loads(recorded_file("numbers", name).read_text(encoding="ascii"))
+
+
+def compare(folder: str, name: str) -> None:
+    """Check that a recorded file is what its maker makes now.
+
+    Raises:
+        AssertionError: it differs or is missing; the message names the command that makes it.
+    """
+    file = recorded_file(folder, name)
+    recorded = file.read_text(encoding="ascii") if file.exists() else ""
+    made = MAKERS[folder](name)
+    assert made.splitlines() == recorded.splitlines(), (
+        f"recorded/{folder}/{file.name} differs. If this is intended, run "
+        f"python -m tests.record {name}, and read the difference before you commit it"
+    )
+
+
+def main(names: list[str]) -> None:
+    """Make the files of some rule sets and doors, or all."""
+    unknown = {*names} - {*RULESETS, *DOORS}
+    if unknown:
+        sys.exit(f"expected rule sets or doors, of {', '.join([*RULESETS, *DOORS])}; not {unknown}")
+    for folder, make in MAKERS.items():
+        for name in DOORS if folder == "refused" else RULESETS:
+            if not names or name in names:
+                recorded_file(folder, name).write_text(make(name), encoding="ascii")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,86 @@
+"""Run refused calls, and write the error of each below it.
+
+A text in recorded/refused has the calls of a door: each above a line ``!`` with the error that it
+raises, and lines that prepare them. To add a call, write it above a line ``!`` and run
+``python -m tests.record DOOR``. Write ``...`` for the rest of an error that another library words,
+or that lists names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import pickle
+import re
+import shlex
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from bao_agents.cli.main import main
+from tests.processes import ROOT
+
+
+def files() -> dict[Path, int]:
+    """Return all paths in the working folder; of files, when they were written."""
+    found = Path().rglob("*")
+    return {path: path.stat().st_mtime_ns if path.is_file() else 0 for path in found}
+
+
+def bao(line: str) -> None:
+    """Run ``bao`` with the words of a line, which prints no result and writes no file.
+
+    Raises:
+        SystemExit: always, with the last line of its stderr.
+    """
+    before = files()
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main(shlex.split(line))
+    assert (status, out.getvalue(), files()) == (2, "", before), line
+    raise SystemExit(err.getvalue().splitlines()[-1])
+
+
+def held(names: dict[str, Any]) -> dict[str, bytes]:
+    """Return the state of the objects that a text has prepared."""
+    return {
+        name: pickle.dumps(value)
+        for name, value in names.items()
+        if not (name.startswith("__") or callable(value) or inspect.ismodule(value))
+    }
+
+
+def refusal(call: str, names: dict[str, Any]) -> str:
+    """Run lines that are refused, and return the error. No object changes."""
+    before = held(names)
+    try:
+        exec(call, names)
+    except (AssertionError, NameError):  # the text is wrong
+        raise
+    except SystemExit as error:
+        said = str(error)
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"
+    else:
+        raise AssertionError(f"this is not refused: {call}")
+    assert held(names) == before, call
+    assert said.isascii() and "\n" not in said and len(said) < 1000, said
+    return said.replace(f"{ROOT}/", "").replace(str(Path.cwd()), ".")
+
+
+def answered(text: str) -> str:
+    """Return a text with the errors that its calls raise now, in an empty working folder."""
+    names: dict[str, Any] = {"bao": bao}
+
+    def answer(found: re.Match[str]) -> str:
+        lines, recorded = found.groups()
+        if not recorded:
+            exec(lines, names)
+            return lines
+        said = f"! {refusal(lines, names)}\n"
+        begun = recorded.removesuffix("...\n")
+        return lines + (recorded if begun != recorded and said.startswith(begun) else said)
+
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        return re.sub(r"((?:[^!\n].*\n)+)(!.*\n)?", answer, text)

@@ -1,0 +1,266 @@
+"""Test that files from others run nothing and write nothing, whatever they contain.
+
+Each row of the table in docs/files.md has a reader here. A drawn change of a good file is read, or
+refused with an error for people; an audit hook watches what Python does meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache, reduce
+from operator import getitem
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bao_agents.arena.ladder import load_ladder
+from bao_agents.arena.openings import BALANCED, read_openings
+from bao_agents.arena.pairs import Pairs
+from bao_agents.exact.solved_positions import SHIPPED, SolvedPositions
+from bao_agents.nets.checkpoint_files import GUIDES
+from bao_agents.support.resumable import read_part
+from bao_env import Board, get_ruleset, load_ruleset
+from bao_env.notation.transcript import parse_transcripts, replay
+from tests.positions import OPENING, played
+from tests.processes import ROOT
+
+
+class Kind(NamedTuple):
+    """A kind of file."""
+
+    good: Callable[[], bytes]
+    """Returns the content of a good file."""
+    read: Callable[[Path], object]
+    """Reads a file, and uses it as far as its content could do something."""
+    file: str = "forged"
+    """Its name."""
+
+
+def _read_position(path: Path) -> None:
+    board = Board.from_text(path.read_text())
+    for action in board.legal_actions[:4]:
+        board.trace(action)
+
+
+def _read_transcript(path: Path) -> None:
+    for game in parse_transcripts(path.read_text()):
+        replay(game)
+
+
+def _small_ladder() -> bytes:
+    ladder = json.loads(load_ladder().model_dump_json())
+    ladder["openings"] = ladder["openings"][:4]
+    ladder["anchors"] = [one for one in ladder["anchors"] if one["player"] in ("random", "greedy")]
+    return json.dumps(ladder).encode()
+
+
+def _read_ladder(path: Path) -> None:
+    load_ladder(str(path)).changed()
+
+
+def _record() -> bytes:
+    record = {"points": [[1.0, 0.5]], "plies": [[9, 9]], "moves": [9, 9], "seconds": [0.1, 0.1]}
+    return json.dumps(record | {"faults": [[], []], "commit": "1234567"}).encode()
+
+
+def _read_record(path: Path) -> None:
+    read_part(path, lambda file: Pairs.from_json(file.read_bytes()))
+
+
+def _solved() -> bytes:
+    folder = Path("solved.npz")
+    SolvedPositions.load(str(SHIPPED / "kujifunza.npz"))[:5].save(folder)
+    return folder.read_bytes()
+
+
+def _read_checkpoint(path: Path) -> None:
+    pytest.importorskip("torch")
+    from bao_agents.nets import checkpoint
+
+    checkpoint.load(path, get_ruleset("kujifunza"), arrays=True)
+
+
+def _read_settings(path: Path) -> None:
+    pytest.importorskip("torch")
+    from bao_training.train import load_config
+
+    load_config(path)
+
+
+def _note() -> bytes:
+    pytest.importorskip("torch")
+    from bao_training.train import load_config, make_trainer
+
+    trainer = make_trainer(*load_config(None, ["envs=64", "hidden=[8]"]))
+    return json.dumps({"config": trainer.settings()}).encode()
+
+
+def _read_note(path: Path) -> None:
+    from bao_training.run_settings import read_note
+    from bao_training.train import config_from_dict
+
+    note = read_note(path.parent)
+    assert note
+    config_from_dict(note["config"])
+
+
+def _read_metrics(path: Path) -> None:
+    pytest.importorskip("torch")
+    from bao_training.run_table import read_run
+
+    read_run(path).values("steps", "value_loss")
+
+
+KINDS = {
+    "rule file": Kind(lambda: b'base = "kibao"\nhouse_min = 8\nsow_limit = 500\n', load_ruleset),
+    "position": Kind(OPENING.encode, _read_position),
+    "transcript": Kind(lambda: played("kujifunza", 1).transcript().encode(), _read_transcript),
+    "openings": Kind(
+        lambda: b"".join(BALANCED.read_bytes().splitlines(True)[:3]),
+        lambda path: read_openings(path, "zanzibar", 1, seed=1),
+    ),
+    "ladder": Kind(_small_ladder, _read_ladder),
+    "results of a tournament": Kind(_record, _read_record),
+    "solved positions": Kind(_solved, lambda path: SolvedPositions.load(str(path))),
+    "checkpoint": Kind((GUIDES / "kujifunza.safetensors").read_bytes, _read_checkpoint),
+    "settings": Kind((ROOT / "configs" / "quick.toml").read_bytes, _read_settings),
+    "note of a run": Kind(_note, _read_note, "run.json"),
+    "metrics": Kind(lambda: b"update,steps,value_loss\n1,10,0.5\n2,20,0.4\n", _read_metrics),
+}
+IN_JSON = {"ladder", "results of a tournament", "note of a run"}
+"""Kinds whose values are drawn, too."""
+
+# --- what Python does ---------------------------------------------------------------------------
+
+RUNS = {"os.exec", "os.posix_spawn", "os.system", "pickle.find_class", "subprocess.Popen"}
+RUNS |= {"ctypes.dlopen", "marshal.loads", "socket.connect", "os.fork"}
+CHANGES = {"os.chmod", "os.link", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink"}
+_seen: list[str] | None = None
+
+
+def _watch(event: str, arguments: tuple[Any, ...]) -> None:
+    if _seen is None or sys.is_finalizing():
+        return
+    writes = (
+        event == "open" and arguments[2] is not None and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+    )
+    place = str(arguments[0]) if arguments else ""
+    if (event in RUNS or event in CHANGES or writes) and "__pycache__" not in place:
+        _seen.append(f"{event} {place}")
+
+
+@cache
+def _hook() -> None:
+    sys.addaudithook(_watch)  # for ever
+
+
+@contextmanager
+def watched() -> Iterator[list[str]]:
+    """Collect what Python runs, writes or changes in a block, as audit events."""
+    global _seen
+    _hook()
+    found: list[str] = []
+    _seen = found
+    try:
+        yield found
+    finally:
+        _seen = None
+
+
+# --- the tests ----------------------------------------------------------------------------------
+
+HOSTILE: list[Any] = ["pipe:touch ran", "os:system", "../ran", "\x1b[31m", "\u202e", "", "x" * 9999]
+HOSTILE += [None, True, -1, 0, 10**30, 1e308, 0.5, [], {}, [[]], {"a": 1}, "random", "zanzibar"]
+
+
+def _places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the places of all values within a JSON value."""
+    keys = value.keys() if isinstance(value, dict) else range(len(value))
+    for key in keys:
+        yield (*place, key)
+        if isinstance(value[key], (dict, list)):
+            yield from _places(value[key], (*place, key))
+
+
+def forged(good: bytes, data: st.DataObject, in_json: bool) -> bytes:
+    """Draw a change of a file: of its bytes, or of a value in its JSON."""
+    if in_json and data.draw(st.booleans()):
+        value = json.loads(good)
+        *place, last = data.draw(st.sampled_from(list(_places(value))))
+        reduce(getitem, place, value)[last] = data.draw(st.sampled_from(HOSTILE))
+        return json.dumps(value).encode()
+    start = data.draw(st.integers(0, len(good)))
+    end = data.draw(st.integers(start, min(len(good), start + 100)) | st.just(len(good)))
+    new = data.draw(st.binary(max_size=8) | st.text(max_size=8).map(str.encode))
+    new = data.draw(st.sampled_from([new, good[:start], b"\xff" * (end - start)]))
+    return good[:start] + new + good[end:]
+
+
+@pytest.mark.parametrize("name", KINDS)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_forged_files_are_read_or_refused(name: str, data: st.DataObject) -> None:
+    kind, path = KINDS[name], Path(KINDS[name].file)
+    path.write_bytes(forged(good(name), data, name in IN_JSON))
+    with watched() as seen:
+        try:
+            kind.read(path)
+        except (ValueError, OSError, RecursionError) as error:
+            assert "\x1b" not in str(error)
+    assert seen == []
+
+
+@pytest.mark.parametrize("name", sorted(IN_JSON))
+def test_no_value_in_json_runs(name: str) -> None:
+    """A program or a function under any key."""
+    content, path = good(name), Path(KINDS[name].file)
+    for key in {place[-1] for place in _places(json.loads(content))}:
+        for hostile in ("pipe:touch ran", "os:getcwd"):
+            value = json.loads(content)
+            for *place, last in _places(value):
+                if last == key:
+                    reduce(getitem, place, value)[last] = hostile
+                    break
+            path.write_text(json.dumps(value))
+            with watched() as seen, suppress(ValueError):
+                KINDS[name].read(path)
+            assert seen == [], key
+
+
+@cache
+def good(name: str) -> bytes:
+    """Return a good file, and check that it is read: so it compiles and imports what it needs."""
+    content, path = KINDS[name].good(), Path(KINDS[name].file)
+    path.write_bytes(content)
+    KINDS[name].read(path)
+    return content
+
+
+@pytest.fixture(autouse=True, scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Work in an empty folder."""
+    before = Path.cwd()
+    os.chdir(tmp_path_factory.mktemp("files"))
+    yield
+    os.chdir(before)
+
+
+def test_the_watch_sees_what_a_file_could_do() -> None:
+    with watched() as seen:
+        os.system("true")
+        Path("written").write_text("")
+    assert [one.split()[0] for one in seen] == ["os.system", "open"]
+
+
+def test_the_page_has_a_row_for_each_kind() -> None:
+    table = (ROOT / "docs" / "files.md").read_text().split("|---|\n")[1]
+    rows = re.findall(r"^\| ([a-z ]+)", table, re.MULTILINE)
+    assert [row.strip() for row in rows] == list(KINDS)

@@ -1,0 +1,42 @@
+"""Test that the pages show what ``python docs/generated.py`` makes of the code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bao_agents.cli.main import COMMANDS
+from bao_env import RULESETS
+from docs import generated
+
+PAGES = {str(page.relative_to(generated.ROOT)): page for page in generated.pages()}
+REMAKE = "run python docs/generated.py, and read the difference"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_has_what_the_code_says(name: str) -> None:
+    text, pictures = generated.make(PAGES[name])
+    assert PAGES[name].read_text(encoding="utf-8") == text, REMAKE
+    for picture, drawn in pictures.items():
+        assert (generated.BOARDS / picture).read_text(encoding="utf-8") == drawn, REMAKE
+
+
+def test_every_picture_is_on_a_page() -> None:
+    shown = {picture for page in PAGES.values() for picture in generated.make(page)[1]}
+    assert {file.name for file in generated.BOARDS.glob("*.svg")} == shown, REMAKE
+
+
+def test_the_pages_have_every_rule_set_and_command() -> None:
+    rules, commands = (
+        PAGES[name].read_text(encoding="utf-8")
+        for name in ("docs/rules-in-words.md", "docs/commands.md")
+    )
+    assert all(f"<!-- rules {name} -->" in rules for name in RULESETS)
+    assert all(f"\n## bao {name}\n" in commands for name in COMMANDS)
+
+
+def test_a_marker_without_an_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "read_text", lambda *args, **options: "<!-- rules kibao -->\n")
+    with pytest.raises(ValueError, match=r"page\.md: <!-- rules kibao --> has no <!-- end -->"):
+        generated.make(Path("page.md"))

@@ -1,0 +1,37 @@
+"""Play bao in plain Python, with neither bao_env nor the rules: only the lines of the protocol.
+
+bao match greedy "pipe:python training/examples/engine_bot.py"
+"""
+
+import random
+import sys
+
+
+def answer(line):
+    """Write a line and flush it: otherwise it stays in a buffer, and the host waits."""
+    print(line, flush=True)
+
+
+def choose(position, legal):
+    """Return one of the legal actions: here, any that starts in the front row."""
+    front = [action for action in legal if action // 4 < 8]
+    return random.choice(front or legal)
+
+
+position, legal = "", []
+for line in sys.stdin:
+    word, _, rest = line.strip().partition(" ")
+    if word == "seed":
+        random.seed(int(rest))
+    elif word == "isready":
+        answer("name Front row")
+        answer("version 1")
+        answer("ready")
+    elif word == "position":
+        position = rest
+    elif word == "legal":
+        legal = [int(action) for action in rest.split()]
+    elif word == "go":
+        answer(f"move {choose(position, legal)}")
+    elif word == "quit":
+        break

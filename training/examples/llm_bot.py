@@ -1,0 +1,76 @@
+"""Play bao with a language model, on any server that speaks OpenAI's protocol.
+
+export OPENAI_BASE_URL=http://127.0.0.1:8000/v1 OPENAI_MODEL=NAME OPENAI_API_KEY=KEY
+bao match "pipe:300s:python training/examples/llm_bot.py" greedy
+"""
+
+import json
+import os
+import sys
+import urllib.error
+import urllib.request
+
+from bao_env import Board, Ruleset, action_to_move, get_ruleset
+from bao_env.rules_in_words import rules_in_words
+
+URL, MODEL = os.environ.get("OPENAI_BASE_URL", ""), os.environ.get("OPENAI_MODEL", "")
+KEY = os.environ.get("OPENAI_API_KEY", "none").strip()
+FORM = """\
+On the board, [6] is a house that is still owned, (3) a hole that takasia bars, <4> a capture that \
+waits for its end. Think as long as you like, then end with one of the legal moves, in this form:
+Move: A7L"""
+
+
+def answer(line):
+    """Write a line and flush it: otherwise it stays in a buffer, and the host waits."""
+    print(line, flush=True)
+
+
+def ask(system, question, seconds):
+    """Return the model's text, empty if the answer was cut off; ValueError: the server refuses."""
+    messages = {"role": "system", "content": system}, {"role": "user", "content": question}
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"}
+    body = json.dumps({"model": MODEL, "messages": messages}).encode()
+    request = urllib.request.Request(f"{URL.rstrip('/')}/chat/completions", body, headers)
+    try:
+        with urllib.request.urlopen(request, timeout=seconds) as response:
+            choice = json.load(response)["choices"][0]
+    except urllib.error.HTTPError as refusal:
+        raise ValueError(f"{refusal}: {refusal.read(200).decode(errors='replace')}") from None
+    return (choice["message"]["content"] or "") if choice["finish_reason"] == "stop" else ""
+
+
+def read_move(text, moves):
+    """Return the action of the last line that begins with ``Move:``; nothing else counts."""
+    lines = [line for line in text.splitlines() if line.startswith("Move:")]
+    return moves.get(lines[-1].removeprefix("Move:").strip(), "none") if lines else "none"
+
+
+def play():
+    """Answer the lines of the host."""
+    for line in sys.stdin:
+        word, _, rest = line.strip().partition(" ")
+        if word == "ruleset":
+            rules = Ruleset.from_dict(json.loads(rest)) if rest[0] == "{" else get_ruleset(rest)
+        elif word == "isready":
+            if not (URL and MODEL):
+                raise ValueError("set OPENAI_BASE_URL and OPENAI_MODEL")
+            Board(rules)  # compiles the rules before a clock runs
+            answer(f"name {MODEL}\nready")
+        elif word == "position":
+            board = Board.from_text(rest, rules)
+        elif word == "legal":
+            moves = {action_to_move(int(action)): int(action) for action in rest.split()}
+        elif word == "go":
+            question = f"{board}\nYour legal moves: {' '.join(moves)}"
+            text = ask(f"{rules_in_words(rules)}\n\n{FORM}", question, int(rest.split()[1]) / 1000)
+            answer(f"move {read_move(text, moves)}")
+        elif word == "quit":
+            break
+
+
+try:
+    play()
+except Exception as fault:  # whatever it is: the match stops, and the host says why
+    answer(f"error {type(fault).__name__}: {str(fault)[:300]!a}")
+    sys.exit(1)
