@@ -202,11 +202,11 @@ class AlphaBetaAgent(SearchPlayer):
         super().__init__(ruleset, limit, threads=threads)
 
     def _prepare(self) -> None:
-        guide = self._guide
         nodes, count = _expected_nodes(self.limit), len(self._deadlines)
         self._workspaces = [make_workspace(nodes, self._reductions) for _ in range(count)]
         self._deadlines = [workspace.memory["deadline"] for workspace in self._workspaces]
         self._games = GameTables(nodes)
+        guide = self._guide
         evaluator = guide.nnue if guide and guide.nnue else load_tables(self.ruleset)
         guides = make_guides(guide.network, count) if guide else [None] * count
         self._threads = [
