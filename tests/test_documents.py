@@ -50,7 +50,7 @@ def commands(text: str) -> list[str]:
     blocks = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
     spans = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.M))
-    parts = [part.strip() for line in [*lines, *spans] for part in re.split("&&|  #", line)]
+    parts = [part.strip() for line in [*lines, *spans] for part in re.split("&&|  #| > ", line)]
     return [part for part in parts if re.match(r"bao [a-z]", part) and "..." not in part]
 
 

@@ -218,4 +218,5 @@ def test_hints_and_evaluation_of_a_proven_win(client: TestClient) -> None:
     network = game("hints", evaluator="zanzibar")
     assert network["win"] == win
     assert sum(move["win"]["winner"] == 0 for move in network["moves"]) == 3
-    assert 0 < network["moves"][0]["value"] < 1  # the network's opinion is still shown
+    assert network["moves"][0]["value"] == 1
+    assert 0 < network["moves"][0]["probability"] < 1  # the network's opinion is still shown

@@ -277,7 +277,7 @@ def test_an_opponent_by_name_is_loaded_when_needed(
         agent.seeded = seeded  # type: ignore[attr-defined]
         return agent
 
-    monkeypatch.setattr("bao_env.bots._load_by_name", load)
+    monkeypatch.setattr("bao_env.bots.load_from_packages", load)
     env = make(opponent="mine")
     for number in (1, 1, None, 2):
         env.reset(seed=number)
