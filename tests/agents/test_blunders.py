@@ -201,7 +201,7 @@ def test_training_logs_it(found: Solved, tmp_path: Path, says: Says) -> None:
     assert 0 < row["blunders"] < found.known.won.choices.mean()
     interval = row["blunders_low"], row["blunders_high"]
     assert interval == wilson_interval(row["blunders"], len(found.known.won.choices))
-    score = trainer.scores["greedy"]
+    score = trainer.scores["score_against_greedy"]
     ends = tuple(row[f"score_against_greedy{end}"] for end in ("", "_low", "_high"))
     assert ends == (score.rate, score.low, score.high)
     assert "blunders" not in make(settings).columns

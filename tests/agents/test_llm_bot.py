@@ -126,8 +126,8 @@ def test_no_model_in_the_environment(monkeypatch: pytest.MonkeyPatch, capsys: Ca
 def test_in_a_match(server: Server, says: Says, fails: Fails) -> None:
     """What cannot be read loses the game; a server that refuses stops the match."""
     command = f"match 'pipe:{sys.executable} {EXAMPLE}' random --pairs 1"
-    assert "stub" in says(command)
+    assert EXAMPLE.name in says(command)
     server.text = "I resign."
-    assert "lost by a fault: 2 (found no move)" in says(command)
+    assert "lost 2 games by faults: found no move" in says(command)
     server.status = 429
     assert "cannot continue: ValueError: 'HTTP Error 429" in fails(command)
