@@ -174,14 +174,19 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
             if game.winner >= 0:
                 self.rewards = dict.fromkeys(agents, -1.0)
                 self.rewards[agents[game.winner]] = 0.0 if legal is None else 1.0
+                self._tell_end()
+                if legal is None:
+                    self.infos[agent]["illegal"] = True
                 self.terminations = dict.fromkeys(agents, True)
                 self._accumulate_rewards()
             elif game.truncated:
+                self._tell_end()
                 self.truncations = dict.fromkeys(agents, True)
-            if game.over:
-                self.infos = {player: game.end_info() for player in agents}
-                if legal is None:
-                    self.infos[agent]["illegal"] = True
             if self.render_mode == "human":
                 self.render()
         game.guard.ready = True
+
+    def _tell_end(self) -> None:
+        """Tell both agents how the game ended."""
+        told = self._game.end_info()
+        self.infos = {agent: dict(told) for agent in self.possible_agents}
