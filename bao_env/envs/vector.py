@@ -93,8 +93,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 
     Args:
         num_envs: number of games, B.
-        opponent, ruleset, observation, dtype, flat, opening_plies, first_player, seat, max_plies,
-            illegal: see :class:`bao_env.BaoEnv`.
+        opponent, ruleset, observation, dtype, flat: see :class:`bao_env.BaoEnv`.
+        opening_plies, first_player, seat, max_plies, illegal: see :class:`bao_env.BaoEnv`.
         autoreset_mode: an :class:`gymnasium.vector.AutoresetMode` or its value.
         max_episode_steps: also cut a game short after so many steps, as the wrapper that
             ``gymnasium.make`` puts around :class:`bao_env.BaoEnv` does; -1 or None for no limit.
@@ -141,7 +141,6 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self._max_steps = check_max_episode_steps(max_episode_steps)
         self.steps = np.zeros(num_envs, np.int64)
         """int64[B], the steps in each game."""
-        """Steps of each game, int64[B]."""
         self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
