@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bao_env.engine.bits import FULL, ONE, ZERO
 from bao_env.engine.compile import jit
-from bao_env.engine.successors import ACTION
+from bao_env.engine.successors import ACTION, SUCCESSOR_WORDS
 
 
 @jit
@@ -21,6 +21,7 @@ def keep_actions(rows, first, end, actions):
     kept = first
     for k in range(first, end):
         if (actions >> rows[k, ACTION]) & ONE != ZERO:
-            rows[kept] = rows[k]
+            for word in range(SUCCESSOR_WORDS):  # numba compiles a row for five seconds
+                rows[kept, word] = rows[k, word]
             kept += 1
     return kept
