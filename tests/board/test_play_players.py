@@ -187,8 +187,7 @@ def test_hints_of_a_network_that_answers_nan(monkeypatch: pytest.MonkeyPatch) ->
         found.network.head.bias.data.fill_(float("nan"))
         return found
 
-    monkeypatch.setattr(checkpoint, "load", spoil)
-    checkpoint._load_version.cache_clear()
+    monkeypatch.setattr(checkpoint, "load_shared", spoil)
     client = make_client()
     game, _ = start(client)
     for evaluator in ("zanzibar", "search:zanzibar:16"):
