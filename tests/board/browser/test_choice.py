@@ -158,10 +158,8 @@ def test_choosing_never_sows(open_page: Open, size: dict[str, Any]) -> None:
     for across, down in product((0.2, 0.5, 0.8), (0.2, 0.5)):
         place = {"x": across * pit["width"], "y": down * pit["height"]}
         target = page.locator("[data-pit=A6]")
-        if "has_touch" in size:
-            target.tap(position=place)  # type: ignore[arg-type]
-        else:
-            target.click(position=place)  # type: ignore[arg-type]
+        touch: Any = target.tap if "has_touch" in size else target.click
+        touch(position=place)
         see(page, ".pit.chosen").to_have_count(1)
         page.keyboard.press("Escape")
     assert moves(page) == []
