@@ -203,7 +203,7 @@ def test_diverged_network_is_not_saved(
             return learn(self)
         good.append((tmp_path / "r" / train.LAST).read_bytes())
         if where == "the gradient of":
-            self.workers[1].rollout.rewards[:] = np.nan
+            self.workers[1].rollout.returns[:] = np.nan
         row = learn(self)
         next(self.network.parameters()).data[0, 0] = torch.inf
         return row
