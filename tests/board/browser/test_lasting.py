@@ -187,17 +187,6 @@ def test_the_last_game_goes_on_in_a_new_tab(open_page: Open, address: str) -> No
     see(other, "#players").to_contain_text("North: Very easy")
 
 
-@pytest.mark.parametrize("damaged", ["{", "5", '{"game": 5, "transcript": 7, "seats": [1]}', ""])
-def test_damaged_storage_begins_a_new_game(open_page: Open, address: str, damaged: str) -> None:
-    page = open_page(allowed="40[04]|422")
-    values = {f"bao {name}": damaged for name in ("game", "done", "language", "speed", "spelling")}
-    page.evaluate("values => Object.assign(localStorage, values)", values)
-    page.goto("about:blank")
-    page.goto(address)
-    page.wait_for_selector("body[data-ready]")
-    assert moves(page) == []
-
-
 def test_a_second_page_asks_the_bot_when_the_first_is_gone(open_page: Open, address: str) -> None:
     page = open_page(allowed="409")
     page.select_option("#seat-1", "alphabeta-ms")
