@@ -41,8 +41,6 @@ class Ratings:
     """float64[P], lower end of the 95 % interval of ``elo``; 0 for the anchor."""
     high: Float64Array
     """float64[P], upper end of it."""
-    anchor: str | None
-    """The player with Elo 0; None if the mean of the finite ratings is 0."""
     score: Float64Array
     """float64[P], points per game over all games, 0..1; depends on the opponents met."""
     games: Int64Array
@@ -96,24 +94,24 @@ def rate(results: Mapping[tuple[str, str], Float64Array], *, anchor: str | None 
     better = _closure(points > 0)
     alike = better & better.T
     compared = alike[index[anchor]] if anchor is not None else alike[alike.sum(axis=1).argmax()]
-    elo, low, high = np.zeros((3, len(names)))
-    fitted = {name: index[name] for name in names if compared[index[name]]}
+    fitted = [names[i] for i in np.flatnonzero(compared)]
     of_fitted = {pair: of_a for pair, of_a in pairings.items() if {*pair} <= {*fitted}}
-    for name, placed in zip(fitted, _intervals(list(fitted), of_fitted, anchor), strict=True):
-        elo[index[name]], low[index[name]], high[index[name]] = placed
-    known = {name: float(elo[i]) for name, i in fitted.items()}
+    among = np.ix_(compared, compared)
+    placed = np.zeros((len(names), 3))  # the Elo, and the ends of its interval
+    placed[compared] = _intervals(fitted, of_fitted, points[among], games[among], anchor)
+    known = dict(zip(fitted, placed[compared, 0].tolist(), strict=True))
     for i in np.flatnonzero(~compared).tolist():
         bound = _bound(names[i], pairings, known)
-        elo[i], low[i], high[i] = bound.elo, bound.low, bound.high
+        placed[i] = bound.elo, bound.low, bound.high
     played = games.sum(axis=1)
     score = points.sum(axis=1) / played
-    order = np.lexsort((-score, -elo))
+    order = np.lexsort((-score, -placed[:, 0]))
+    elo, low, high = placed[order].T
     return Ratings(
         names=tuple(names[i] for i in order),
-        elo=elo[order],
-        low=low[order],
-        high=high[order],
-        anchor=anchor,
+        elo=elo,
+        low=low,
+        high=high,
         score=score[order],
         games=played[order],
     )
@@ -166,15 +164,21 @@ def _merge(
 
 
 def _intervals(
-    names: list[str], pairings: Mapping[tuple[str, str], Float64Array], anchor: str | None
+    names: list[str],
+    pairings: Mapping[tuple[str, str], Float64Array],
+    points: Float64Array,
+    games: Int64Array,
+    anchor: str | None,
 ) -> Float64Array:
-    """Return the Elo of comparable players and the ends of its 95 % intervals, float64[P, 3]."""
+    """Return the Elo of comparable players and the ends of its 95 % intervals, float64[P, 3].
+
+    Args:
+        names: the players.
+        pairings: the points in each pair of games.
+        points, games: as for :func:`_fit`.
+        anchor: see :func:`rate`.
+    """
     count = len(names)
-    games, points = np.zeros((count, count)), np.zeros((count, count))
-    for (a, b), of_a in pairings.items():
-        i, j = names.index(a), names.index(b)
-        games[i, j] = games[j, i] = of_a.size
-        points[i, j], points[j, i] = of_a.sum(), of_a.size - of_a.sum()
     level = np.full((1, count, 1), 1.0 / math.sqrt(count))  # ratings keep their mean
     middle = _fit(np.zeros((1, count)), level, points, games)
     # A rating is a contrast of the strengths. That of the anchor, or of one player alone, is 0.
@@ -221,7 +225,7 @@ def _design_effects(
     contrasts: Float64Array,
     ratings: Float64Array,
     points: Float64Array,
-    games: Float64Array,
+    games: Int64Array,
 ) -> Float64Array:
     """Return the variance of each contrast over pairs, relative to that of independent games.
 
@@ -253,7 +257,7 @@ def _design_effects(
 
 
 def _fit(
-    ratings: Float64Array, fixed: Float64Array, points: Float64Array, games: Float64Array
+    ratings: Float64Array, fixed: Float64Array, points: Float64Array, games: Int64Array
 ) -> Float64Array:
     """Fit maximum likelihood ratings from several starts at once.
 
@@ -266,7 +270,7 @@ def _fit(
         ratings: float64[S, P], natural logarithms of the strengths to start from.
         fixed: float64[S, P, K], orthonormal directions in which they do not move.
         points: float64[P, P], points of the row's player against the column's.
-        games: float64[P, P], numbers of games; the players are comparable.
+        games: int64[P, P], numbers of games; the players are comparable.
 
     Returns:
         float64[S, P].
@@ -282,7 +286,7 @@ def _fit(
 
 
 def _slopes(
-    ratings: Float64Array, points: Float64Array, games: Float64Array
+    ratings: Float64Array, points: Float64Array, games: Int64Array
 ) -> tuple[Float64Array, Float64Array]:
     """Return the log-likelihood's gradient, and its curvature with the sign changed."""
     wins = logistic(ratings[:, :, None] - ratings[:, None, :])
