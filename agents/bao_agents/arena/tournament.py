@@ -104,10 +104,6 @@ class TournamentSettings:
         ]
         return part_file(folder / "results" / folder_of(part), name_of(part), settings, ".json")
 
-    def has_unknown(self, part: Part) -> bool:
-        """Return whether the part has a player that may have changed unnoticed."""
-        return None in (self.description["known"][name][1] for name in part.names)
-
 
 def folder_of(part: Part) -> str:
     """Return the name of the folder of a part's pairing."""
@@ -121,20 +117,20 @@ def name_of(part: Part) -> str:
 
 def kept(settings: TournamentSettings, folder: Path, parts: Sequence[Part]) -> dict[Part, Pairs]:
     """Return the results in a folder, and print a note about those that cannot be used."""
-    results, unknown = {}, set()
+    results, changed = {}, set()  # players that may have changed unnoticed
     for part in parts:
         found = read_part(
             settings.file_of(folder, part), lambda file: Pairs.from_json(file.read_bytes())
         )
         if found is None or len(found) != len(part.numbers):
             continue
-        if settings.has_unknown(part):
-            unknown |= {n for n in part.names if settings.description["known"][n][1] is None}
-        else:
+        unknown = {n for n in part.names if settings.description["known"][n][1] is None}
+        changed |= unknown
+        if not unknown:
             results[part] = found
-    if unknown:
+    if changed:
         _note(
-            f"games of {', '.join(sorted(unknown))} are played again, because the player may have "
+            f"games of {', '.join(sorted(changed))} are played again, because the player may have "
             "changed: give its agent a string `fingerprint` that changes with its play"
         )
     commits = sum(results.values(), Pairs()).commits - {current_commit()}
