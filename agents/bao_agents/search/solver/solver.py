@@ -6,8 +6,7 @@ proof, the answer is "unknown". The search is :mod:`bao_agents.search.solver.pro
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,7 +35,6 @@ DEFAULT_NODES = 10_000_000
 LOWEST = Limit(None, LEAST_SECONDS, 1)
 HIGHEST = Limit(None, MAX_SECONDS, MAX_NODES)
 """The range of its limits."""
-T = TypeVar("T")
 
 _PART = 16
 """Positions in a batch that a thread solves with one table."""
@@ -126,21 +124,27 @@ class Solver:
         winning, losing = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
         plies = np.zeros((size, NUM_ACTIONS), np.int16)
 
-        def work(i: int, search: ProofSearch) -> None:
-            for child in search.children(positions[i]):
-                value = child.result or search.value_of(child, positions[i])
-                if value != UNKNOWN:
-                    (winning if value == WIN else losing)[i] |= np.uint64(1 << child.action)
-                    plies[i, child.action] = 1 if child.result else 1 + search.plies
-            if winning[i]:
-                values[i] = WIN
-            elif losing[i] == legal[i]:
-                values[i] = LOSS
-            else:  # a proof of the position may not need this action
-                values[i] = search.prove(positions[i])
-            nodes[i] = search.nodes
+        def work(part: slice, thread: int) -> None:
+            search = self._searches[thread]
+            search.table.clear()
+            for i in np.flatnonzero(legal[part]) + part.start:
+                search.begin(self._node_limit, self._seconds)
+                for child in search.children(positions[i]):
+                    value = child.result or search.value_of(child, positions[i])
+                    if value != UNKNOWN:
+                        (winning if value == WIN else losing)[i] |= np.uint64(1 << child.action)
+                        plies[i, child.action] = 1 if child.result else 1 + search.plies
+                if winning[i]:
+                    values[i] = WIN
+                elif losing[i] == legal[i]:
+                    values[i] = LOSS
+                else:  # a proof of the position may not need this action
+                    values[i] = search.prove(positions[i])
+                nodes[i] = search.nodes
 
-        self._answer_each(legal, work)
+        with self._exclusive:
+            limits = self._node_limit, self._seconds
+            share_proofs(self._searches, size, _PART, work, *limits)
         return Judgement(values, winning, losing, nodes, plies)
 
     def solve(
@@ -160,48 +164,30 @@ class Solver:
         if nodes is not None:
             check_limit("solver", Limit(nodes=nodes), LOWEST, HIGHEST)
         check_array("position", position, np.uint64, (WORDS,))
+        search, most, found = self._searches[0], nodes or self._node_limit, []
 
-        def work(search: ProofSearch) -> Solution:
-            value = search.prove(position)
-            if value == UNKNOWN:
-                return Solution(None, None, False, (), search.nodes)
-            distance, line = search.distance(value), search.line(position, value, None)
-            if shortest:
-                distance = search.bisect(position, value, distance)
-                if distance.is_shortest:
-                    quickest = search.line(position, value, distance.plies)
-                    line = quickest if len(quickest) == distance.plies else line
-            mover = turn_of(position)
-            winner = mover if value == WIN else 1 - mover
-            return Solution(winner, distance.plies, distance.is_shortest, line, search.nodes)
-
-        return self._answer(work, nodes or self._node_limit)
-
-    def _answer(self, work: Callable[[ProofSearch], T], nodes: int | None) -> T:
-        """Return ``work(search)``, within ``nodes``."""
-        search, found = self._searches[0], []
-
-        def answer(part: slice, thread: int) -> None:
-            search.begin(nodes, self._seconds)
-            found.append(work(search))
+        def work(part: slice, thread: int) -> None:
+            search.begin(most, self._seconds)
+            found.append(self._solution(search, position, shortest))
 
         with self._exclusive:
-            share_proofs(self._searches, 1, 1, answer, nodes, self._seconds)
+            share_proofs(self._searches, 1, 1, work, most, self._seconds)
         return found[0]
 
-    def _answer_each(self, legal: Legal, work: Callable[[int, ProofSearch], None]) -> None:
-        """Call ``work(i, search)`` for each position ``i`` whose game is not over."""
-
-        def work_off(part: slice, thread: int) -> None:
-            search = self._searches[thread]
-            search.table.clear()
-            for i in np.flatnonzero(legal[part]) + part.start:
-                search.begin(self._node_limit, self._seconds)
-                work(i, search)
-
-        with self._exclusive:
-            limits = self._node_limit, self._seconds
-            share_proofs(self._searches, len(legal), _PART, work_off, *limits)
+    def _solution(self, search: ProofSearch, position: PackedPositions, shortest: bool) -> Solution:
+        """Return what a search finds within its limits; see :meth:`solve`."""
+        value = search.prove(position)
+        if value == UNKNOWN:
+            return Solution(None, None, False, (), search.nodes)
+        distance, line = search.distance(value), search.line(position, value, None)
+        if shortest:
+            distance = search.bisect(position, value, distance)
+            if distance.is_shortest:
+                quickest = search.line(position, value, distance.plies)
+                line = quickest if len(quickest) == distance.plies else line
+        mover = turn_of(position)
+        winner = mover if value == WIN else 1 - mover
+        return Solution(winner, distance.plies, distance.is_shortest, line, search.nodes)
 
 
 def solve(
