@@ -13,7 +13,7 @@ also tries to prove who wins. Its proofs are certain; a player's scores are not.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from bao_agents.players import registry
 from bao_agents.players.base import NamedPlayer, PlayerName
@@ -21,9 +21,6 @@ from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.limits import Limit
 from bao_agents.search.solver.solver import Solution, Solver
 from bao_env.board import Board
-
-if TYPE_CHECKING:
-    pass
 
 PLAYER = "alphabeta:100ms"
 PROOF_NODES = 200_000

@@ -94,7 +94,7 @@ def make_trainer(config: TrainConfig, method_config: MethodConfig) -> Trainer[An
     """Make a trainer for a configuration.
 
     Raises:
-        ConfigError, CheckpointError: see :class:`Trainer` and its ``load_weights``.
+        ConfigError, CheckpointError: see :class:`Trainer`.
     """
     return METHODS[config.method](config, method_config)
 

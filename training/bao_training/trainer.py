@@ -405,13 +405,11 @@ class Trainer(ABC, Generic[W, C]):
         """Return all settings of the run as plain values, the method's in its table."""
         return self.config.to_dict() | {self.config.method: self.method_config.to_dict()}
 
-    def _info(self) -> dict[str, Any]:
-        return {"config": self.settings(), "steps": self.steps, "seconds": self.seconds}
-
     def _checkpoint(self, arrays: Arrays | None = None) -> Checkpoint:
         """Return the model, with the settings and the progress of the run."""
         nnue = None if self.model.nnue is None else self.model.nnue.quantised()
-        return Checkpoint(self.network, self.ruleset, self._info(), arrays or {}, nnue)
+        info = {"config": self.settings(), "steps": self.steps, "seconds": self.seconds}
+        return Checkpoint(self.network, self.ruleset, info, arrays or {}, nnue)
 
     def save_policy(self, path: Path) -> None:
         """Write the model alone."""

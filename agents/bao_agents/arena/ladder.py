@@ -191,9 +191,9 @@ def shipped() -> list[str]:
     return sorted(path.stem for path in LADDERS.glob("*.json"))
 
 
-def anchors_elo(name: str = DEFAULT) -> dict[str, float]:
-    """Return the Elo of the anchors of a shipped ladder, without checking the engine."""
-    content = json.loads((LADDERS / f"{name}.json").read_bytes())
+def anchors_elo() -> dict[str, float]:
+    """Return the Elo of the anchors of the default ladder, without checking the engine."""
+    content = json.loads((LADDERS / f"{DEFAULT}.json").read_bytes())
     return {anchor["player"]: anchor["elo"] for anchor in content["anchors"]}
 
 

@@ -110,8 +110,7 @@ def games(
                 f"plies {plies[0]} to {plies[1]} ({len(found)} found): ask for fewer or for more "
                 "plies"
             )
-    found, legal = found[:count], legal[:count]
-    return Sample(found, legal)
+    return Sample(found[:count], legal[:count])
 
 
 def check_arguments(count: int, opening_plies: tuple[int, int], plies: tuple[int, int]) -> None:
