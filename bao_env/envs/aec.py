@@ -98,7 +98,7 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         self._game = SingleGame(self.ruleset, plies, self.observer, opening_plies)
         self._game.marks_last = render_mode is not None
         self._illegal = check_illegal(illegal)
-        self._window = Window("Bao")
+        self._window = Window()
         self._np_random: np.random.Generator | None = None
 
     def observation_space(self, agent: str) -> spaces.Dict:

@@ -114,7 +114,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
             against_an_opponent=opponent is not None,
         )
         self._game.marks_last = render_mode is not None
-        self._window = Window("Bao")
+        self._window = Window()
 
     @property
     def seat(self) -> int:

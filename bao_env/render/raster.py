@@ -23,9 +23,6 @@ from bao_env.render.svg import svg_document
 if TYPE_CHECKING:
     import pygame
 
-IMAGE_WIDTH = round(WIDTH)
-"""Default width of an image in pixels: one pixel per unit of the drawing."""
-
 
 def import_pygame() -> Any:
     """Import pygame.
@@ -57,42 +54,39 @@ def check_render_mode(render_mode: str | None, modes: Sequence[str]) -> str | No
     return render_mode
 
 
-def paint(shapes: Iterable[Shape], *, width: int = IMAGE_WIDTH) -> pygame.Surface:
-    """Paint shapes on a new surface, ``width`` pixels wide; needs neither window nor display.
+def paint(shapes: Iterable[Shape]) -> pygame.Surface:
+    """Paint shapes on a new surface, which needs neither window nor display.
 
-    Labels are painted last, on top of all other shapes.
+    A unit of the drawing is a pixel. Labels are painted last, on top of all other shapes.
 
     Raises:
         DependencyNotInstalled: pygame is missing.
     """
     pygame = import_pygame()
     shapes = list(shapes)
-    svg = svg_document((shape for shape in shapes if not isinstance(shape, Text)), width)
+    svg = svg_document((shape for shape in shapes if not isinstance(shape, Text)), round(WIDTH))
     surface = pygame.image.load(io.BytesIO(svg.encode()), "board.svg")
     # SDL does not paint text. pygame's own font is the same on every machine.
     pygame.font.init()
     path = str(Path(pygame.__file__).parent / pygame.font.get_default_font())
     texts = [shape for shape in shapes if isinstance(shape, Text)]
-    scale = width / WIDTH
-    fonts = {
-        size: pygame.font.Font(path, round(size * scale)) for size in {text.size for text in texts}
-    }
+    fonts = {size: pygame.font.Font(path, round(size)) for size in {text.size for text in texts}}
     for text in texts:
         font = fonts[text.size]
         image = font.render(text.text, True, text.fill)
-        left = text.x * scale - image.get_width() / 2
-        baseline = (text.y + 0.35 * text.size) * scale  # as in the SVG
+        left = text.x - image.get_width() / 2
+        baseline = text.y + 0.35 * text.size  # as in the SVG
         surface.blit(image, (round(left), round(baseline - font.get_ascent())))
     return surface
 
 
-def rgb_array(shapes: Iterable[Shape], *, width: int = IMAGE_WIDTH) -> npt.NDArray[np.uint8]:
+def rgb_array(shapes: Iterable[Shape]) -> npt.NDArray[np.uint8]:
     """Paint shapes as a new array, uint8[H, W, 3], with rows from the top and red, green, blue.
 
     Raises:
         DependencyNotInstalled: pygame is missing.
     """
-    columns = import_pygame().surfarray.array3d(paint(shapes, width=width))  # uint8[W, H, 3]
+    columns = import_pygame().surfarray.array3d(paint(shapes))  # uint8[W, H, 3]
     return np.ascontiguousarray(columns.transpose(1, 0, 2))
 
 
@@ -103,12 +97,11 @@ class Window:
     copied or unpickled window is closed.
     """
 
-    def __init__(self, title: str) -> None:
-        self._title = title
+    def __init__(self) -> None:
         self._clock: Any = None
 
-    def __reduce__(self) -> tuple[type[Window], tuple[str]]:
-        return Window, (self._title,)
+    def __reduce__(self) -> tuple[type[Window], tuple[()]]:
+        return Window, ()
 
     def show(self, shapes: Iterable[Shape], fps: float) -> None:
         """Show a drawing, ``1 / fps`` seconds or more after the last one.
@@ -124,7 +117,7 @@ class Window:
             os.environ.setdefault("SDL_NO_SIGNAL_HANDLERS", "1")  # or SDL swallows SIGTERM
             pygame.display.init()
             screen = pygame.display.set_mode(picture.get_size())
-            pygame.display.set_caption(self._title)
+            pygame.display.set_caption("Bao")
         if self._clock is None:
             self._clock = pygame.time.Clock()
         screen.blit(picture, (0, 0))
