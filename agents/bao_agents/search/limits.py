@@ -7,7 +7,6 @@ position. Below about a millisecond, preparing a search takes longer than the se
 
 from __future__ import annotations
 
-import operator
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -18,6 +17,7 @@ from numba import types
 from bao_agents.support.array_types import Int64Array
 from bao_agents.support.cores import cores
 from bao_agents.support.new_threads import run_in_threads
+from bao_env.engine.array_checks import as_integer
 from bao_env.engine.batch import MAX_THREADS
 from bao_env.engine.compile import jit
 
@@ -31,26 +31,6 @@ SHORT = 0.5
 """Seconds for which a search in the calling thread may delay Ctrl-C."""
 _LOOK_NODES = 256
 """Nodes between two looks at the clock: some tens of microseconds."""
-
-
-def check_whole(what: str, number: object, low: int, high: int) -> int:
-    """Return a whole number as an int.
-
-    Args:
-        what: its name, for the message.
-        number: an integer of any type; not a bool.
-        low, high: the lowest and the highest value allowed.
-
-    Raises:
-        TypeError: it is not an integer.
-        ValueError: it is out of range.
-    """
-    if isinstance(number, bool | np.bool_) or not hasattr(number, "__index__"):
-        raise TypeError(f"{what}={number!r:.80}: expected a whole number")
-    value = operator.index(number)
-    if not low <= value <= high:
-        raise ValueError(f"{what}={value}: expected {low} to {high}")
-    return value
 
 
 class Limit(NamedTuple):
@@ -75,8 +55,8 @@ def check_limit(name: str, limit: Limit, lowest: Limit, highest: Limit) -> Limit
         lowest, highest: the range of each number; None where the search has no such limit.
 
     Raises:
-        TypeError: it is not a :class:`Limit`, or has something other than numbers.
-        ValueError: it limits nothing, or a number is out of range.
+        TypeError: it is not a :class:`Limit`, or its seconds are not a number.
+        ValueError: it limits nothing, or a number is out of range or not whole.
     """
     if not isinstance(limit, Limit):
         raise TypeError(
@@ -90,7 +70,7 @@ def check_limit(name: str, limit: Limit, lowest: Limit, highest: Limit) -> Limit
     for unit, number in given.items():
         low, high = getattr(lowest, unit), getattr(highest, unit)
         if unit != "seconds":
-            given[unit] = check_whole(f"{name}: {unit}", number, low, high)
+            given[unit] = as_integer(number, f"{name}: {unit}", low, high)
         elif isinstance(number, bool) or not isinstance(number, int | float | np.number):
             raise TypeError(f"{name}: seconds={number!r:.80}: expected a number")
         elif not low <= number <= high:
@@ -104,11 +84,11 @@ def check_threads(threads: object | None) -> int:
     """Return the number of threads to use: as given, or one per core for None.
 
     Raises:
-        TypeError, ValueError: see :func:`check_whole`.
+        ValueError: it is not an integer, or out of range.
     """
     if threads is None:
         return cores()
-    return check_whole("threads", threads, 1, MAX_THREADS)
+    return as_integer(threads, "threads", 1, MAX_THREADS)
 
 
 if hasattr(time, "CLOCK_MONOTONIC"):

@@ -28,8 +28,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bao_agents.search.gumbel.tree import NO_NODE, ROOT, edges_of
-from bao_agents.search.limits import check_whole
 from bao_agents.support.array_types import Int32Array
+from bao_env.engine.array_checks import as_integer
 from bao_env.engine.bits import ONE, ZERO, U, xorshift
 from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.successors import MAX_SUCCESSORS, RESULT
@@ -63,7 +63,7 @@ class GumbelSettings(NamedTuple):
         for name, number in zip(self._fields[1:], numbers, strict=True):
             if not 0 <= number < math.inf:
                 raise ValueError(f"{name}={number}: expected a number of at least 0")
-        considered = check_whole("considered", considered, 1, MAX_SUCCESSORS)
+        considered = as_integer(considered, "considered", 1, MAX_SUCCESSORS)
         return GumbelSettings(considered, *map(float, numbers))
 
 

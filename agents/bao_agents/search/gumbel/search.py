@@ -52,10 +52,10 @@ from bao_agents.search.gumbel.simulation import (
     select,
 )
 from bao_agents.search.gumbel.tree import NO_NODE, Tree, make_tree
-from bao_agents.search.limits import NEVER, check_whole, nanoseconds
+from bao_agents.search.limits import NEVER, nanoseconds
 from bao_agents.search.uncounted import uncounted
 from bao_agents.support.array_types import Float32Array
-from bao_env.engine.array_checks import batch_size, check_output
+from bao_env.engine.array_checks import as_integer, batch_size, check_output
 from bao_env.engine.bits import FULL, ZERO
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import legal_of
@@ -175,7 +175,7 @@ class GumbelSearch:
         settings: GumbelSettings = STANDARD,
         weights: Weights | None = None,
     ) -> None:
-        simulations = check_whole("simulations", simulations, 2, MAX_SIMULATIONS)
+        simulations = as_integer(simulations, "simulations", 2, MAX_SIMULATIONS)
         settings = settings.checked()
         self.simulations = simulations
         self.encodings_read = 0
