@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bao_agents.players.faults import PlayerFault
-from bao_agents.support.array_types import Int64Array, Uint8Array
+from bao_agents.support.array_types import Float64Array, Int64Array, Uint8Array
 from bao_env.bots import Agent, GameNumbers, answer, check_actions, new_games
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import PLY, Actions, Legal, PackedPositions, Seats, movers
@@ -29,10 +29,10 @@ class MatchGames:
     """int8[G], the seat that won; -1 for a draw."""
     plies: Int64Array
     """int64[G], length of each game, including plies before its start."""
-    moves: tuple[int, int]
-    """Actions that the first and the second player chose."""
-    seconds: tuple[float, float]
-    """Processor time that these took the two players, over all games."""
+    moves: Int64Array
+    """int64[2], actions that the first and the second player chose."""
+    seconds: Float64Array
+    """float64[2], processor time that these took the two players, over all games."""
     faults: tuple[list[str], list[str]]
     """For each player, the causes of the faults by which it lost games, one for each game."""
 
@@ -110,7 +110,7 @@ def play_games(
     running = np.flatnonzero(legal)
     actions = np.zeros(size, np.int64)
     played = []
-    moves, seconds = [0, 0], [0.0, 0.0]
+    moves, seconds = np.zeros(2, np.int64), np.zeros(2)
     faults: tuple[list[str], list[str]] = [], []
     while len(running):
         first_moves = movers(positions[running]) == first_seats[running]
@@ -140,7 +140,7 @@ def play_games(
         actions=np.stack(played, axis=1) if played else np.empty((size, 0), np.uint8),
         winners=winners,
         plies=positions[:, PLY].astype(np.int64),
-        moves=(moves[0], moves[1]),
-        seconds=(seconds[0], seconds[1]),
+        moves=moves,
+        seconds=seconds,
         faults=faults,
     )

@@ -170,8 +170,8 @@ def play_pairs(
     return Pairs(
         points=points.reshape(-1, 2),
         plies=games.plies.reshape(-1, 2),
-        moves=np.array(games.moves),
-        seconds=np.array(games.seconds),
+        moves=games.moves,
+        seconds=games.seconds,
         faults=games.faults,
         games=tuple(kept),
     )
