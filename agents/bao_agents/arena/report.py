@@ -201,21 +201,17 @@ def escaped(text: object) -> str:
     return str(text).replace("|", r"\|").replace("<", "&lt;")
 
 
-def markdown_table(
-    head: list[str], rows: Sequence[Sequence[object]], style: str = "pipe", texts: int = 1
-) -> str:
-    """Return a table.
+def markdown_table(head: list[str], rows: Sequence[Sequence[object]], style: str = "pipe") -> str:
+    """Return a table whose first column is aligned to the left, and the others to the right.
 
     Args:
         head: the head of each column.
         rows: the cells.
         style: a format of tabulate; Markdown by default.
-        texts: number of columns, from the first, that are aligned to the left; the others are
-            aligned to the right.
     """
     if style == "pipe":
         rows = [[escaped(cell) for cell in row] for row in rows]
-    align = ["left"] * texts + ["right"] * (len(head) - texts)
+    align = ["left"] + ["right"] * (len(head) - 1)
     return tabulate.tabulate(rows, head, tablefmt=style, colalign=align, disable_numparse=True)
 
 
@@ -262,7 +258,7 @@ def plot(report: Mapping[str, Any]) -> Figure:
     figure = Figure(figsize=(6, 1.6 + 0.5 * count), layout="constrained")
     axes = figure.subplots()
     style = look(0) | {"linestyle": ""}
-    errorbars(axes, range(count), list(elos.values()), horizontal=True, **style)
+    errorbars(axes, range(count), list(elos.values()), **style)
     axes.set_yticks(range(count), names)
     axes.invert_yaxis()
     axes.grid(axis="x", alpha=0.3)

@@ -104,7 +104,7 @@ def plot(results: Sequence[dict[str, Any]], title: str) -> Figure:
             }
             style = {"linestyle": "", "markersize": 4, "capsize": 2, **look(place)}
             style["label"] = SOURCES.get(name, name)
-            errorbars(axes, list(shares), list(shares.values()), horizontal=True, **style)
+            errorbars(axes, list(shares), list(shares.values()), **style)
         axes.set_xlabel(f"give the win away, % {heading}", size=9)
         axes.set_xlim(left=-0.5)  # so that marks at 0 are whole
         axes.grid(axis="x", alpha=0.3)

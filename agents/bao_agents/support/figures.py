@@ -28,32 +28,28 @@ def look(i: int) -> dict[str, Any]:
     return {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
 
 
-def save_figure(figure: Figure, file: Path, dpi: int = 150) -> None:
+def save_figure(figure: Figure, file: Path) -> None:
     """Write a figure in the format of the file's suffix.
 
     Raises:
         OSError: the file cannot be written.
     """
     picture = io.BytesIO()
-    figure.savefig(picture, format=file.suffix.lower()[1:], dpi=dpi)
+    figure.savefig(picture, format=file.suffix.lower()[1:], dpi=150)
     write_atomically(file, picture.getvalue())
 
 
 def errorbars(
-    axes: Any, x: Sequence[float], scores: Sequence[Sequence[float]], **style: Any
+    axes: Any, y: Sequence[float], scores: Sequence[Sequence[float]], **style: Any
 ) -> None:
-    """Draw scores with their intervals.
+    """Draw scores along the x axis, with their intervals.
 
     Args:
         axes: the matplotlib axes.
-        x: places on the other axis.
+        y: their places on the y axis.
         scores: a score and the ends of its interval for each place.
-        style: options of ``axes.errorbar``; with ``horizontal=True`` scores run along the x axis.
+        style: options of ``axes.errorbar``.
     """
     score, low, high = np.array(scores, float).reshape(-1, 3).T
     errors = np.maximum(0, [score - low, high - score])
-    style = {"capsize": 3} | style
-    if style.pop("horizontal", False):
-        axes.errorbar(score, x, xerr=errors, **style)
-    else:
-        axes.errorbar(x, score, yerr=errors, **style)
+    axes.errorbar(score, y, xerr=errors, **{"capsize": 3} | style)
