@@ -23,39 +23,39 @@ if TYPE_CHECKING:
 
 GROUPS = {
     "play": {
-        "play": ("bao_agents.cli.play:command", "play in a browser, against anyone"),
-        "rules": ("bao_agents.cli.rules:command", "print the rules of a rule set in plain words"),
-        "players": ("bao_agents.cli.players:command", "list the players"),
-        "engine": ("bao_agents.cli.engine:command", "play as a program, over stdin and stdout"),
-        "replay": ("bao_agents.cli.replay:command", "show or review games, positions and moves"),
+        "play": ("bao_agents.cli.play", "play in a browser, against anyone"),
+        "rules": ("bao_agents.cli.rules", "print the rules of a rule set in plain words"),
+        "players": ("bao_agents.cli.players", "list the players"),
+        "engine": ("bao_agents.cli.engine", "play as a program, over stdin and stdout"),
+        "replay": ("bao_agents.cli.replay", "show or review games, positions and moves"),
         "solve": (
-            "bao_agents.cli.solve:command",
+            "bao_agents.cli.solve",
             "prove who wins, or make a file of exact values",
         ),
     },
     "learn": {
-        "train": ("bao_training.commands.train:command", "train an agent by self-play, or resume"),
-        "curve": ("bao_training.commands.curve:command", "draw how runs learn"),
+        "train": ("bao_training.commands.train", "train an agent by self-play, or resume"),
+        "curve": ("bao_training.commands.curve", "draw how runs learn"),
     },
     "measure": {
-        "match": ("bao_agents.cli.match:command", "play two players against each other"),
-        "tournament": ("bao_agents.cli.tournament:command", "play a round robin"),
-        "rate": ("bao_agents.cli.rate:command", "rate a player on a ladder of bots, in Elo"),
-        "blunders": ("bao_agents.cli.blunders:command", "count won games given away"),
+        "match": ("bao_agents.cli.match", "play two players against each other"),
+        "tournament": ("bao_agents.cli.tournament", "play a round robin"),
+        "rate": ("bao_agents.cli.rate", "rate a player on a ladder of bots, in Elo"),
+        "blunders": ("bao_agents.cli.blunders", "count won games given away"),
     },
     "for developers": {
         "bench engine": (
-            "bao_agents.cli.bench_engine:command",
+            "bao_agents.cli.bench_engine",
             "measure the speed of the environments",
         ),
-        "bench search": ("bao_agents.cli.bench_search:command", "measure the searches"),
-        "bench train": ("bao_training.commands.bench:command", "measure the speed of training"),
-        "bench perft": ("bao_agents.cli.perft:command", "count the action sequences of a length"),
-        "warm-up": ("bao_training.commands.warm_up:command", "compile everything in advance"),
+        "bench search": ("bao_agents.cli.bench_search", "measure the searches"),
+        "bench train": ("bao_training.commands.bench", "measure the speed of training"),
+        "bench perft": ("bao_agents.cli.perft", "count the action sequences of a length"),
+        "warm-up": ("bao_training.commands.warm_up", "compile everything in advance"),
     },
 }
-"""The commands in groups: each name, one or two words, with its function, ``module:name``, and what
-it does."""
+"""The commands in groups: each name, one or two words, with the module of its function ``command``,
+and what it does."""
 
 COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items()}
 
@@ -72,8 +72,7 @@ EXTRAS = {
 
 def find(name: str) -> Callable[[argparse.ArgumentParser], Run]:
     """Import the function of a command, together with what the command needs."""
-    module, _, function = COMMANDS[name][0].partition(":")
-    command: Callable[[argparse.ArgumentParser], Run] = getattr(import_module(module), function)
+    command: Callable[[argparse.ArgumentParser], Run] = import_module(COMMANDS[name][0]).command
     return command
 
 
