@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from gymnasium.error import DependencyNotInstalled
@@ -107,18 +106,17 @@ def _read(file: str) -> list[Transcript]:
     return games
 
 
-def _games(file: str, options: argparse.Namespace) -> Iterator[tuple[Transcript, Board]]:
-    """Yield the games of a file, each with its last board; raise NotationError if one is wrong."""
-    for game in _read(file):
+def _show_games(file: str, options: argparse.Namespace) -> Board:
+    """Print the games of a file, and their reviews if asked; return the last board.
+
+    Raises:
+        NotationError: a game is wrong; those before it have been printed.
+    """
+    for index, game in enumerate(_read(file)):
         played = replay(
             game, options.ruleset, spelling=options.spelling, strict=not options.any_stars
         )
-        yield game, Board.from_text(format_position(played.start), played.ruleset, played.actions)
-
-
-def _show_games(file: str, options: argparse.Namespace) -> Board:
-    """Print the games of a file, and their reviews if asked; return the last board."""
-    for index, (game, board) in enumerate(_games(file, options)):
+        board = Board.from_text(format_position(played.start), played.ruleset, played.actions)
         winner = game.get("winner") or game.get("result")
         unfinished = f"unfinished; the header says: {winner}" if winner else "unfinished"
         if index:
