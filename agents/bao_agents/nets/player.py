@@ -127,7 +127,5 @@ class NetworkAgent(Remade):
     def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
         positions, legal = as_batch(positions, legal)
-        if not legal.any():
-            return np.zeros(len(legal), np.int64)
         found = self.evaluate(positions, legal)
         return best_legal_actions(found.logits, found.indptr, legal)
