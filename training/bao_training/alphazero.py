@@ -273,23 +273,20 @@ class AlphaZeroWorker(Worker[AlphaZeroConfig]):
             self._play_forced(totals)
         return totals
 
-    def result_targets(self, index: Int64Array) -> Float32Array:
-        """Return targets float32[N] of the values of the buffer's positions int64[N]."""
-        share = np.float32(self.method_config.search_value)
-        return share * self.buffer.values[index] + (1 - share) * self.buffer.results[index]
-
     @override
     def targets(self, index: Int64Array) -> Targets:
         """Return what the search and the results say about the buffer's positions int64[N]."""
         buffer, to_device = self.buffer, self.replica.to_device
+        share = np.float32(self.method_config.search_value)
+        results = share * buffer.values[index] + (1 - share) * buffer.results[index]
         _, legal_actions = list_legal_actions(buffer.legal[index])
         values, weights = np.empty((2, len(legal_actions)), np.float32)
         action_targets(
             legal_actions,
             buffer.actions[index],
-            self.result_targets(index),
+            results,
             buffer.qvalues[index],
-            np.float32(self.method_config.search_value),
+            share,
             values,
             weights,
         )
