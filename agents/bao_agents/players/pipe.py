@@ -18,6 +18,7 @@ import threading
 import time
 import weakref
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import wait
 from typing import IO, NoReturn
@@ -100,11 +101,11 @@ class PipeAgent(Remade):
         threads: int | None = None,
         seconds: float = MOVE_SECONDS,
     ) -> None:
-        self._arguments = command, ruleset, seed, threads, seconds
+        self._command, self._ruleset = command, ruleset
+        self._seed, self._threads, self._seconds = seed, threads, seconds
         self.name = f"pipe:{command}"
         self.fingerprint: str | None = None
         self.remembers = False
-        self._seconds = seconds
         self._used = 0.0
         self._lock = threading.Lock()
         self._program: _Program | None = None
@@ -143,8 +144,7 @@ class PipeAgent(Remade):
         starts it anew.
         """
         with self._lock:
-            command, ruleset, _, threads, seconds = self._arguments
-            self._arguments = command, ruleset, seed, threads, seconds
+            self._seed = seed
             if self._program is not None:
                 try:
                     self._prepare(self._program, QUIET_SECONDS)
@@ -165,7 +165,7 @@ class PipeAgent(Remade):
         self._program = None
 
     def _start(self) -> _Program:
-        program = _Program(self._arguments[0])
+        program = _Program(self._command)
         try:
             self._prepare(program, START_SECONDS)
         except PlayerFault as fault:  # this one may never play
@@ -174,13 +174,13 @@ class PipeAgent(Remade):
 
     def _prepare(self, program: _Program, seconds: float) -> None:
         """Tell the program the rules, and wait until it is ready, up to some seconds."""
-        _, ruleset, seed, threads, _ = self._arguments
+        ruleset = self._ruleset
         named = RULESETS.get(ruleset.name) == ruleset
         program.send(
             f"bao {PROTOCOL}",
             f"ruleset {ruleset.name if named else json.dumps(ruleset.to_dict())}",
-            f"seed {seed}",
-            f"threads {threads or cores()}",
+            f"seed {self._seed}",
+            f"threads {self._threads or cores()}",
             "isready",
         )
         while True:
@@ -415,12 +415,12 @@ def _end(
             else:
                 process.kill()
 
-    def ended() -> bool:
+    def soon(ended: Callable[[], bool]) -> bool:
         deadline = time.monotonic() + _PATIENCE
-        while process.poll() is None and time.monotonic() < deadline:
+        while not ended() and time.monotonic() < deadline:
             with suppress(queue.Empty):
                 output.get(timeout=0.02)  # it may wait for somebody to read
-        return process.poll() is not None
+        return ended()
 
     assert process.stdin is not None and process.stdout is not None
     with suppress(OSError):
@@ -428,18 +428,14 @@ def _end(
     with suppress(OSError):
         process.stdin.close()
     for name in ("SIGTERM", "SIGKILL"):
-        if ended():
+        if soon(lambda: process.poll() is not None):
             break
         send(name)
     process.wait()
     send("SIGKILL")  # its children
     stop, stopping = pipes
     os.close(stopping)
-    deadline = time.monotonic() + _PATIENCE
-    while reader.is_alive() and time.monotonic() < deadline:
-        with suppress(queue.Empty):
-            output.get(timeout=0.02)
-    if not reader.is_alive():  # on Windows a child of the program may still hold the pipe
+    if soon(lambda: not reader.is_alive()):  # on Windows a child may still hold the pipe
         process.stdout.close()
         os.close(stop)
     if watcher is not None:
