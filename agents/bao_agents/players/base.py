@@ -43,7 +43,7 @@ class NamedPlayer:
 
     def __init__(self, name: str, agent: Agent) -> None:
         self.name = name
-        self._agent = agent
+        self._agent: Any = agent  # which may have more than an Agent must
         self.remembers = bool(getattr(agent, "remembers", False))
         """Whether it remembers games; see :class:`bao_env.Agent`. Set it to False to have each
         position searched alone."""
@@ -71,13 +71,11 @@ class NamedPlayer:
 
     def reseed(self, seed: int) -> None:
         """Play other games, with another seed; only for a program, which starts slowly."""
-        agent: Any = self._agent
-        agent.reseed(seed)
+        self._agent.reseed(seed)
 
     def processor_seconds(self) -> float:
         """Return the processor time used so far, of this process or of the player's program."""
-        clock: Callable[[], float] = getattr(self._agent, "processor_seconds", time.process_time)
-        return clock()
+        return float(getattr(self._agent, "processor_seconds", time.process_time)())
 
     def act(
         self,
@@ -100,13 +98,12 @@ class NamedPlayer:
         """
         if limit is None:
             return answer(self._agent, positions, legal, games if self.remembers else None)
-        agent: Any = self._agent
-        if not hasattr(agent, "limit"):
+        if not hasattr(self._agent, "limit"):
             raise ValueError(
                 f"player {self.name} takes no limit: expected a search, for example 'alphabeta:6'"
             )
         told = {"games": games} if self.remembers else {}
-        chosen: Actions = agent.act(positions, legal, limit=limit, **told)
+        chosen: Actions = self._agent.act(positions, legal, limit=limit, **told)
         return chosen
 
     def choose(self, board: Board, limit: Limit | None = None, *, game: int | None = None) -> int:
@@ -135,10 +132,9 @@ class NamedPlayer:
             board: a game that is not over.
             limit: what it may use for all actions together, instead of the limit in its name.
         """
-        agent: Any = self._agent
-        found: list[Opinion] | None = (
-            agent.analyse(board, limit) if hasattr(agent, "analyse") else None
-        )
+        if not hasattr(self._agent, "analyse"):
+            return None
+        found: list[Opinion] | None = self._agent.analyse(board, limit)
         return found
 
     def evaluate(self, board: Board) -> Evaluation:
@@ -157,7 +153,7 @@ class NamedPlayer:
 
     @cached_property
     def _evaluator(self) -> NetworkAgent | None:
-        agent: Any = self._agent
+        agent = self._agent
         if getattr(agent, "network", None) is None:
             return None
         from bao_agents.nets.network import PolicyNetwork  # torch is slow to import
