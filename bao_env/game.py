@@ -74,7 +74,8 @@ def make_move(packed: PackedPositions, ruleset: Ruleset, action: int) -> tuple[i
     legal, winner, stuck = kernel.advance(ruleset.kernel, packed, np.uint64(action))
     if winner < 0:
         return int(legal), None
-    return 0, Outcome(int(winner), _ENDS[stuck])
+    end = Termination.NO_LEGAL_MOVE if stuck else Termination.FRONT_ROW_EMPTY
+    return 0, Outcome(int(winner), end)
 
 
 def legal_and_outcome(packed: PackedPositions, ruleset: Ruleset) -> tuple[int, Outcome | None]:
@@ -85,6 +86,3 @@ def legal_and_outcome(packed: PackedPositions, ruleset: Ruleset) -> tuple[int, O
     legal = int(kernel.legal_of(ruleset.kernel, packed))
     over = None if legal else Outcome(1 - turn_of(packed), Termination.NO_LEGAL_MOVE)
     return legal, over
-
-
-_ENDS = {False: Termination.FRONT_ROW_EMPTY, True: Termination.NO_LEGAL_MOVE}

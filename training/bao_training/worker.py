@@ -96,12 +96,8 @@ class Games:
         self.legal = np.where(chosen, legal, self.legal)
 
     def state(self) -> Arrays:
-        """Return the running games and their random states."""
-        return {
-            "positions": self.positions.copy(),
-            "legal": self.legal.copy(),
-            "rng": self.rng.copy(),
-        }
+        """Return the running games and their random states: the arrays themselves, not copies."""
+        return {"positions": self.positions, "legal": self.legal, "rng": self.rng}
 
     def load(self, arrays: Arrays) -> None:
         """Continue the games that :meth:`state` returned.

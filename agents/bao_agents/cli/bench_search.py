@@ -17,6 +17,7 @@ from bao_agents.cli.options import Run, add_options, at_least, write_json
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.limits import Limit
 from bao_agents.search.mcts import MctsAgent
+from bao_agents.search.player import has_choice
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import PackedPositions
 from bao_env.engine.ruleset import Ruleset
@@ -49,12 +50,12 @@ def mcts_case(ruleset: Ruleset, positions: PackedPositions) -> Case:
     agent = MctsAgent(ruleset, Limit(nodes=SIMULATIONS), threads=1)
     legal = np.empty(len(positions), np.uint64)
     Engine(ruleset).find_legal(positions, legal, np.empty(len(positions), np.int8))
-    has_choice = (legal & (legal - np.uint64(1))) != 0  # only these are searched
+    searched = has_choice(legal)
 
     def play(calls: int) -> int:
         for _ in range(calls):
-            agent.act(positions[has_choice], legal[has_choice])
-        return calls * SIMULATIONS * int(has_choice.sum())
+            agent.act(positions[searched], legal[searched])
+        return calls * SIMULATIONS * len(searched)
 
     return Case("mcts, random playouts", len(positions), 1, play)
 

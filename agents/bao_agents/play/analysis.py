@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bao_agents.analysis import Analysis, Line, analyse, review_move
+from bao_agents.analysis import PROOF_NODES, Analysis, Line, analyse, review_move
 from bao_agents.play.refused import Refused
 from bao_agents.play.roster import NETWORKS, Roster
 from bao_agents.play.seated_game import hand_way, move_texts, position_values
@@ -17,8 +17,6 @@ SEARCH = "alphabeta"
 HINT_PLAYER = "alphabeta:200000n"
 QUICK_PLAYER = "alphabeta:60000n"
 """The search of the evaluation bar and of reviews."""
-PROOF_NODES = 200_000
-"""Positions that the solver visits to prove who wins, and as many for the moves of a hint."""
 _MAX_LINE = 8
 """Longest line, in moves."""
 
