@@ -43,7 +43,7 @@ from bao_env.engine.signature import signature
 
 LADDERS = Path(__file__).with_name("ladders")
 """Folder of the shipped ladders; they are loaded by name, without the suffix."""
-DEFAULT = "bao-ladder-1"
+DEFAULT = "bao-ladder-2"
 
 _ASKED = 32
 
