@@ -34,7 +34,6 @@ from bao_env.engine.successors import (
 )
 from tests.networks import make_network
 from tests.positions import draw
-from tests.processes import python
 from tests.searches import minimax
 
 ZANZIBAR = RULESETS["zanzibar"].kernel
@@ -159,12 +158,3 @@ def test_guided_search_is_deeper_at_the_same_cost() -> None:
         depths.append((found.depth, full.search(position).depth))
     deeper, plain = np.median(depths, axis=0)
     assert deeper > plain + 1
-
-
-def test_bots_without_a_network_do_not_import_torch() -> None:
-    code = (
-        "import sys, bao_agents; from bao_env import Board; "
-        "bao_agents.load('alphabeta:2', threads=1).choose(Board()); "
-        "assert 'torch' not in sys.modules"
-    )
-    python(code)
