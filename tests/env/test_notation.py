@@ -180,9 +180,7 @@ def test_canonical_names_are_the_actions() -> None:
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_moves_come_back(ruleset: str, spelling: str, seed: int) -> None:
     rules, rng = RULESETS[ruleset], random.Random(seed)
-    for start in [HOUSE_CHOICE] * (ruleset == "zanzibar") + [
-        *islice(random_games(rng, rules), 80)
-    ]:
+    for start in [HOUSE_CHOICE] * (ruleset == "zanzibar") + [*islice(random_games(rng, rules), 80)]:
         packed = to_packed(parse_position(start, rules))
         actions = legal_actions(packed, rules)
         texts = [format_move(packed, rules, action, spelling) for action in actions]
