@@ -195,12 +195,6 @@ def test_rules_of_your_own() -> None:
         PipeAgent(f"{OURS} nobody", ZANZIBAR)
 
 
-def test_the_example_of_the_documents(tmp_path: Path, says: Says) -> None:
-    games = tmp_path / "games.txt"
-    assert "front," in says(f"match front='pipe:{EXAMPLE}' random --pairs 3 --games {games}")
-    assert games.read_text().count("front") == 6
-
-
 def test_a_program_plays_all_parts_of_a_match(tmp_path: Path, says: Says) -> None:
     """It is told a seed for each of them, so the games are those of a program started anew."""
     games, starts = tmp_path / "games", tmp_path / "starts"
@@ -288,12 +282,13 @@ def test_our_engine_keeps_the_time_of_the_host() -> None:
 
 
 def test_our_engine_answers_what_a_file_asks() -> None:
-    with engine("greedy") as process:
-        out, _ = process.communicate(ASK, timeout=60)
-        assert re.search(r"ready\nmove \d+\n$", out) and process.returncode == 0
-    with engine("greedy") as process:
-        out, _ = process.communicate("ruleset " + '{"house":' * 100_000, timeout=60)
-        assert out == "error ruleset: expected a JSON object of switches, not a nested one\n"
+    """test_rules_of_your_own shows that the host is told of an error."""
+    said: list[str] = []
+    ours = Engine("greedy", said.append)
+    ours.serve(iter(ASK.splitlines()))
+    assert said[-2] == "ready" and re.fullmatch(r"move \d+", said[-1])
+    with pytest.raises(ValueError, match="expected a JSON object of switches, not a nested one"):
+        ours.serve(iter(["ruleset " + '{"house":' * 100_000]))
 
 
 def test_a_program_ends_with_its_host(tmp_path: Path) -> None:
