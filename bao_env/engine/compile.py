@@ -24,6 +24,9 @@ if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
 def jit(function: F, **options: Any) -> F:
     """Compile ``function`` with numba on its first call, cache it on disk, and release the GIL.
 
+    What Python calls must not return a NamedTuple, nor a tuple with arrays. Numba runs Python to
+    make one, and if Ctrl-C comes just then, the process crashes or SystemError is raised.
+
     ``options`` are passed on to numba.
     """
     options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}

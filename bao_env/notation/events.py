@@ -268,19 +268,21 @@ def trace_move(packed: PackedPositions, ruleset: Ruleset, action: int) -> list[E
 
 @jit
 def _begin(rules, packed, action):
-    return kernel.begin_action(rules, packed, action)
+    captures, hand = kernel.begin_action(rules, packed, action)
+    return captures, hand[:]
 
 
 @jit
 def _relay(rules, hand):
-    return kernel.relay(rules, hand)
+    return kernel.relay(rules, hand)[:]
 
 
 @jit
 def _finish(rules, packed, captures, hand):
-    return kernel.finish(rules, packed, captures, hand)
+    after, result = kernel.finish(rules, packed, captures, hand)
+    return after[:], result
 
 
 def _uint64(hand: Hand) -> Hand:
-    """Return a hand for the kernel, which returns plain integers when called from Python."""
+    """Return a hand for the kernel from the plain tuple of integers that it returns to Python."""
     return Hand(*map(np.uint64, hand))

@@ -351,6 +351,8 @@ def load(name, *, ruleset, **_):
     board = Board()
     assert bao_agents.load("fullest:3").choose(board) == bao_agents.load("greedy").choose(board)
     assert "fullest:3" in says("match random fullest:3 --pairs 2 --balance 9 --threads 1")
+    with pytest.raises(ValueError, match="unknown player 'fullest:3'"):  # on ladders and the board
+        parse("fullest:3", checkpoints={})
     with pytest.raises(ValueError, match="unknown player 'fullst': expected fullest:3"):
         bao_agents.load("fullst")
     with pytest.raises(ValueError, match=r"unknown player 'fullst'.*; unknown player 'fullst'"):

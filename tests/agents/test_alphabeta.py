@@ -12,6 +12,7 @@ from bao_agents.search.alphabeta import game_tables
 from bao_agents.search.alphabeta.game_tables import GameTables
 from bao_agents.search.alphabeta.player import MAX_DEPTH, AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import (
+    BOUND_EXACT,
     NO_ACTION,
     PROVEN,
     WIN_VALUE,
@@ -227,3 +228,22 @@ def test_memory_of_games_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(memory.rows(np.array([1, 2, 3, 4]))) == 0
     with pytest.raises(ValueError, match="different number for each"):
         memory.rows(np.array([5, 5]))
+
+
+@every_ruleset("zanzibar", "dutch", name="name")
+def test_positions_with_the_same_hash_cost_only_strength(name: str) -> None:
+    """Entries of other positions, which have any values and actions, lead to legal moves."""
+    agent, rng = AlphaBetaAgent(name, Limit(plies=4), threads=1), np.random.default_rng(1)
+    [workspace] = agent._workspaces
+    data, differ = workspace.table[1::2], 0
+    for position in mixed_batch(RULESETS[name], 100, seed=1):
+        honest = agent.search(position).action
+        epoch = workspace.memory["searches"][0]
+        found = data >> U(33) == epoch
+        value, depth, action = rng.integers([0, 1, 0], [1 << 16, 5, 128], (found.sum(), 3)).T
+        others = value | depth << 16 | BOUND_EXACT << 24 | action << 26
+        data[found] = others.astype(np.uint64) | (epoch + U(1)) << U(33)
+        misled = agent.search(position).action
+        assert misled in (actions_of(legal_of(RULESETS[name].kernel, position)) or [-1])
+        differ += misled != honest
+    assert differ

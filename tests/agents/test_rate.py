@@ -31,7 +31,6 @@ from bao_agents.cli.main import main as bao
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint_files import CHECKPOINTS
 from bao_agents.players import registry
-from bao_agents.players.base import NamedPlayer
 from bao_env.engine.ruleset import RULESETS
 from tests.conftest import Capsys, Fails, Says
 
@@ -358,19 +357,3 @@ def test_ctrl_c_prints_what_there_is(ladder_file: Path, tmp_path: Path) -> None:
     os.killpg(process.pid, signal.SIGINT)
     out, error = process.communicate(timeout=60)
     assert process.returncode == 0 and "ended: stopped" in out, error
-
-
-def test_anchors_are_played_without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They were rated so; the rated player remembers its games."""
-    remembers: dict[str, bool] = {}
-    act = NamedPlayer.act
-
-    def noted(player: NamedPlayer, *arrays: Any, games: Any = None, limit: Any = None) -> Any:
-        if games is not None or not player.remembers:
-            remembers[player.name] = player.remembers
-        return act(player, *arrays, games=games, limit=limit)
-
-    monkeypatch.setattr(NamedPlayer, "act", noted)
-    session = Session(load_ladder(), 1, "alphabeta:20n")
-    session._event.part("alphabeta:20n", "alphabeta:1", [0]).play()
-    assert remembers == {"alphabeta:20n": True, "alphabeta:1": False}

@@ -280,10 +280,20 @@ def _choose(name: str, threads: int = 1) -> Callable[[], Any]:
     return partial(player.act, positions, legal)
 
 
+def _network() -> Callable[[], Any]:
+    pytest.importorskip("torch")
+    return _choose("kujifunza")
+
+
 def _engine(threads: int) -> Callable[[], Any]:
     engine = Engine("kujifunza", threads)
     games = engine.new_games(4096)
     return partial(engine.find_legal, *games)
+
+
+def _trace() -> Callable[[], Any]:
+    board = Board()
+    return partial(board.trace, board.legal_actions[0])
 
 
 USERS: dict[str, Callable[[], Callable[[], Any]]] = {
@@ -291,9 +301,11 @@ USERS: dict[str, Callable[[], Callable[[], Any]]] = {
     "vector, threads": partial(_play, partial(BaoVectorEnv, 2048, opponent=None, threads=2)),
     "single": partial(_play, partial(BaoEnv, "greedy", ruleset="kujifunza")),
     "aec": partial(_play, partial(raw_env, ruleset="kujifunza")),
+    "trace": _trace,
     "engine": partial(_engine, 1),
     "engine, threads": partial(_engine, 2),
     **{name: partial(_choose, name) for name in ("alphabeta:1", "mcts:10", "solver:30n")},
+    "network": _network,
     "mcts, threads": partial(_choose, "mcts:10", 2),
 }
 

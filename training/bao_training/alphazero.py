@@ -294,7 +294,7 @@ class AlphaZeroWorker(Worker[AlphaZeroConfig]):
             weights,
         )
         policies = buffer.policies[index]
-        return Targets(*map(to_device, (legal_actions, policies, values, weights)))
+        return Targets(*[to_device(one) for one in (legal_actions, policies, values, weights)])
 
     @override
     def draw_minibatches(self, count: int) -> None:

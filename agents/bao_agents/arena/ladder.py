@@ -34,6 +34,7 @@ from bao_agents.arena.openings import (
 )
 from bao_agents.players import registry
 from bao_agents.players.base import NamedPlayer
+from bao_agents.players.fingerprint import fingerprint
 from bao_agents.support.array_types import Float64Array
 from bao_agents.support.files import fault
 from bao_env.engine.batch import Engine
@@ -85,6 +86,8 @@ class Anchor(_Table):
     ms_a_move: float
     answers: str
     """:func:`answers` of the rated player; empty if they are unknown."""
+    fingerprint: str
+    """:func:`~bao_agents.players.fingerprint.fingerprint` of the rated player."""
 
 
 class _MadeWith(TypedDict):
@@ -164,13 +167,14 @@ class Ladder(_Table):
             ) from error
 
     def changed(self) -> list[str]:
-        """Return the anchors whose answers have changed since they were rated."""
-        return [
-            anchor.player
-            for anchor in self.anchors
-            if anchor.answers
-            and answers(self.load(anchor.player), self.starts, self.ruleset) != anchor.answers
-        ]
+        """Return the anchors whose answers or guides have changed since they were rated."""
+        return [anchor.player for anchor in self.anchors if self._is_changed(anchor)]
+
+    def _is_changed(self, anchor: Anchor) -> bool:
+        player = self.load(anchor.player)
+        if fingerprint(anchor.player, player, self.ruleset) != anchor.fingerprint:
+            return True
+        return anchor.answers not in ("", answers(player, self.starts, self.ruleset))
 
 
 def answers(player: NamedPlayer, openings: MatchOpenings, ruleset: Ruleset) -> str:
@@ -258,6 +262,7 @@ def make_ladder(name: str, report: dict[str, Any], openings: int) -> Ladder:
                 games=row["games"],
                 ms_a_move=round(row["ms_a_move"], 4),
                 answers=answers(player, drawn, ruleset),
+                fingerprint=fingerprint(spec, player, ruleset) or "",
             )
         )
     return Ladder(

@@ -62,7 +62,6 @@ class Session:
             ladder.starts,
             seed,
             keys={name: (i,) for i, name in enumerate(names)} | {player: ()},
-            forgetful=frozenset(names) - {player},
         )
         count = len(ladder.openings)
         self._orders = [

@@ -69,8 +69,6 @@ class Part:
     known: Mapping[str, str | None] = field(compare=False)
     """See :attr:`Event.known`."""
     keep_games: bool = field(compare=False)
-    forgetful: frozenset[str] = field(compare=False)
-    """See :attr:`Event.forgetful`."""
 
     def play(self, threads: int = 1, progress: Callable[[int], None] = lambda ended: None) -> Pairs:
         """Play the games.
@@ -90,7 +88,6 @@ class Part:
                     f"player {spec} changed meanwhile: give a file that does not change, and "
                     "another --out"
                 )
-            player.remembers &= self.names[side] not in self.forgetful
             players.append(player)
         try:
             for spec in self.specs:
@@ -138,8 +135,6 @@ class Event:
     specification."""
     keep_games: bool = False
     """Keep the games as transcripts."""
-    forgetful: frozenset[str] = frozenset()
-    """Names of players who must not remember a game, because they were rated without memory."""
 
     def part(self, first: str, second: str, numbers: Sequence[int]) -> Part:
         """Return the part in which two players play the openings of these numbers."""
@@ -156,7 +151,6 @@ class Event:
             openings=self.openings[np.array(numbers)],
             known=self.known,
             keep_games=self.keep_games,
-            forgetful=self.forgetful,
         )
 
     def parts(self, first: str, second: str, size: int = PART_PAIRS) -> list[Part]:

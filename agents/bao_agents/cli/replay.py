@@ -89,6 +89,8 @@ def _is_position(word: str) -> bool:
 
 def _read(file: str) -> list[Transcript]:
     """Read the games of a file; raise NotationError if it is not UTF-8, or has no games."""
+    if Path(file).is_char_device():  # /dev/zero never ends
+        raise NotationError("a device, not a file of games", file=file)
     data = Path(file).read_bytes()
     try:
         text = data.decode()

@@ -166,7 +166,8 @@ def _open(path: Path) -> Any:
     if not path.is_file():  # a pipe could block indefinitely
         raise CheckpointError(f"{path} is not a regular file: expected a .safetensors file")
     try:
-        return safe_open(path, framework="numpy")
+        with path.open("rb"):  # of a file that may not be read, safetensors says that it is missing
+            return safe_open(path, framework="numpy")
     except (SafetensorError, OSError, ValueError) as error:
         raise CheckpointError(
             f"{path} is not a bao_env checkpoint (a .safetensors file written by training): "

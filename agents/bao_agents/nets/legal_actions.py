@@ -13,22 +13,35 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bao_agents.support.array_types import Float64Array
+from bao_agents.support.array_types import Float64Array, Int64Array
 from bao_env.engine.bits import ONE, ZERO, U, popcount, select_bit, trailing_zeros
 from bao_env.engine.compile import jit
+from bao_env.engine.position import Legal
 
 
-@jit
-def list_legal_actions(legal):
+def list_legal_actions(legal: Legal) -> tuple[Int64Array, Int64Array]:
     """List the legal actions of each position, given as bits uint64[B].
 
     Returns:
         indptr int64[B + 1] and legal actions int64[K], position * 64 + action.
     """
-    indptr = np.zeros(legal.shape[0] + 1, np.int64)
+    indptr = np.zeros(len(legal) + 1, np.int64)
+    _count_actions(legal, indptr)
+    legal_actions = np.empty(indptr[-1], np.int64)
+    _list_actions(legal, legal_actions)
+    return indptr, legal_actions
+
+
+@jit
+def _count_actions(legal, indptr):
+    """Add up the numbers of legal actions in ``indptr``, int64[B + 1], which begins with 0."""
     for i in range(legal.shape[0]):
         indptr[i + 1] = indptr[i] + np.int64(popcount(legal[i]))
-    legal_actions = np.empty(indptr[-1], np.int64)
+
+
+@jit
+def _list_actions(legal, legal_actions):
+    """Write the legal actions, int64[K]."""
     k = 0
     for i in range(legal.shape[0]):
         rest = legal[i]
@@ -36,7 +49,6 @@ def list_legal_actions(legal):
             legal_actions[k] = i * 64 + np.int64(trailing_zeros(rest))
             rest &= rest - ONE
             k += 1
-    return indptr, legal_actions
 
 
 @jit

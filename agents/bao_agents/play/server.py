@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Awaitable, Sequence
 from pathlib import Path
 
+import h11
 import uvicorn
 from pydantic import ValidationError
 from pydantic_core import from_json
@@ -25,6 +26,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bao_agents.play.api import GETS, POSTS, Data, Handler, Tables
 from bao_agents.play.refused import Refused
@@ -192,6 +194,19 @@ def create_app(roster: Roster, hosts: Sequence[str] = ()) -> ASGIApp:
     return Guard(app, ["127.0.0.1", "localhost", "::1", *hosts])
 
 
+class _Protocol(H11Protocol):
+    """uvicorn's protocol; it ends a connection that sends more after its request.
+
+    uvicorn alone would send a second answer within the first, which fails and fills the log.
+    """
+
+    def send_400_response(self, msg: str) -> None:
+        if self.conn.our_state is h11.SEND_BODY:
+            self.transport.abort()
+        else:
+            super().send_400_response(msg)
+
+
 def make_server(app: ASGIApp) -> uvicorn.Server:
     """Return a server that believes the header X-Forwarded-For only from a proxy that it is told.
 
@@ -200,7 +215,7 @@ def make_server(app: ASGIApp) -> uvicorn.Server:
     config = uvicorn.Config(
         app,
         loop="asyncio",
-        http="h11",
+        http=_Protocol,
         ws="none",
         lifespan="off",
         log_level="warning",

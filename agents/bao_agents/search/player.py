@@ -131,19 +131,29 @@ class SearchPlayer(Remade):
         positions, legal = as_batch(positions, legal)
         if games is not None:
             check_array("games", games, np.int64, (len(legal),))
-        actions, choices = only_actions(legal), has_choice(legal)
-        chosen = np.zeros(len(choices), np.int64)
+        choices = has_choice(legal)
         with self._exclusive:
             limit = self._limit(limit)
-            places = NO_PLACES if games is None else self._remember(games[choices])
-            question = Question(positions[choices], legal[choices], limit, places)
-
-            def search(part: slice, thread: int) -> None:
-                chosen[part] = self._search(question.part(part), thread)
-
-            self._share(len(choices), limit, search)
-        actions[choices] = chosen
+            if len(choices) == len(legal):
+                return self._choose(positions, legal, limit, games)
+            actions = only_actions(legal)
+            games = None if games is None else games[choices]
+            actions[choices] = self._choose(positions[choices], legal[choices], limit, games)
         return actions
+
+    def _choose(
+        self, positions: PackedPositions, legal: Legal, limit: Limit, games: Int64Array | None
+    ) -> Actions:
+        """Search positions that all have a choice; see :meth:`act`."""
+        chosen = np.empty(len(legal), np.int64)
+        places = NO_PLACES if games is None else self._remember(games)
+        question = Question(positions, legal, limit, places)
+
+        def search(part: slice, thread: int) -> None:
+            chosen[part] = self._search(question.part(part), thread)
+
+        self._share(len(legal), limit, search)
+        return chosen
 
     def _checked(self, limit: Limit) -> Limit:
         return check_limit(self.NAME, limit, self.LOWEST, self.HIGHEST)
@@ -181,7 +191,7 @@ class SearchPlayer(Remade):
 
 def has_choice(legal: Legal) -> Int64Array:
     """Return the indices int64[N] of the masks, uint64[B], with two actions or more."""
-    return np.flatnonzero(legal & (legal - ONE))
+    return np.nonzero(legal & (legal - ONE))[0]
 
 
 def only_actions(legal: Legal) -> Actions:
