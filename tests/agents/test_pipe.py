@@ -12,12 +12,13 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bao_agents.arena import scheduler
+from bao_agents.arena import scheduler, tournament
 from bao_agents.arena.match import play_match
 from bao_agents.arena.openings import draw_openings
 from bao_agents.arena.scheduler import Event
@@ -111,7 +112,7 @@ FRAGILE = (
     READY
     + "print('name a\\x1b[2J|<b>\\nready', flush=True)\n"
     + "for _ in range(3):\n"
-    + "    while not line().startswith('position'): pass\n"
+    + "    while not (text := line()).startswith('position'): text or sys.exit(0)\n"
     + "    legal = line().split()[1:]; line()\n"
     + "    if _ < 2: print('move', legal[0], flush=True)\n"
     + "sys.exit(3)\n"
@@ -124,6 +125,7 @@ def test_a_fault_loses_one_game(
 ) -> None:
     """The program is started again for the next one, and its name cannot harm terminal or table."""
     monkeypatch.setattr(pipe, "QUIET_SECONDS", 0.2)  # it is ready only once
+    monkeypatch.setattr(tournament, "LocalPool", ThreadPoolExecutor)
     file = tmp_path / "bot.py"
     file.write_text(FRAGILE)
     out = says(
