@@ -115,21 +115,6 @@ def test_parse(spec: str, name: str, fields: tuple) -> None:
         assert found.path.samefile(CHECKPOINTS / f"{found.path.stem}.safetensors")
 
 
-def make_last(ruleset: object, seed: int) -> object:
-    class Last:
-        def act(self, positions: np.ndarray, legal: np.ndarray) -> np.ndarray:
-            return np.array([int(bits).bit_length() - 1 for bits in legal])
-
-    return Last()
-
-
-def test_own_function_is_a_player() -> None:
-    board = Board()
-    player = bao_agents.load(f"{__name__}:make_last")
-    assert player.choose(board) == max(board.legal_actions)
-    assert player.name == f"{__name__}:make_last"
-
-
 @pytest.mark.parametrize("spec", ["alphabeta:300ms", "mcts:300ms", "solver:300ms"])
 def test_search_from_two_threads_raises(spec: str) -> None:
     """Both would use the same memory."""

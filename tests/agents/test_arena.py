@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -33,6 +34,7 @@ from bao_agents.players.base import NamedPlayer
 from bao_agents.players.faults import PlayerFault
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.limits import Limit
+from bao_agents.support import files
 from bao_agents.support.progress import Progress
 from bao_env.board import Board
 from bao_env.bots import GreedyAgent, RandomAgent
@@ -41,7 +43,7 @@ from bao_env.engine.kernel import legal_of
 from bao_env.engine.position import unpack
 from bao_env.engine.ruleset import get_ruleset
 from bao_env.notation.transcript import parse_transcripts, replay
-from tests.conftest import Fails, Says
+from tests.conftest import Capsys, Says
 from tests.positions import OPENING
 from tests.rulesets import every_ruleset
 
@@ -353,11 +355,6 @@ def test_the_numbers_are_those_of_the_games(tmp_path: Path, says: Says) -> None:
         assert printed[4] == f"{100 * row['score']:.1f}"
 
 
-def test_names_of_players(fails: Fails) -> None:
-    error = fails("match a=greedy a=random --pairs 1")
-    assert "two players are called 'a': give one as NAME=PLAYER" in error
-
-
 def test_tables_for_papers_and_programs(says: Says) -> None:
     """They say how they were made, and in which units."""
     line = "match random greedy random --pairs 2 --format "
@@ -405,17 +402,25 @@ def test_a_move_takes_no_time_to_compile(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(moves) == 1
 
 
-def test_results_are_kept_if_the_games_cannot_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("module", "failing"), [(match, "games"), (files, "json")])
+def test_results_are_kept_if_a_file_cannot_be_written(
+    module: ModuleType,
+    failing: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capsys,
 ) -> None:
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(match, "write_atomically", fail)
-    line = "match random greedy --pairs 1 --openings balanced --games games.txt --json results.json"
+    monkeypatch.setattr(module, "write_atomically", fail)
     monkeypatch.chdir(tmp_path)
-    assert bao(line.split()) == 2
-    assert json.loads((tmp_path / "results.json").read_text())["results"]
+    assert (
+        bao(["match", "random", "greedy", "--pairs", "1", "--games", "games", "--json", "json"])
+        == 2
+    )
+    assert {file.name for file in tmp_path.iterdir()} == {"games", "json"} - {failing}
+    assert "greedy" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

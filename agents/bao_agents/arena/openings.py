@@ -36,6 +36,8 @@ BALANCE = 1.0
 BALANCED = Path(__file__).with_name("balanced") / "zanzibar.tsv"
 """Balanced openings of zanzibar; ``docs/known.md`` says how they were chosen."""
 _SEARCH_DEPTH = 6
+_SEARCHED = 256
+"""Openings that are searched at once: a match of few pairs doesn't wait for many."""
 _ROUNDS = 64
 
 
@@ -87,6 +89,7 @@ def draw_openings(
     seats = np.arange(size) % len(starts)
     seen: set[bytes] = set()
     found: list[tuple[PackedPositions, Uint8Array, int]] = []
+    search = AlphaBetaAgent(engine.ruleset, Limit(plies=_SEARCH_DEPTH))
     for _ in range(_ROUNDS):
         positions = np.array([start[0] for start in starts])[seats]
         legal = np.array([start[1] for start in starts])[seats]
@@ -104,11 +107,12 @@ def draw_openings(
             if key not in seen:
                 seen.add(key)
                 new.append(i)
-        if balance is not None:
-            search = AlphaBetaAgent(engine.ruleset, Limit(plies=_SEARCH_DEPTH))
-            values = search.values(positions[new], legal[new])
-            new = np.array(new)[np.abs(values) <= balance * SCALE].tolist()
-        found += [(positions[i], played[i], first_players[seats[i]]) for i in new]
+        while new and len(found) < count:
+            some, new = new[:_SEARCHED], new[_SEARCHED:]
+            if balance is not None:
+                values = search.values(positions[some], legal[some])
+                some = np.array(some)[np.abs(values) <= balance * SCALE].tolist()
+            found += [(positions[i], played[i], first_players[seats[i]]) for i in some]
         if len(found) >= count:
             drawn, actions_drawn, firsts = zip(*found[:count], strict=True)
             return MatchOpenings(
