@@ -2,8 +2,8 @@
 
 Players are measured from positions that they did not choose. But many random positions are won for
 one side. A pair of games from such a position, one from each seat, ends even between any players.
-So a search drops the openings that it finds unbalanced. A file may hold others that a longer search
-has chosen.
+So a search drops the openings that it finds unbalanced. ``bao match`` keeps them if no player
+searches: then it need not compile a search. A file may hold others that a longer search has chosen.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ import numpy.typing as npt
 
 from bao_agents.arena.games import GAME_OVER
 from bao_agents.evaluators.tables import SCALE
-from bao_agents.search.alphabeta.player import AlphaBetaAgent
-from bao_agents.search.limits import Limit
 from bao_agents.support.array_types import Uint8Array
 from bao_env.board import Board
 from bao_env.engine.batch import Engine
@@ -105,6 +103,9 @@ def draw_openings(
                 seen.add(key)
                 new.append(i)
         if balance is not None:
+            from bao_agents.search.alphabeta.player import AlphaBetaAgent  # slow to import
+            from bao_agents.search.limits import Limit
+
             search = AlphaBetaAgent(engine.ruleset, Limit(plies=_SEARCH_DEPTH))
             values = search.values(positions[new], legal[new])
             new = np.array(new)[np.abs(values) <= balance * SCALE].tolist()

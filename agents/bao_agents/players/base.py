@@ -210,6 +210,8 @@ class Kind:
     """Returns the source code of a player from outside the project, as far as it can be found; None
     for a kind of the project. What runs outside code is not for visitors of the board or ladders,
     and its results are kept only if its agent has a fingerprint."""
+    searches: bool = True
+    """Whether its players may look ahead, as those from outside the project may."""
     gets_ready: bool = False
     """Whether a loaded player is ready to move; others compile what they need at their first."""
 
