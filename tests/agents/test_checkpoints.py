@@ -32,7 +32,7 @@ from tests.positions import draw
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
     path = tmp_path / "net.safetensors"
-    checkpoint.save(path, Checkpoint(make_network(), RULESETS["zanzibar"], {"steps": 5}))
+    checkpoint.save(path, Checkpoint(make_network().arrays(), RULESETS["zanzibar"], {"steps": 5}))
     return path
 
 
@@ -52,7 +52,7 @@ def test_weights_in_another_memory_order_come_back(tmp_path: Path) -> None:
     network, path = make_network(), tmp_path / "net.safetensors"
     for parameter in network.parameters():
         parameter.data = parameter.data.T.contiguous().T if parameter.ndim == 2 else parameter.data
-    checkpoint.save(path, Checkpoint(network, RULESETS["zanzibar"]))
+    checkpoint.save(path, Checkpoint(network.arrays(), RULESETS["zanzibar"]))
     loaded = checkpoint.load(path).network.state_dict()
     for name, tensor in network.state_dict().items():
         assert torch.equal(tensor, loaded[name]), name
@@ -158,7 +158,7 @@ ARRAYS: checkpoint.Arrays = {
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Save a checkpoint with a trainer's arrays; tests damage copies of it."""
     path = tmp_path_factory.mktemp("damaged") / "whole.safetensors"
-    made = Checkpoint(make_network((4,)), RULESETS["zanzibar"], {"steps": 5}, ARRAYS)
+    made = Checkpoint(make_network((4,)).arrays(), RULESETS["zanzibar"], {"steps": 5}, ARRAYS)
     checkpoint.save(path, made)
     return path
 

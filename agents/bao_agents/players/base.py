@@ -281,13 +281,15 @@ class PlayerName(NamedTuple):
     def plays(self, ruleset: Ruleset) -> bool:
         """Return whether it can play some rules here.
 
-        Its checkpoint, if it has one, must have been trained for them, and needs torch.
+        Its checkpoint, if it has one, must have been trained for them, and needs safetensors.
         """
         try:
             file = self.file(ruleset)
         except ValueError:
             return False
-        return file is None or (find_spec("torch") is not None and trained_under(file) == ruleset)
+        return file is None or (
+            find_spec("safetensors") is not None and trained_under(file) == ruleset
+        )
 
     def __str__(self) -> str:
         return self.text
@@ -308,9 +310,9 @@ class Setting(NamedTuple):
 
         Raises:
             ValueError: the rule set has no guide, or the checkpoint cannot be used under it.
-            ImportError: torch is not installed.
+            ImportError: safetensors is not installed.
         """
-        from bao_agents.nets import checkpoint  # torch is slow to import
+        from bao_agents.nets import checkpoint  # safetensors may be missing
 
         file = name.file(self.ruleset)
         assert file is not None, name
