@@ -355,7 +355,8 @@ def finish(rules, packed, capture_turn, hand, bars):
         packed: the position before the move.
         capture_turn: whether the move captures.
         hand: the hand at its end.
-        bars: all ones to find the pit that takasia bars (4.1); zero if no further move needs it.
+        bars: whether to find the pit that takasia bars (4.1), which only a further move needs; a
+            constant, for which numba compiles separately.
 
     Returns:
         the position as :class:`Packed`, and a result: ONE if the mover has won, FULL if they
@@ -391,7 +392,7 @@ def finish(rules, packed, capture_turn, hand, bars):
 
     barred = NO_PIT
     mtaji_takasa = (namua | captures | other_store) == ZERO
-    if mtaji_takasa and bars != ZERO and rules.takasia == TAKASIA_ZANZIBAR:
+    if bars and mtaji_takasa and rules.takasia == TAKASIA_ZANZIBAR:
         barred = takasia_bar(rules, front, back, other_front, other_back, theirs)
     after = other_store | (store << OTHER_STORE_SHIFT) | (theirs >> ONE) | (mine << ONE)
     after |= (seat ^ MOVER_IS_NORTH) | (barred << BARRED_SHIFT) | NO_PENDING
@@ -466,7 +467,7 @@ def play(rules, position, action):
     """
     packed = read(position)
     capture_turn, hand = begin_action(rules, packed, action)
-    after, result = finish(rules, packed, capture_turn, play_out(rules, hand), FULL)
+    after, result = finish(rules, packed, capture_turn, play_out(rules, hand), True)
     write(position, after)
     position[PLY] += ONE
     return result

@@ -210,7 +210,7 @@ def _retire(rules, positions, legal, winners, job, hand, task):
         legal[game] = max(best & BYTE, old & BYTE) | ((best | old) & ~BYTE)
     elif task == PLAY:
         packed = read_at(positions, game)
-        after, result = finish(rules, packed, (job & _JOB_CAPTURE) != ZERO, hand, FULL)
+        after, result = finish(rules, packed, (job & _JOB_CAPTURE) != ZERO, hand, True)
         write_at(positions, game, after)
         positions[game, PLY] += ONE
         if result != ZERO:

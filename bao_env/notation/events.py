@@ -12,7 +12,7 @@ from enum import Enum
 import numpy as np
 
 from bao_env.engine import kernel
-from bao_env.engine.bits import FULL, ONE
+from bao_env.engine.bits import ONE
 from bao_env.engine.compile import jit
 from bao_env.engine.kernel import Hand
 from bao_env.engine.layout import HOUSE, facing, ring_of_pit
@@ -278,7 +278,7 @@ def _relay(rules, hand):
 
 @jit
 def _finish(rules, packed, captures, hand):
-    return kernel.finish(rules, packed, captures, hand, FULL)
+    return kernel.finish(rules, packed, captures, hand, True)
 
 
 def _uint64(hand: Hand) -> Hand:

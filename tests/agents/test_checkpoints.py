@@ -19,7 +19,6 @@ from bao_agents.arena.match import play_match
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Checkpoint, CheckpointError
 from bao_agents.nets.checkpoint_files import CHECKPOINTS, shipped
-from bao_agents.nets.network import PolicyNetwork
 from bao_agents.nets.player import NetworkAgent
 from bao_agents.search.gumbel.player import SearchAgent
 from bao_agents.search.gumbel.search import GumbelSearch
@@ -143,7 +142,7 @@ def test_large_files_are_not_read(saved: Path) -> None:
 def test_error_of_our_own_is_not_a_damaged_file(
     saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(PolicyNetwork, "eval", None)
+    monkeypatch.setattr(checkpoint, "Checkpoint", None)
     with pytest.raises(TypeError, match="not callable"):
         checkpoint.load(saved)
 

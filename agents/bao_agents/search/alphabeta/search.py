@@ -399,7 +399,7 @@ def _search_frontier(rules, evaluator, work, packed, turn, ply, beta):
         starts &= starts - ONE
         stops = ZERO
         while True:
-            played = simulate(rules, packed, capture_turn, start, stops, ZERO)
+            played = simulate(rules, packed, capture_turn, start, stops, False)
             if (played.tally & INFINITE) == ZERO:
                 nodes += 1
                 if played.result == ONE:
