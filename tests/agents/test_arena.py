@@ -93,6 +93,18 @@ def test_openings_are_balanced() -> None:
     assert largest_value(0.5) <= 0.5
 
 
+def test_only_matches_of_searches_are_balanced(says: Says, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others must not wait until a search has compiled."""
+
+    def balance(line: str) -> object:
+        return json.loads(says(f"match {line} --pairs 1 --threads 1 --json -"))["balance"]
+
+    asked = [balance("greedy alphabeta:1"), balance("random greedy --balance 2")]
+    assert asked == [1.0, 2.0]
+    monkeypatch.setattr(AlphaBetaAgent, "__init__", lambda *args, **how: 1 / 0)
+    assert balance("random greedy") is None
+
+
 def test_balanced_openings() -> None:
     """The shipped file: its lines can be read, all positions differ, and none is decided."""
     openings = read_openings("balanced", "zanzibar", 2000, seed=1)
@@ -362,7 +374,7 @@ def test_tables_for_papers_and_programs(says: Says) -> None:
     assert [row["opponent"] for row in rows] == ["greedy", "random"]
     assert all(row["player"] == "random" and float(row["ms_a_move"]) >= 0 for row in rows)
     made = {"ruleset": "zanzibar", "seed": "1"}
-    made["openings"] = "random, --opening-plies 8 --balance 1"
+    made["openings"] = "random, --opening-plies 8"
     assert all(made.items() <= row.items() and row["commit"] for row in rows)
     latex = says(line + "latex")
     assert latex.count("\\\\\n") == 3 and r"score, \%" in latex and "ms a move" in latex

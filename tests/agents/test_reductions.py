@@ -46,7 +46,7 @@ def network() -> PolicyNetwork:
 
 def guide(name: str = "zanzibar") -> Checkpoint:
     """Return that network as a guide."""
-    return Checkpoint(network(), RULESETS[name])
+    return Checkpoint(network().arrays(), RULESETS[name])
 
 
 @pytest.mark.parametrize("name", RULESETS)
@@ -73,7 +73,7 @@ def test_actions_are_in_the_order_of_the_policy() -> None:
     """
     batch, legal = draw("zanzibar", 40, 16, seed=7)
     policy = NetworkAgent(network(), RULESETS["zanzibar"]).evaluate(batch, legal)
-    policy_guide, memory = make_guides(network(), 1)[0], make_workspace(1).memory
+    policy_guide, memory = make_guides(network().arrays(), 1)[0], make_workspace(1).memory
     stack, frame, ply = memory["stack"][0], memory["frames"][0, 3:4], 3
     scores, gaps = memory["scores"][0], memory["gaps"][0, ply]
     compared = 0

@@ -411,7 +411,7 @@ class Trainer(ABC, Generic[W, C]):
     def _checkpoint(self, arrays: Arrays | None = None) -> Checkpoint:
         """Return the model, with the settings and the progress of the run."""
         nnue = None if self.model.nnue is None else self.model.nnue.quantised()
-        return Checkpoint(self.network, self.ruleset, self._info(), arrays or {}, nnue)
+        return Checkpoint(self.network.arrays(), self.ruleset, self._info(), arrays or {}, nnue)
 
     def save_policy(self, path: Path) -> None:
         """Write the model alone."""

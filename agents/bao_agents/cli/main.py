@@ -49,6 +49,10 @@ GROUPS = {
             "measure the speed of the environments",
         ),
         "bench search": ("bao_agents.cli.bench_search:command", "measure the searches"),
+        "bench start": (
+            "bao_agents.cli.bench_start:command",
+            "measure how long everything takes to start",
+        ),
         "bench train": ("bao_training.commands.bench:command", "measure the speed of training"),
         "bench perft": ("bao_agents.cli.perft:command", "count the action sequences of a length"),
         "warm-up": ("bao_training.commands.warm_up:command", "compile everything in advance"),

@@ -210,6 +210,8 @@ class Kind:
     """Returns the source code of a player from outside the project, as far as it can be found; None
     for a kind of the project. What runs outside code is not for visitors of the board or ladders,
     and its results are kept only if its agent has a fingerprint."""
+    searches: bool = True
+    """Whether its players may look ahead, as those from outside the project may."""
     gets_ready: bool = False
     """Whether a loaded player is ready to move; others compile what they need at their first."""
 
@@ -279,13 +281,15 @@ class PlayerName(NamedTuple):
     def plays(self, ruleset: Ruleset) -> bool:
         """Return whether it can play some rules here.
 
-        Its checkpoint, if it has one, must have been trained for them, and needs torch.
+        Its checkpoint, if it has one, must have been trained for them, and needs safetensors.
         """
         try:
             file = self.file(ruleset)
         except ValueError:
             return False
-        return file is None or (find_spec("torch") is not None and trained_under(file) == ruleset)
+        return file is None or (
+            find_spec("safetensors") is not None and trained_under(file) == ruleset
+        )
 
     def __str__(self) -> str:
         return self.text
@@ -306,9 +310,9 @@ class Setting(NamedTuple):
 
         Raises:
             ValueError: the rule set has no guide, or the checkpoint cannot be used under it.
-            ImportError: torch is not installed.
+            ImportError: safetensors is not installed.
         """
-        from bao_agents.nets import checkpoint  # torch is slow to import
+        from bao_agents.nets import checkpoint  # safetensors may be missing
 
         file = name.file(self.ruleset)
         assert file is not None, name

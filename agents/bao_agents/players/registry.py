@@ -109,8 +109,14 @@ _NODES = {"n": Unit("nodes")}
 _TIME = {"ms": Unit("ms", 1, 5_000, 500)}
 
 KINDS = (
-    Kind("random", "random", {"random": "uniformly random legal actions"}, _random),
-    Kind("greedy", "greedy", {"greedy": "the action that captures most seeds"}, _greedy),
+    Kind("random", "random", {"random": "uniformly random legal actions"}, _random, searches=False),
+    Kind(
+        "greedy",
+        "greedy",
+        {"greedy": "the action that captures most seeds"},
+        _greedy,
+        searches=False,
+    ),
     Kind(
         "alphabeta",
         "alphabeta:LIMIT",
@@ -140,6 +146,7 @@ KINDS = (
             "runs/quick": "a run by its folder, or a checkpoint by its path",
         },
         _network,
+        searches=False,
     ),
     Kind(
         "search",
