@@ -67,7 +67,7 @@ _LONGEST_ERROR = 2000
 """Most characters of an error."""
 
 EXTRAS = {
-    "train": {"torch", "safetensors", "tensorboard", "matplotlib"},
+    "train": {"torch", "tensorboard", "matplotlib"},
     "play": {"starlette", "uvicorn", "cachetools"},
     "render": {"pygame", "PIL"},
 }

@@ -147,6 +147,7 @@ KINDS = (
         },
         _network,
         searches=False,
+        needs_torch=True,
     ),
     Kind(
         "search",
@@ -154,6 +155,7 @@ KINDS = (
         {"search:zanzibar:64": "a checkpoint with a search of 64 simulations a move"},
         _search,
         {"": Unit("simulations", 2, 2_000, 64)},
+        needs_torch=True,
     ),
     Kind(
         "guided",
@@ -303,9 +305,9 @@ def load(
     try:
         agent = name.kind.load(name, Setting(rules, seed, threads))
     except ModuleNotFoundError as error:
-        if error.name not in ("torch", "safetensors"):
+        if error.name != "torch":
             raise
-        words = f"a network needs {error.name}: pip install 'bao_env[train]'"
+        words = "a network needs torch: pip install 'bao_env[train]'"
         raise ModuleNotFoundError(words, name=error.name) from error
     return NamedPlayer(agent.name if isinstance(agent, PipeAgent) else name.title, agent)
 
