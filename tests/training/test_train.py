@@ -265,7 +265,7 @@ def test_folder_that_cannot_be_made(tmp_path: Path, run: Fails) -> None:
     (tmp_path / "file").touch()
     for runs in (tmp_path / "file", tmp_path / ("x" * 300)):
         error = run(f"{NEW} --out {runs}", status=1)
-        assert error.startswith("error: ") and "no checkpoint had been written" in error
+        assert error.startswith("error: ") and "has no checkpoint that can be read" in error
 
 
 def test_resume_after_a_killed_write(saved_run: Path, tmp_path: Path, run: Fails) -> None:

@@ -218,6 +218,9 @@ class Trainer(ABC, Generic[W, C]):
     def train_update(self) -> dict[str, float]:
         """Play, learn, and return a row of metrics.
 
+        If an exception or Ctrl-C ends it, the trainer cannot go on: make another one, and restore
+        the last checkpoint.
+
         Raises:
             DivergedError: the network is no longer finite, and must not be saved.
         """

@@ -206,11 +206,12 @@ def load_ladder(name: str = DEFAULT) -> Ladder:
     Raises:
         LadderError: there is no such ladder, its file is damaged, or the engine now plays its rules
             differently.
+        OSError: its file cannot be read.
     """
     path = LADDERS / f"{name}.json" if name in shipped() else Path(name)
     try:
         ladder = Ladder.model_validate_json(path.read_bytes())
-    except OSError as error:
+    except FileNotFoundError as error:
         raise LadderError(
             f"no ladder {name!r:.200}: expected the path of a file, or {', '.join(shipped())}"
         ) from error

@@ -256,7 +256,11 @@ def parse(
                 f"{_closest(found.checkpoint, names)}; by name there are: {', '.join(names)}"
             )
     if checkpoints is None and (name.endswith(".safetensors") or os.sep in name):
-        folder = " has no checkpoint" if os.path.isdir(name) else ": there is no such file"
+        folder = (
+            " has no checkpoint that can be read"
+            if os.path.isdir(name)
+            else ": no such file, or it cannot be read"
+        )
         raise ValueError(f"player {name[:200]!r}{folder}")
     if ask_packages and checkpoints is None and packages(but="bao_agents"):
         return PlayerName(PACKAGE, name)
