@@ -1,9 +1,9 @@
 """Run refused calls, and write the error of each below it.
 
 A text in recorded/refused has the calls of a door: each above a line ``!`` with the error that it
-raises, and lines that prepare them. To add a call, write it above a line ``!`` and run
-``python -m tests.record DOOR``. Write ``...`` for the rest of an error that another library words,
-or that lists names.
+raises, and lines that prepare them; ``each`` makes a call at several doors. To add a call, write
+it above a line ``!`` and run ``python -m tests.record DOOR``. Write ``...`` for the rest of an
+error that another library words, or that lists names.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pickle
 import re
 import shlex
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,23 @@ def bao(line: str) -> None:
         status = main(shlex.split(line))
     assert (status, out.getvalue(), files()) == (2, "", before), line
     raise SystemExit(err.getvalue().splitlines()[-1])
+
+
+def each(calls: Sequence[Callable[..., Any]], *values: Any, **arguments: Any) -> None:
+    """Make several calls with the same arguments, which all of them refuse in the same words.
+
+    Raises:
+        Exception: always, what the last of them raises; the first one may raise a broader type.
+    """
+    said: list[Exception] = []
+    for call in calls:
+        try:
+            call(*values, **arguments)
+        except Exception as error:
+            said.append(error)
+    assert len(said) == len(calls) and len({*map(str, said)}) == 1, said
+    assert all(isinstance(error, type(said[0])) for error in said), said
+    raise said[-1]
 
 
 def held(names: dict[str, Any]) -> dict[str, bytes]:
@@ -71,7 +89,7 @@ def refusal(call: str, names: dict[str, Any]) -> str:
 
 def answered(text: str) -> str:
     """Return a text with the errors that its calls raise now, in an empty working folder."""
-    names: dict[str, Any] = {"bao": bao}
+    names: dict[str, Any] = {"bao": bao, "each": each}
 
     def answer(found: re.Match[str]) -> str:
         lines, recorded = found.groups()

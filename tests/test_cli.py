@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import os
 import subprocess
 import sys
@@ -19,9 +18,7 @@ from bao_agents.cli import main as cli
 from bao_agents.cli.main import COMMANDS
 from bao_agents.cli.main import main as bao
 from bao_agents.support import progress
-from bao_env.notation.transcript import parse_transcripts
 from tests.conftest import Capsys, Fails
-from tests.processes import python
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -48,30 +45,13 @@ def test_the_environment_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Non
     assert dict(os.environ) == before
 
 
-@pytest.mark.parametrize("line", ["players", "replay game"])
-def test_output_is_not_limited_to_ascii(line: str, tmp_path: Path) -> None:
+def test_output_is_not_limited_to_ascii(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the terminal cannot show becomes an escape."""
-    (tmp_path / "runs" / "Ba\u0175o").mkdir(parents=True)
-    (tmp_path / "runs" / "Ba\u0175o" / "last.safetensors").touch()
-    (tmp_path / "game").write_text("south: Ba\u0175o\n1: 7L*;", encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "bao_training", *line.split()],
-        env=os.environ | {"PYTHONIOENCODING": "ascii"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.isascii() and r"Ba\u0175o" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("line", "heavy"), [("--help", {"numba", "torch", "bao_env"}), ("train --help", {"torch"})]
-)
-def test_help_is_quick(line: str, heavy: set[str]) -> None:
-    """The help imports no large package."""
-    program = f"import sys; from bao_agents.cli.main import main; main({line.split()})"
-    python(f"{program}; assert not {heavy} & sys.modules.keys()")
+    game, shown = tmp_path / "game", io.BytesIO()
+    game.write_text("south: Ba\u0175o\n1: 7L*;", encoding="utf-8")
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, "ascii", write_through=True))
+    assert bao(["replay", str(game)]) == 0
+    assert rb"Ba\u0175o" in shown.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -114,30 +94,10 @@ def test_closed_output_is_no_error() -> None:
     """It happens with ``bao --help | head``."""
     read, write = os.pipe()
     os.close(read)
-    command = [sys.executable, "-m", "bao_training", "bench", "perft", "3"]
+    command = [sys.executable, "-u", "-m", "bao_training", "--help"]
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False)
     os.close(write)
-    assert b"Traceback" not in done.stderr
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
-def test_results_that_cannot_be_printed_are_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And those that cannot be written are printed: nobody plays the games again."""
-    games, results = tmp_path / "games.txt", tmp_path / "results.json"
-    line = f"match random greedy --pairs 1 --games {games} --json {results}"
-    with io.TextIOWrapper(open("/dev/full", "wb", buffering=0), write_through=True) as full:
-        monkeypatch.setattr(sys, "stdout", full)
-        assert bao(line.split()) == 2
-    assert len(parse_transcripts(games.read_text())) == 2
-    assert len(json.loads(results.read_text())["results"]) == 1
-    said = io.StringIO()
-    monkeypatch.setattr(sys, "stdout", said)
-    monkeypatch.setattr("os.fsync", lambda file: 1 // 0)
-    with pytest.raises(ZeroDivisionError):
-        bao(line.split())
-    assert "random" in said.getvalue()
+    assert (done.returncode, done.stderr) == (1, b"")
 
 
 def test_progress_without_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:

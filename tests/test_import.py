@@ -11,22 +11,58 @@ import bao_agents
 import bao_env
 from tests.processes import ROOT, python
 
+LIBRARIES = {"torch", "jax", "tensorflow", "matplotlib", "PIL", "pygame"}
 HEAVY = (
-    ["torch", "jax", "tensorflow", "matplotlib", "PIL", "pygame", "tqdm"]
-    + ["numba.cuda", "cuda", "cupy"]  # numba looks for a driver where its cuda is imported
-    + ["bao_agents", "bao_training", "bao_env.adapters"]
+    LIBRARIES
+    | {"numba.cuda", "cuda", "cupy"}  # numba looks for a driver where its cuda is imported
+    | {"tqdm", "bao_agents", "bao_training", "bao_env.adapters"}
 )
+MAIN = "from bao_agents.cli.main import main; main"
+BOT = "import bao_agents, bao_env; bao_agents.load('alphabeta:1').choose(bao_env.Board())"
 
 
-def heavy_after(statement: str) -> set[str]:
-    """Return the heavy packages that a fresh Python has imported after a statement."""
-    program = f"import sys\n{statement}\nprint(*(set({HEAVY}) & sys.modules.keys()))"
-    return set(python(program, PYTHONWARNINGS="error").stdout.split())
+def imported(statement: str) -> set[str]:
+    """Return what a fresh Python has imported after a statement."""
+    program = f"import sys\n{statement}\nprint(*sys.modules)"
+    return {*python(program, PYTHONWARNINGS="error").stdout.splitlines()[-1].split()}
 
 
-def test_import_is_light() -> None:
-    assert heavy_after("import bao_env; bao_env.Board; bao_env.BaoVectorEnv(2)") == set()
-    assert {"bao_agents", "numba.cuda"} <= heavy_after("import bao_agents, numba.cuda")
+@pytest.mark.parametrize(
+    ("statement", "packages"),
+    [
+        ("import bao_env; bao_env.Board; bao_env.BaoVectorEnv(2)", HEAVY),
+        (f"{MAIN}(['--help'])", {"torch", "numba", "bao_env"}),
+        (f"{MAIN}(['train', '--help'])", {"torch"}),
+        (BOT, LIBRARIES),
+    ],
+    ids=["environments", "help", "help of a command", "bot without a network"],
+)
+def test_imports_are_light(statement: str, packages: set[str]) -> None:
+    assert not packages & imported(statement)
+
+
+def test_imports_are_seen() -> None:
+    assert {"bao_agents", "numba.cuda"} <= imported("import bao_agents, numba.cuda")
+
+
+def test_a_guided_search_does_without_torch() -> None:
+    """In a match, and on the board, which also offers networks."""
+    program = """
+import asyncio, sys
+sys.modules["torch"] = None  # its import fails
+from bao_agents.cli.main import main
+from bao_agents.play.api import Tables, bot
+from bao_agents.play.roster import Roster
+from bao_agents.play.server import create_app
+assert main("match guided:20n greedy --pairs 1 --threads 1".split()) == 0
+create_app(Roster())
+tables = Tables(Roster())
+tables.setup()
+game = tables.new_game("me", ["guided:1ms", "human"])["id"]
+asyncio.run(bot(tables, "me", {"name": game, "ply": 0}))
+tables.hints(game)
+"""
+    assert "guided" in python(program).stdout
 
 
 def test_a_debugger_steps_through_the_rules() -> None:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from numba.core.caching import FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserProvidedCacheLocator
 
 not_kept: set[Callable[..., Any]] = set()
 """Functions of this process whose compiled code could not be written to disk."""
@@ -24,12 +24,30 @@ def keep(compiled: Any) -> None:
         not_kept.add(compiled.py_func)
 
 
+class _ChosenFolder(UserProvidedCacheLocator):
+    """The folder in ``NUMBA_CACHE_DIR``, also one that cannot be written, as in an image.
+
+    Numba itself would not read from that.
+    """
+
+    def ensure_cache_path(self) -> None:
+        """Raise OSError if the folder does not exist and cannot be made."""
+        if not Path(self.get_cache_path()).is_dir():
+            super().ensure_cache_path()
+
+
+class _Files(CompileResultCacheImpl):
+    _locator_classes = [_ChosenFolder, *CompileResultCacheImpl._locator_classes]  # noqa: RUF012
+
+
 class _Cache(FunctionCache):
     """Numba's cache of a function, for functions that call others, on disks that may be full.
 
     Numba compares only the file of the function itself with the cache. It would keep running an old
     kernel inside a new batch. A damaged file is an error to it, too.
     """
+
+    _impl_class = _Files
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)

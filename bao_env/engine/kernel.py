@@ -35,7 +35,7 @@ from bao_env.engine.bits import (
     sum_of_bytes,
     trailing_zeros,
 )
-from bao_env.engine.compile import jit, jit_inline, jit_inner
+from bao_env.engine.compile import jit, jit_inline, jit_inner, jit_part
 from bao_env.engine.position import (
     BARRED_SHIFT,
     META,
@@ -347,7 +347,7 @@ def captured_by(packed, capture_turn, hand):
 
 
 @jit_inline
-def finish(rules, packed, capture_turn, hand, bars=True):
+def finish(rules, packed, capture_turn, hand, bars):
     """Return the position after a finished move.
 
     Args:
@@ -355,7 +355,8 @@ def finish(rules, packed, capture_turn, hand, bars=True):
         packed: the position before the move.
         capture_turn: whether the move captures.
         hand: the hand at its end.
-        bars: whether to find the pit that takasia bars (4.1), which only a further move needs.
+        bars: whether to find the pit that takasia bars (4.1), which only a further move needs; a
+            constant, for which numba compiles separately.
 
     Returns:
         the position as :class:`Packed`, and a result: ONE if the mover has won, FULL if they
@@ -390,7 +391,8 @@ def finish(rules, packed, capture_turn, hand, bars=True):
         return Packed(front, back, other_front, other_back, after), ZERO
 
     barred = NO_PIT
-    if bars and (namua | captures | other_store) == ZERO and rules.takasia == TAKASIA_ZANZIBAR:
+    mtaji_takasa = (namua | captures | other_store) == ZERO
+    if bars and mtaji_takasa and rules.takasia == TAKASIA_ZANZIBAR:
         barred = takasia_bar(rules, front, back, other_front, other_back, theirs)
     after = other_store | (store << OTHER_STORE_SHIFT) | (theirs >> ONE) | (mine << ONE)
     after |= (seat ^ MOVER_IS_NORTH) | (barred << BARRED_SHIFT) | NO_PENDING
@@ -401,7 +403,7 @@ def finish(rules, packed, capture_turn, hand, bars=True):
 
 
 @jit_inner
-def simulate(rules, packed, capture_turn, start, stops, bars=True):
+def simulate(rules, packed, capture_turn, start, stops, bars):
     """Play a start of :func:`candidates` to the end of its move.
 
     Args:
@@ -454,7 +456,7 @@ def begin_action(rules, packed, action):
     return capture_turn, first_hand(rules, packed, capture_turn, start, stops)
 
 
-@jit
+@jit_part
 def play(rules, position, action):
     """Play a legal action on a packed position, uint64[6], in place.
 
@@ -465,13 +467,13 @@ def play(rules, position, action):
     """
     packed = read(position)
     capture_turn, hand = begin_action(rules, packed, action)
-    after, result = finish(rules, packed, capture_turn, play_out(rules, hand))
+    after, result = finish(rules, packed, capture_turn, play_out(rules, hand), True)
     write(position, after)
     position[PLY] += ONE
     return result
 
 
-@jit
+@jit_part
 def advance(rules, position, action):
     """Play a legal action on a packed position, uint64[6], in place, and look ahead.
 

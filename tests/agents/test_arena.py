@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -33,6 +34,7 @@ from bao_agents.players.base import NamedPlayer
 from bao_agents.players.faults import PlayerFault
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.limits import Limit
+from bao_agents.support import files
 from bao_agents.support.progress import Progress
 from bao_env.board import Board
 from bao_env.bots import GreedyAgent, RandomAgent
@@ -41,7 +43,7 @@ from bao_env.engine.kernel import legal_of
 from bao_env.engine.position import unpack
 from bao_env.engine.ruleset import get_ruleset
 from bao_env.notation.transcript import parse_transcripts, replay
-from tests.conftest import Fails, Says
+from tests.conftest import Capsys, Says
 from tests.positions import OPENING
 from tests.rulesets import every_ruleset
 
@@ -89,6 +91,18 @@ def test_openings_are_balanced() -> None:
 
     assert largest_value(None) > 1.5
     assert largest_value(0.5) <= 0.5
+
+
+def test_only_matches_of_searches_are_balanced(says: Says, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others must not wait until a search has compiled."""
+
+    def balance(line: str) -> object:
+        return json.loads(says(f"match {line} --pairs 1 --threads 1 --json -"))["balance"]
+
+    asked = [balance("greedy alphabeta:1"), balance("random greedy --balance 2")]
+    assert asked == [1.0, 2.0]
+    monkeypatch.setattr(AlphaBetaAgent, "__init__", lambda *args, **how: 1 / 0)
+    assert balance("random greedy") is None
 
 
 def test_balanced_openings() -> None:
@@ -353,11 +367,6 @@ def test_the_numbers_are_those_of_the_games(tmp_path: Path, says: Says) -> None:
         assert printed[4] == f"{100 * row['score']:.1f}"
 
 
-def test_names_of_players(fails: Fails) -> None:
-    error = fails("match a=greedy a=random --pairs 1")
-    assert "two players are called 'a': give one as NAME=PLAYER" in error
-
-
 def test_tables_for_papers_and_programs(says: Says) -> None:
     """They say how they were made, and in which units."""
     line = "match random greedy random --pairs 2 --format "
@@ -365,7 +374,7 @@ def test_tables_for_papers_and_programs(says: Says) -> None:
     assert [row["opponent"] for row in rows] == ["greedy", "random"]
     assert all(row["player"] == "random" and float(row["ms_a_move"]) >= 0 for row in rows)
     made = {"ruleset": "zanzibar", "seed": "1"}
-    made["openings"] = "random, --opening-plies 8 --balance 1"
+    made["openings"] = "random, --opening-plies 8"
     assert all(made.items() <= row.items() and row["commit"] for row in rows)
     latex = says(line + "latex")
     assert latex.count("\\\\\n") == 3 and r"score, \%" in latex and "ms a move" in latex
@@ -405,17 +414,25 @@ def test_a_move_takes_no_time_to_compile(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(moves) == 1
 
 
-def test_results_are_kept_if_the_games_cannot_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("module", "failing"), [(match, "games"), (files, "json")])
+def test_results_are_kept_if_a_file_cannot_be_written(
+    module: ModuleType,
+    failing: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capsys,
 ) -> None:
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(match, "write_atomically", fail)
-    line = "match random greedy --pairs 1 --openings balanced --games games.txt --json results.json"
+    monkeypatch.setattr(module, "write_atomically", fail)
     monkeypatch.chdir(tmp_path)
-    assert bao(line.split()) == 2
-    assert json.loads((tmp_path / "results.json").read_text())["results"]
+    assert (
+        bao(["match", "random", "greedy", "--pairs", "1", "--games", "games", "--json", "json"])
+        == 2
+    )
+    assert {file.name for file in tmp_path.iterdir()} == {"games", "json"} - {failing}
+    assert "greedy" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from bao_agents.arena.match import play_match
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Checkpoint, CheckpointError
 from bao_agents.nets.checkpoint_files import CHECKPOINTS, shipped
-from bao_agents.nets.network import PolicyNetwork
 from bao_agents.nets.player import NetworkAgent
 from bao_agents.search.gumbel.player import SearchAgent
 from bao_agents.search.gumbel.search import GumbelSearch
@@ -32,7 +31,7 @@ from tests.positions import draw
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
     path = tmp_path / "net.safetensors"
-    checkpoint.save(path, Checkpoint(make_network(), RULESETS["zanzibar"], {"steps": 5}))
+    checkpoint.save(path, Checkpoint(make_network().arrays(), RULESETS["zanzibar"], {"steps": 5}))
     return path
 
 
@@ -52,7 +51,7 @@ def test_weights_in_another_memory_order_come_back(tmp_path: Path) -> None:
     network, path = make_network(), tmp_path / "net.safetensors"
     for parameter in network.parameters():
         parameter.data = parameter.data.T.contiguous().T if parameter.ndim == 2 else parameter.data
-    checkpoint.save(path, Checkpoint(network, RULESETS["zanzibar"]))
+    checkpoint.save(path, Checkpoint(network.arrays(), RULESETS["zanzibar"]))
     loaded = checkpoint.load(path).network.state_dict()
     for name, tensor in network.state_dict().items():
         assert torch.equal(tensor, loaded[name]), name
@@ -143,7 +142,7 @@ def test_large_files_are_not_read(saved: Path) -> None:
 def test_error_of_our_own_is_not_a_damaged_file(
     saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(PolicyNetwork, "eval", None)
+    monkeypatch.setattr(checkpoint, "Checkpoint", None)
     with pytest.raises(TypeError, match="not callable"):
         checkpoint.load(saved)
 
@@ -158,7 +157,7 @@ ARRAYS: checkpoint.Arrays = {
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Save a checkpoint with a trainer's arrays; tests damage copies of it."""
     path = tmp_path_factory.mktemp("damaged") / "whole.safetensors"
-    made = Checkpoint(make_network((4,)), RULESETS["zanzibar"], {"steps": 5}, ARRAYS)
+    made = Checkpoint(make_network((4,)).arrays(), RULESETS["zanzibar"], {"steps": 5}, ARRAYS)
     checkpoint.save(path, made)
     return path
 

@@ -214,7 +214,7 @@ def test_known_results_are_true(name: str) -> None:
     Few actions are considered, so sometimes all of them lose.
     """
     positions, legal = draw(name, 150, 24)
-    judged = Solver(name, nodes=30_000).judge(positions, legal)
+    judged = Solver(name, nodes=3000).judge(positions, legal)
     search = search_of(name, 1, 60, GumbelSettings(considered=2))
     rng = random_states(150, 7)
     checked = deep = escaped = 0

@@ -76,7 +76,7 @@ def test_compiled_network_has_the_same_outputs(hidden: tuple[int, ...]) -> None:
 def test_players_with_a_network_evaluate_a_board(tmp_path: Path) -> None:
     file = tmp_path / "network.safetensors"
     network = make_network()
-    checkpoint.save(file, Checkpoint(network, RULESETS["zanzibar"]))
+    checkpoint.save(file, Checkpoint(network.arrays(), RULESETS["zanzibar"]))
     board = Board()
     for _ in range(3):
         board.push(board.legal_actions[0])

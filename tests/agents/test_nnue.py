@@ -88,7 +88,7 @@ def test_patterns_and_values_are_those_of_literal_evaluators(name: str) -> None:
 def test_guided_search_reads_it() -> None:
     """Full search does not: it is the yardstick of many figures."""
     ruleset, nnue = RULESETS["zanzibar"], some_nnue().quantised()
-    guide = Checkpoint(make_network((8,)), ruleset, nnue=nnue)
+    guide = Checkpoint(make_network((8,)).arrays(), ruleset, nnue=nnue)
     guided = AlphaBetaAgent(ruleset, Limit(plies=2), guide=guide, threads=1)
     full = AlphaBetaAgent(ruleset, Limit(plies=2), threads=1)
     for position in draw(ruleset, 20, 12)[0]:

@@ -12,12 +12,13 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bao_agents.arena import scheduler
+from bao_agents.arena import scheduler, tournament
 from bao_agents.arena.match import play_match
 from bao_agents.arena.openings import draw_openings
 from bao_agents.arena.scheduler import Event
@@ -111,7 +112,7 @@ FRAGILE = (
     READY
     + "print('name a\\x1b[2J|<b>\\nready', flush=True)\n"
     + "for _ in range(3):\n"
-    + "    while not line().startswith('position'): pass\n"
+    + "    while not (text := line()).startswith('position'): text or sys.exit(0)\n"
     + "    legal = line().split()[1:]; line()\n"
     + "    if _ < 2: print('move', legal[0], flush=True)\n"
     + "sys.exit(3)\n"
@@ -124,6 +125,7 @@ def test_a_fault_loses_one_game(
 ) -> None:
     """The program is started again for the next one, and its name cannot harm terminal or table."""
     monkeypatch.setattr(pipe, "QUIET_SECONDS", 0.2)  # it is ready only once
+    monkeypatch.setattr(tournament, "LocalPool", ThreadPoolExecutor)
     file = tmp_path / "bot.py"
     file.write_text(FRAGILE)
     out = says(
@@ -193,12 +195,6 @@ def test_rules_of_your_own() -> None:
         agent.act(board.packed[None], np.array([1 << board.legal_actions[0]], np.uint64))
     with pytest.raises(ValueError, match="cannot continue: unknown player 'nobody'"):
         PipeAgent(f"{OURS} nobody", ZANZIBAR)
-
-
-def test_the_example_of_the_documents(tmp_path: Path, says: Says) -> None:
-    games = tmp_path / "games.txt"
-    assert "front," in says(f"match front='pipe:{EXAMPLE}' random --pairs 3 --games {games}")
-    assert games.read_text().count("front") == 6
 
 
 def test_a_program_plays_all_parts_of_a_match(tmp_path: Path, says: Says) -> None:
@@ -288,12 +284,13 @@ def test_our_engine_keeps_the_time_of_the_host() -> None:
 
 
 def test_our_engine_answers_what_a_file_asks() -> None:
-    with engine("greedy") as process:
-        out, _ = process.communicate(ASK, timeout=60)
-        assert re.search(r"ready\nmove \d+\n$", out) and process.returncode == 0
-    with engine("greedy") as process:
-        out, _ = process.communicate("ruleset " + '{"house":' * 100_000, timeout=60)
-        assert out == "error ruleset: expected a JSON object of switches, not a nested one\n"
+    """test_rules_of_your_own shows that the host is told of an error."""
+    said: list[str] = []
+    ours = Engine("greedy", said.append)
+    ours.serve(iter(ASK.splitlines()))
+    assert said[-2] == "ready" and re.fullmatch(r"move \d+", said[-1])
+    with pytest.raises(ValueError, match="expected a JSON object of switches, not a nested one"):
+        ours.serve(iter(["ruleset " + '{"house":' * 100_000]))
 
 
 def test_a_program_ends_with_its_host(tmp_path: Path) -> None:

@@ -160,15 +160,15 @@ def simulate(session: Session, elo: float, precision: float = 30.0, seed: int = 
 def test_true_rating_lies_in_the_interval(small: Ladder, elo: float) -> None:
     ladder = wide_ladder(small, 500)
     hits = pairs = 0
-    for seed in range(40):
+    for seed in range(25):
         session = Session(ladder, seed)
         simulate(session, elo, seed=seed)
         found = session.placement()
         assert found.margin <= 30.0
         hits += found.low <= elo <= found.high
         pairs += len(session.total)
-    assert hits >= 34  # of 40; fewer by chance once in 60 times, and the seeds are fixed
-    assert pairs < 600 * 40
+    assert hits >= 21  # of 25; fewer by chance once in 30 times, and the seeds are fixed
+    assert pairs < 600 * 25
 
 
 def test_no_game_is_played_twice(small: Ladder) -> None:

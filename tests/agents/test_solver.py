@@ -53,7 +53,7 @@ def test_wins_within_a_number_of_plies_match_a_literal_search(ruleset: str, thor
 
     [search] = ProofSearch.for_threads(rules, 20, 1)
     found = 0
-    for position in mixed_batch(rules, 80 if thorough else 150, seed=1):
+    for position in mixed_batch(rules, 80, seed=1):
         text = format_position(unpack(position))
         mover = text.split()[3]
         for value, player in ((WIN, mover), (LOSS, reference.OPPONENT[mover])):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -76,6 +76,13 @@ KINDS = {
     "all": Games(lean=0.5, suits=0.3, seat=0.3, draws=0.3),
 }
 every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def sizes(pairs: int, *others: int) -> list[tuple[str, int]]:
+    """Return every kind with a number of pairs, and the simplest and the fullest with others."""
+    return [(kind, pairs) for kind in KINDS] + [*product(("coins", "all"), others)]
+
+
 SIMULATIONS = 1000
 LEAGUES = 150
 """Simulated tournaments; each has five intervals."""
@@ -105,8 +112,7 @@ def test_match(kind: str, chance: float, pairs: int) -> None:
     assert coverage >= 0.915 and (coverage <= 0.985 or pairs == 5)
 
 
-@every_kind
-@pytest.mark.parametrize("pairs", [20, 100])
+@pytest.mark.parametrize(("kind", "pairs"), sizes(20, 100))
 def test_rating_on_a_ladder(kind: str, pairs: int) -> None:
     """Four anchors play the same openings, as those of a ladder do."""
     assert 0.915 <= placement_coverage(KINDS[kind], pairs) <= 0.98
@@ -159,8 +165,7 @@ def tournament_errors(
     return float(np.mean(covered)), np.mean(errors, axis=0)
 
 
-@every_kind
-@pytest.mark.parametrize("pairs", [5, 10, 25])
+@pytest.mark.parametrize(("kind", "pairs"), sizes(10, 5, 25))
 def test_tournament(kind: str, pairs: int) -> None:
     """Of few games, the likeliest ratings lie a little too far apart."""
     coverage, errors = tournament_errors(KINDS[kind], pairs)

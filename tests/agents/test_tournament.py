@@ -308,6 +308,7 @@ def test_player_that_changes_meanwhile_raises() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("threads")  # the tournaments that are killed have their own processes
 def test_killed_and_continued(tmp_path: Path, says: Says, fails: Fails) -> None:
     """The results are those of a tournament left alone. While one runs, another is refused; when it
     is killed, its workers end."""

@@ -48,25 +48,6 @@ def test_games_are_those_of_board(ruleset: str, seed: int) -> None:
         assert len(game.agents) == first_player
 
 
-def test_truncation() -> None:
-    """Both agents are truncated after `max_plies`; a win on the last ply is a win."""
-    game = raw_env()
-    game.reset()
-    actions = []
-    while not any(game.terminations.values()):
-        actions.append(int(game.last()[0]["action_mask"].argmax()))
-        game.step(actions[-1])
-    for limit in (len(actions), len(actions) - 1):
-        game = raw_env(max_plies=limit)
-        game.reset()
-        for action in actions[:limit]:
-            game.step(action)
-        won = limit == len(actions)
-        assert game.terminations == dict.fromkeys(AGENTS, won)
-        assert game.truncations == dict.fromkeys(AGENTS, not won)
-        assert sorted(game.rewards.values()) == ([-1, 1] if won else [0, 0])
-
-
 def test_versioned_module() -> None:
     assert bao_v0.env is env and bao_v0.raw_env is raw_env
     assert str(raw_env()) == raw_env.metadata["name"] == "bao_v0"

@@ -167,10 +167,12 @@ def random_moves() -> Choose:
 
 @EVERYWHERE
 def test_a_win(play: Callable[..., End]) -> None:
-    end = play(random_moves(), opening_plies=0)
+    """Also on the last ply before the game would be cut short."""
+    plies = play(random_moves(), opening_plies=0).infos["plies"]
+    end = play(random_moves(), opening_plies=0, max_plies=plies)
     winner = end.infos["winner"]
     assert (end.terminated, end.truncated, "illegal" in end.infos) == (True, False, False)
-    assert winner in (0, 1) and end.infos["plies"] > 10
+    assert winner in (0, 1) and end.infos["plies"] == plies > 10
     assert end.reward == (1 if winner == end.seat else -1)
     assert not np.any(end.mask)
 

@@ -70,7 +70,7 @@ def check(board: Board, action: int) -> list[Event]:
     ids=lambda ruleset: ruleset.name,
 )
 def test_events_lead_to_the_position_after_the_move(ruleset: Ruleset, seed: int) -> None:
-    for text in some_positions(ruleset, 200, seed):
+    for text in some_positions(ruleset, 100, seed):
         board = Board.from_text(text, ruleset)
         for action in board.legal_actions:
             check(board, action)

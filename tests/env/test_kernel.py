@@ -94,7 +94,7 @@ def test_conformance(file: Path, thorough: bool) -> None:
 @EVERY_VARIANT
 def test_random_positions_match_the_reference(rules: Ruleset, thorough: bool, seed: int) -> None:
     rng = random.Random(seed)
-    for _ in range(4_000 if thorough else 700):
+    for _ in range(4_000 if thorough else 400):
         text = random_position(rng, rules)
         assert kernel_moves(rules, text) == reference_moves(rules, text), text
 
@@ -103,7 +103,7 @@ def test_random_positions_match_the_reference(rules: Ruleset, thorough: bool, se
 def test_random_games_match_the_reference(rules: Ruleset, thorough: bool, seed: int) -> None:
     rng = random.Random(seed)
     text = reference.opening(rules)
-    for _ in range(1_000 if thorough else 400):
+    for _ in range(1_000 if thorough else 250):
         moves = kernel_moves(rules, text)
         assert moves == reference_moves(rules, text), text
         text = rng.choice(list(moves.values()))

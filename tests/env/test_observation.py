@@ -112,7 +112,7 @@ def test_kinds_are_made_of_each_other(ruleset: str) -> None:
 @EVERY_RULESET
 def test_board_and_planes_match_the_reference(ruleset: str, seed: int) -> None:
     rules = RULESETS[ruleset]
-    texts = some_positions(rules, 300, seed)
+    texts = some_positions(rules, 120, seed)
     positions, legal = pack_texts(texts, rules)
     for viewer in (0, 1):
         viewers = np.full(len(texts), viewer, np.int8)

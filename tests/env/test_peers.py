@@ -37,9 +37,8 @@ def test_pettingzoo(make: Callable[..., Any], ruleset: str) -> None:
     seed_test(lambda: make(ruleset=ruleset), num_cycles=100)
 
 
-@pytest.mark.parametrize("make", [env, raw_env])
-def test_pettingzoo_pictures(make: Callable[..., Any]) -> None:
-    render_test(make)
+def test_pettingzoo_pictures() -> None:
+    render_test(env)
 
 
 def test_pettingzoo_in_parallel() -> None:

@@ -80,7 +80,7 @@ def test_seeds_lie_in_their_holes_and_stores(viewer: int) -> None:
 def test_marks_surround_their_hole(kind: MarkKind, viewer: int) -> None:
     """In pixels, too: a mark changes the picture at its hole alone."""
     plain = rgb_array(drawing(BOARD, viewer=viewer)).astype(int)
-    for place in places(viewer=viewer)[3:32:9]:
+    for place in places(viewer=viewer)[3:32:19]:
         assert place.pit is not None
         mark = Mark(kind, place.seat, place.pit)
         marked = rgb_array(drawing(BOARD, marks=[mark], viewer=viewer))

@@ -155,12 +155,12 @@ def first_legal(positions: Any, legal: Any) -> list[int]:
 @pytest.mark.parametrize("opponent", [None, first_legal])
 def test_games_side_by_side_look_as_each_alone(opponent: Any, seed: int) -> None:
     """Also after illegal actions, at the end, and where the next games have begun."""
-    how: Any = {"opponent": opponent, "opening_plies": 0, "max_plies": 6}
+    how: Any = {"opponent": opponent, "opening_plies": 0, "max_plies": 4}
     how |= {"render_mode": "rgb_array", "seat": opponent and "north"}
     games, rng = BaoVectorEnv(2, **how), np.random.default_rng(seed)
     alone, over = [BaoEnv(**how), BaoEnv(**how)], [True, True]
     games.reset(seed=seed)
-    for step in range(12):
+    for step in range(8):
         actions = games.sample_legal_actions()
         actions[rng.random(2) < 0.1] = 1
         if step:

@@ -172,7 +172,7 @@ def test_our_own_games_are_read_back(south: str, north: str, seed: int) -> None:
 def test_short_games_from_a_position_are_read_back(ruleset: str, spelling: str, seed: int) -> None:
     """Their few moves may have no sign that tells the spelling."""
     rules, rng = RULESETS[ruleset], random.Random(seed)
-    starts = [text for text in some_positions(rules, 150, seed) if ":" not in text]
+    starts = [text for text in some_positions(rules, 60, seed) if ":" not in text]
     for start in [HOUSE_CHOICE] * (ruleset == "zanzibar") + starts:
         for action in Board.from_text(start, rules).legal_actions:
             board = Board.from_text(start, rules, [action])

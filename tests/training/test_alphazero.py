@@ -77,10 +77,10 @@ ALPHABETA = "alphazero.search=alphabeta alphazero.nodes=30 "
 def test_resumed_run_is_the_same_run(tmp_path: Path, settings: str) -> None:
     """It resumes games in progress and the buffer, before and after learning begins, and after the
     buffer has been filled more than once."""
-    settings = f"{TINY}{settings}alphazero.buffer=4800"
-    check_resumed(settings, tmp_path / train.LAST, 3, 3)
-    trainer = check_resumed(settings, tmp_path / train.LAST, 6, 20)
-    assert trainer.update * 256 > 4800
+    settings = f"{TINY}{settings}max_plies=60 alphazero.buffer=1920"
+    check_resumed(settings, tmp_path / train.LAST, 2, 2)
+    trainer = check_resumed(settings, tmp_path / train.LAST, 5, 6)
+    assert trainer.update * 256 > 1920
 
 
 def test_what_the_nnue_learns(monkeypatch: pytest.MonkeyPatch) -> None:

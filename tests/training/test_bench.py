@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
 
 import pytest
 
+from bao_agents.cli import main as cli
+from bao_agents.cli.bench_start import CASES
+from bao_agents.cli.main import main as bao
 from tests.conftest import Says
 from tests.record import recorded_numbers
 from tests.training.runs import options
@@ -39,6 +43,58 @@ def test_training_bench_writes_json(says: Says) -> None:
     assert set(row["shares"]) == {"collect", "learn", "rest"}
     assert sum(row["shares"].values()) == pytest.approx(1.0) and min(row["shares"].values()) > 0
     assert row["steps_per_second"] > 0.0
+
+
+def test_start_bench_measures_cold_and_warm(says: Says, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second process finds what the first has left in the cache."""
+    program = """
+import os, pathlib, time
+seen = pathlib.Path(os.environ["NUMBA_CACHE_DIR"], "seen")
+end = time.process_time() + (0.0 if seen.exists() else 0.5)
+seen.touch()
+while time.process_time() < end:
+    pass
+"""
+    monkeypatch.setitem(CASES, "tiny", program)
+    name, cold, warm = says("bench start tiny").splitlines()[-1].split()
+    assert name == "tiny" and float(cold) >= 0.5 > float(warm)
+
+
+def test_start_bench_lists_compilations(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = """
+import numba
+
+@numba.njit
+def inner(x):
+    return x + 1
+
+@numba.njit
+def outer(x):
+    return inner(x) + inner(2.5)
+
+outer(1)
+"""
+    monkeypatch.setitem(CASES, "tiny", program)
+    assert bao(["bench", "start", "tiny", "--compilations"]) == 0
+    case, functions, parts = capfd.readouterr().out.strip().split("\n\n")
+    rows = [line.split(maxsplit=1) for line in functions.splitlines()]
+    assert case == "tiny" and rows[0] == ["seconds", "function"] and rows[-1][1] == "all 3"
+    compiled = {"__main__.outer(int64)", "__main__.inner(int64)", "__main__.inner(float64)"}
+    assert {row[1] for row in rows[1:-1]} == compiled
+    assert "LLVM" in parts and "nopython_type_inference" in parts
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_start_bench_has_programs(case: str) -> None:
+    """Its commands exist, and so do the programs' functions."""
+    program = CASES[case]
+    if "main(" in program:
+        words = ast.literal_eval(program[program.index("[") : program.rindex("]") + 1])
+        cli.parse(words)
+    else:
+        exec(program, {})
 
 
 def test_perft_command(says: Says) -> None:

@@ -51,20 +51,6 @@ def test_the_file_is_what_its_name_says(runs: Path, name: str, begins: bytes, sa
     assert "35 (30 to 40)" in table and "55 (50 to 60)" in table and name in table
 
 
-def test_any_column(runs: Path, says: Says) -> None:
-    assert "| s0" in says("curve a/s0 --metrics mine") and (runs / "a/s0/curves.png").exists()
-
-
-def test_runs_of_other_libraries(runs: Path, says: Says) -> None:
-    """Any CSV file with a column steps is a run."""
-    for seed, last in enumerate((400, 420)):
-        rows = f"steps,elo,name\n1000,{100 + seed},\n2000,{last},\n"
-        (runs / f"ppo-{seed}.csv").write_text(rows)
-    table = says("curve PPO=ppo-*.csv a/s0 --metrics elo score_against_greedy --out both.svg")
-    assert "410 (400 to 420)" in table and "| s0" in table
-    assert "elo" in says("curve ppo-0.csv") and (runs / "curves.png").exists()
-
-
 def drawn(groups: list[Group], metrics: list[str] | None = None) -> tuple[Any, str]:
     """Draw curves; matplotlib's types leave open what a picture holds."""
     return draw_curves(groups, metrics or ())
@@ -184,6 +170,8 @@ def test_foreign_columns_are_drawn_or_named(runs: Path, says: Says) -> None:
     (runs / "f.csv").write_text(",".join(head) + "\n" + ",".join(["1"] * 11) + "\n")
     text = says("curve f.csv")
     assert "m7:" in text and "not drawn (--metrics draws them): m8, m9" in text
+    assert (runs / "curves.png").exists()
+    assert "m9" in says("curve f.csv a/s0 --metrics m9 score_against_greedy --out both.svg")
 
 
 NAMES = st.text(st.sampled_from("_$\\{}^%&#~[]*?é|x "), min_size=1, max_size=100)

@@ -148,7 +148,7 @@ class AlphaBetaSearch:
 
     def sync_weights(self, network: PolicyNetwork) -> None:
         """Copy the weights of a network, and those of the NNUE."""
-        guide = Checkpoint(network, self._ruleset, nnue=self._nnue.quantised())
+        guide = Checkpoint(network.arrays(), self._ruleset, nnue=self._nnue.quantised())
         limit = Limit(nodes=self._nodes)
         self._agent = AlphaBetaAgent(self._ruleset, limit, guide=guide, threads=1)
 

@@ -68,7 +68,9 @@ def read_groups(words: Sequence[str]) -> list[Group]:
             with suppress(RecursionError):  # glob calls itself for every slash
                 runs = [Path(found) for found in sorted(glob(pattern))]
         if not runs:
-            raise ValueError(f"{word!r:.200}: there is no such run; expected its folder or CSV")
+            raise ValueError(
+                f"{word!r:.200}: no such run, or it cannot be read; expected its folder or CSV"
+            )
         groups += [Group(name, runs)] if name else [Group("", [run]) for run in runs]
     # Folders with the same name are told apart by the part of their paths that differs.
     alone = [str(group.runs[0].resolve()) for group in groups if not group.name]

@@ -218,6 +218,9 @@ class Trainer(ABC, Generic[W, C]):
     def train_update(self) -> dict[str, float]:
         """Play, learn, and return a row of metrics.
 
+        If an exception or Ctrl-C ends it, the trainer cannot go on: make another one, and restore
+        the last checkpoint.
+
         Raises:
             DivergedError: the network is no longer finite, and must not be saved.
         """
@@ -409,7 +412,7 @@ class Trainer(ABC, Generic[W, C]):
         """Return the model, with the settings and the progress of the run."""
         nnue = None if self.model.nnue is None else self.model.nnue.quantised()
         info = {"config": self.settings(), "steps": self.steps, "seconds": self.seconds}
-        return Checkpoint(self.network, self.ruleset, info, arrays or {}, nnue)
+        return Checkpoint(self.network.arrays(), self.ruleset, info, arrays or {}, nnue)
 
     def save_policy(self, path: Path) -> None:
         """Write the model alone."""

@@ -43,7 +43,7 @@ from bao_env.engine.signature import signature
 
 LADDERS = Path(__file__).with_name("ladders")
 """Folder of the shipped ladders; they are loaded by name, without the suffix."""
-DEFAULT = "bao-ladder-1"
+DEFAULT = "bao-ladder-2"
 
 _ASKED = 32
 
@@ -206,11 +206,12 @@ def load_ladder(name: str = DEFAULT) -> Ladder:
     Raises:
         LadderError: there is no such ladder, its file is damaged, or the engine now plays its rules
             differently.
+        OSError: its file cannot be read.
     """
     path = LADDERS / f"{name}.json" if name in shipped() else Path(name)
     try:
         ladder = Ladder.model_validate_json(path.read_bytes())
-    except OSError as error:
+    except FileNotFoundError as error:
         raise LadderError(
             f"no ladder {name!r:.200}: expected the path of a file, or {', '.join(shipped())}"
         ) from error

@@ -2,8 +2,8 @@
 
 Players are measured from positions that they did not choose. But many random positions are won for
 one side. A pair of games from such a position, one from each seat, ends even between any players.
-So a search drops the openings that it finds unbalanced. A file may hold others that a longer search
-has chosen.
+So a search drops the openings that it finds unbalanced. ``bao match`` keeps them if no player
+searches: then it need not compile a search. A file may hold others that a longer search has chosen.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ import numpy.typing as npt
 
 from bao_agents.arena.games import GAME_OVER
 from bao_agents.evaluators.tables import SCALE
-from bao_agents.search.alphabeta.player import AlphaBetaAgent
-from bao_agents.search.limits import Limit
 from bao_agents.support.array_types import Uint8Array
 from bao_env.board import Board
 from bao_env.engine.batch import Engine
@@ -36,6 +34,8 @@ BALANCE = 1.0
 BALANCED = Path(__file__).with_name("balanced") / "zanzibar.tsv"
 """Balanced openings of zanzibar; ``docs/known.md`` says how they were chosen."""
 _SEARCH_DEPTH = 6
+_SEARCHED = 256
+"""Openings that are searched at once: a match of few pairs doesn't wait for many."""
 _ROUNDS = 64
 
 
@@ -87,6 +87,12 @@ def draw_openings(
     seats = np.arange(size) % len(starts)
     seen: set[bytes] = set()
     found: list[tuple[PackedPositions, Uint8Array, int]] = []
+    search = None
+    if balance is not None:
+        from bao_agents.search.alphabeta.player import AlphaBetaAgent  # slow to import
+        from bao_agents.search.limits import Limit
+
+        search = AlphaBetaAgent(engine.ruleset, Limit(plies=_SEARCH_DEPTH))
     for _ in range(_ROUNDS):
         positions = np.array([start[0] for start in starts])[seats]
         legal = np.array([start[1] for start in starts])[seats]
@@ -104,11 +110,12 @@ def draw_openings(
             if key not in seen:
                 seen.add(key)
                 new.append(i)
-        if balance is not None:
-            search = AlphaBetaAgent(engine.ruleset, Limit(plies=_SEARCH_DEPTH))
-            values = search.values(positions[new], legal[new])
-            new = np.array(new)[np.abs(values) <= balance * SCALE].tolist()
-        found += [(positions[i], played[i], first_players[seats[i]]) for i in new]
+        while new and len(found) < count:
+            some, new = new[:_SEARCHED], new[_SEARCHED:]
+            if balance is not None and search is not None:
+                values = search.values(positions[some], legal[some])
+                some = np.array(some)[np.abs(values) <= balance * SCALE].tolist()
+            found += [(positions[i], played[i], first_players[seats[i]]) for i in some]
         if len(found) >= count:
             drawn, actions_drawn, firsts = zip(*found[:count], strict=True)
             return MatchOpenings(

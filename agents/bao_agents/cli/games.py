@@ -17,8 +17,13 @@ NAMED = "PLAYER or NAME=PLAYER"
 """The help for players."""
 
 
-def add_openings(parser: argparse.ArgumentParser) -> None:
-    """Add the options ``--opening-plies`` and ``--balance`` to a parser."""
+def add_openings(parser: argparse.ArgumentParser, *, always_balanced: bool) -> None:
+    """Add the options ``--opening-plies`` and ``--balance`` to a parser.
+
+    Args:
+        parser: the parser.
+        always_balanced: whether the default of ``--balance`` is a number; else it is None.
+    """
     parser.add_argument(
         "--opening-plies",
         type=at_least(0, most=MAX_OPENING_PLIES),
@@ -28,14 +33,16 @@ def add_openings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--balance",
         type=float,
-        default=BALANCE,
-        help="largest value of an opening for either side, in logits (default: %(default)s)",
+        default=BALANCE if always_balanced else None,
+        help="largest value of an opening for either side, in logits (default: "
+        f"{BALANCE}{'' if always_balanced else ' if a player searches, else any'})",
     )
 
 
 def describe_openings(args: argparse.Namespace) -> str:
     """Return what the options of :func:`add_openings` ask for."""
-    return f"random, --opening-plies {args.opening_plies} --balance {args.balance:g}"
+    balance = "" if args.balance is None else f" --balance {args.balance:g}"
+    return f"random, --opening-plies {args.opening_plies}{balance}"
 
 
 def add_ray(parser: argparse.ArgumentParser) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from bao_agents.arena.elo import Sprt, finite
 from bao_agents.arena.match import play_named
-from bao_agents.arena.openings import draw_openings, read_openings
+from bao_agents.arena.openings import BALANCE, draw_openings, read_openings
 from bao_agents.arena.pairs import Pairs
 from bao_agents.arena.report import markdown_table, notes, result_table
 from bao_agents.arena.scheduler import Event, Workers
@@ -116,7 +116,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         default=1000,
         help="openings, each played from both seats (default: 1000)",
     )
-    add_openings(parser)
+    add_openings(parser, always_balanced=False)
     parser.add_argument(
         "--openings",
         metavar="FILE",
@@ -149,6 +149,8 @@ def _run(args: argparse.Namespace) -> None:
     ruleset = args.ruleset or ruleset_of(players[player]) or get_ruleset("zanzibar")
     for spec in players.values():  # refuses a wrong one before the games
         registry.load(spec, ruleset=ruleset, seed=args.seed, threads=args.threads)
+    if args.balance is None and any(registry.parse(one).kind.searches for one in players.values()):
+        args.balance = BALANCE
     if args.openings:
         openings = read_openings(args.openings, ruleset, args.pairs, args.seed)
     else:

@@ -36,7 +36,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--pairs", type=at_least(1), default=500, help="openings per pairing (default: 500)"
     )
-    add_openings(parser)
+    add_openings(parser, always_balanced=True)
     parser.add_argument("--anchor", metavar="NAME", help="player with Elo 0; default: the mean")
     parser.add_argument("--games", action="store_true", help="keep every game as a transcript")
     add_ray(parser)

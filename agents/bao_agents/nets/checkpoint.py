@@ -20,24 +20,28 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialize
 
 from bao_agents.evaluators.nnue import NNUE, make_nnue
 from bao_agents.nets.checkpoint_files import version
 from bao_agents.nets.features import INPUTS_VERSION
-from bao_agents.nets.network import PolicyNetwork, outline
+from bao_agents.nets.layers import shapes_of_layers
+from bao_agents.support.array_types import Float32Array
 from bao_agents.support.files import write_atomically
 from bao_env.engine.ruleset import RULES_VERSION, Ruleset
 from bao_env.observation.board import OBSERVATION_VERSION
+
+if TYPE_CHECKING:
+    from bao_agents.nets.network import PolicyNetwork
 
 FORMAT = 2
 _KEY = "bao_env"
@@ -58,7 +62,8 @@ class CheckpointError(ValueError):
 class Checkpoint:
     """A network, perhaps with an NNUE, the rules of its training, and its trainer's notes."""
 
-    network: PolicyNetwork
+    weights: Mapping[str, Float32Array]
+    """The weights of the network, as :meth:`PolicyNetwork.arrays` returns them."""
     ruleset: Ruleset
     info: dict[str, Any] = field(default_factory=dict)
     """Plain values: step, seed, configuration."""
@@ -66,6 +71,24 @@ class Checkpoint:
     """A trainer's other arrays, by name; empty unless requested from :func:`load`."""
     nnue: NNUE | None = None
     """The evaluator of guided alpha-beta, if it was trained with the network."""
+
+    @property
+    def hidden(self) -> list[int]:
+        """The units of the network's hidden layers."""
+        return [len(bias) for bias in list(self.weights.values())[1:-2:2]]
+
+    @cached_property
+    def network(self) -> PolicyNetwork:
+        """The network, with weights of its own."""
+        import torch  # slow to import, and guided alpha-beta does not need it
+
+        from bao_agents.nets.network import PolicyNetwork
+
+        with torch.device("cpu"):  # whatever the caller's default is
+            network = PolicyNetwork(self.hidden)
+        for name, tensor in network.state_dict().items():
+            tensor.copy_(torch.from_numpy(self.weights[name]))
+        return network.eval()
 
 
 def save(path: str | os.PathLike[str], checkpoint: Checkpoint, *, half: bool = False) -> None:
@@ -86,7 +109,7 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint, *, half: bool = F
         "observation_version": OBSERVATION_VERSION,
         "inputs_version": INPUTS_VERSION,
         "ruleset": checkpoint.ruleset.to_dict(),
-        "hidden": checkpoint.network.hidden,
+        "hidden": checkpoint.hidden,
         "info": checkpoint.info,
     }
     arrays = model_arrays(checkpoint)
@@ -101,10 +124,7 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint, *, half: bool = F
 
 def model_arrays(checkpoint: Checkpoint) -> Arrays:
     """Return the weights of the network and the NNUE, under the names that a file gives them."""
-    arrays: Arrays = {
-        _MODEL + name: tensor.float().cpu().numpy()
-        for name, tensor in checkpoint.network.state_dict().items()
-    }
+    arrays: Arrays = {_MODEL + name: array for name, array in checkpoint.weights.items()}
     return arrays if checkpoint.nnue is None else arrays | {_NNUE: checkpoint.nnue.weights}
 
 
@@ -125,7 +145,7 @@ def load(
     """
     path = Path(path)
     with _open(path) as file:
-        trained, empty, info = _read_header(path, file)
+        trained, names, info = _read_header(path, file)
         if ruleset is not None and trained != ruleset:
             message = f"{path} was trained under rule set {trained.name!r}, not {ruleset.name!r}"
             if trained.name == ruleset.name:
@@ -134,13 +154,13 @@ def load(
                     if found[key] != wanted[key]:
                         message += f"; {key}={found[key]!r}, not {wanted[key]!r}"
             raise CheckpointError(message)
-        network = _read_network(path, file, empty)
+        weights = {name: _read_weights(path, file, name) for name in names}
         rest = {
             name: _read_tensor(path, file, name)
             for name in file.keys()  # noqa: SIM118
             if arrays and name != _NNUE and not name.startswith(_MODEL)
         }
-        return Checkpoint(network, trained, info, rest, _read_nnue(path, file))
+        return Checkpoint(weights, trained, info, rest, _read_nnue(path, file))
 
 
 def load_shared(path: Path, ruleset: Ruleset) -> Checkpoint:
@@ -175,8 +195,8 @@ def _open(path: Path) -> Any:
         ) from error
 
 
-def _read_header(path: Path, file: Any) -> tuple[Ruleset, PolicyNetwork, dict[str, Any]]:
-    """Return the rule set, the network's outline and the info of an open file, all checked.
+def _read_header(path: Path, file: Any) -> tuple[Ruleset, list[str], dict[str, Any]]:
+    """Return the rule set, the names of the network's weights and the info, all checked.
 
     Raises:
         CheckpointError: see :func:`load`.
@@ -200,7 +220,7 @@ def _read_header(path: Path, file: Any) -> tuple[Ruleset, PolicyNetwork, dict[st
                     f"it has {key} {found!r:.200}; this version of bao_env reads {expected}"
                 )
         ruleset = Ruleset.from_dict(header["ruleset"])
-        network = outline(header["hidden"])
+        layers = shapes_of_layers(header["hidden"])
         info = header["info"]
         if not isinstance(info, dict):
             raise TypeError(f"info is {info!r:.200}: expected an object")
@@ -215,28 +235,24 @@ def _read_header(path: Path, file: Any) -> tuple[Ruleset, PolicyNetwork, dict[st
         if name.startswith(_MODEL):
             tensor = file.get_slice(name)
             model[name] = tensor.get_dtype(), tensor.get_shape()
-    shapes = {_MODEL + name: list(t.shape) for name, t in network.state_dict().items()}
+    shapes = {_MODEL + name: shape for name, shape in layers.items()}
     if model not in ({name: (t, s) for name, s in shapes.items()} for t in ("F32", "F16")):
         raise CheckpointError(f"{path}: its tensors do not fit the network that it describes")
     if sum(math.prod(shape) for _, shape in model.values()) > _MAX_PARAMETERS:
         raise CheckpointError(
             f"{path}: its network is too large: expected at most {_MAX_PARAMETERS} parameters"
         )
-    return ruleset, network, info
+    return ruleset, list(layers), info
 
 
-def _read_network(path: Path, file: Any, empty: PolicyNetwork) -> PolicyNetwork:
-    """Build the network of an open file whose header has been checked, from its outline."""
-    with torch.device("cpu"):  # whatever the caller's default is
-        network = PolicyNetwork(empty.hidden)
-    for name, tensor in network.state_dict().items():
-        array = _read_tensor(path, file, _MODEL + name)
-        if not (np.abs(array) <= _LARGEST).all():  # also if one is not a number
-            raise CheckpointError(
-                f"{path}: its network has weights that are not numbers or beyond {_LARGEST}"
-            )
-        tensor.copy_(torch.from_numpy(array))
-    return network.eval()
+def _read_weights(path: Path, file: Any, name: str) -> Float32Array:
+    """Read some weights of the network of an open file whose header has been checked."""
+    array = _read_tensor(path, file, _MODEL + name)
+    if not (np.abs(array) <= _LARGEST).all():  # also if one is not a number
+        raise CheckpointError(
+            f"{path}: its network has weights that are not numbers or beyond {_LARGEST}"
+        )
+    return array.astype(np.float32)
 
 
 def _read_nnue(path: Path, file: Any) -> NNUE | None:

@@ -10,8 +10,9 @@ Players, searches and the games of TD learning use it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -65,16 +66,32 @@ class NetworkWorkspace(NamedTuple):
 
 
 @cache
-def _features_of_bytes() -> Any:
-    """Return the features of each value of each byte, sparse float32[bytes * BYTE_VALUES, F].
+def _features_of_bytes() -> Float32Array:
+    """Return the features of each value of each byte, float32[bytes * BYTE_VALUES, F].
 
     The features of an encoding are the sum of those of its bytes.
     """
-    import torch
-
     values = np.arange(BYTE_VALUES, dtype=np.uint8)[:, None]
     encodings = np.kron(np.eye(ENCODING_SIZE, dtype=np.uint8), values)
-    return torch.from_numpy(expand(encodings)).view(torch.bfloat16).float().to_sparse()
+    bfloat16 = expand(encodings).view(np.uint16)  # the upper half of a float32
+    return (bfloat16.astype(np.uint32) << 16).view(np.float32)
+
+
+def _table(weight: Float32Array) -> Float32Array:
+    """Return the sums of the first layer for each value of each byte; see :class:`Weights`.
+
+    Args:
+        weight: float32[units, F].
+    """
+    features = _features_of_bytes()
+    lines, columns = np.nonzero(features)
+    nth = np.arange(len(lines)) - np.searchsorted(lines, lines)  # in its line
+    table = np.zeros((len(features), len(weight)), np.float32)
+    for n in range(nth.max() + 1):
+        line, column = lines[nth == n], columns[nth == n]
+        # Exact in float64: only the sum is rounded, as torch does.
+        table[line] += features[line, column, None].astype(np.float64) * weight.T[column]
+    return table
 
 
 def compile_if_faster(network: PolicyNetwork) -> Weights | None:
@@ -93,25 +110,27 @@ def compile_if_faster(network: PolicyNetwork) -> Weights | None:
 
 def compile_network(network: PolicyNetwork) -> Weights:
     """Return the current weights of a network, laid out for :func:`forward`."""
-    import torch
-    from torch import nn
-    from torch.nn.functional import pad
+    return compile_arrays(network.arrays())
 
-    layers = [module for module in network.modules() if isinstance(module, nn.Linear)]
+
+def compile_arrays(arrays: Mapping[str, Float32Array]) -> Weights:
+    """Do what :func:`compile_network` does, without torch.
+
+    Args:
+        arrays: the network's weights, as :meth:`PolicyNetwork.arrays` returns them.
+    """
+    layers = list(arrays.values())
     biases, weights = [], []
     missing = 0
-    for layer in layers:
-        before, missing = missing, -layer.out_features % WIDTH
-        biases.append(pad(layer.bias.detach().cpu().float(), (0, missing)))
-        weight = layer.weight.detach().cpu().float()
-        weights.append(pad(weight, (0, before, 0, missing)))
-    with torch.autocast("cpu", enabled=False):  # of the caller
-        table = _features_of_bytes() @ weights[0].T
+    for weight, bias in zip(layers[::2], layers[1::2], strict=True):
+        before, missing = missing, -len(bias) % WIDTH
+        biases.append(np.pad(bias, (0, missing)))
+        weights.append(np.pad(weight, ((0, missing), (0, before))))
     return Weights(
-        table.flatten().numpy(),
+        _table(weights[0]).ravel(),
         np.array([len(bias) for bias in biases]),
-        torch.cat(biases).numpy(),
-        torch.cat([weight.T.flatten() for weight in weights[1:]]).numpy(),
+        np.concatenate(biases),
+        np.concatenate([weight.T.ravel() for weight in weights[1:]]),
     )
 
 

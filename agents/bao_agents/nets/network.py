@@ -17,6 +17,8 @@ from torch import Tensor, nn
 
 from bao_agents.nets.features import FEATURES, expand
 from bao_agents.nets.head import OUTPUTS, logits_and_values
+from bao_agents.nets.layers import shapes_of_layers
+from bao_agents.support.array_types import Float32Array
 
 
 class PolicyNetwork(nn.Module):
@@ -30,14 +32,7 @@ class PolicyNetwork(nn.Module):
     """
 
     def __init__(self, hidden: Sequence[int]) -> None:
-        if (
-            not isinstance(hidden, (tuple, list))
-            or not 1 <= len(hidden) <= 64
-            or not all(type(units) is int and 1 <= units <= 65536 for units in hidden)
-        ):
-            raise ValueError(
-                f"hidden={hidden!r:.200}: expected 1 to 64 layers of 1 to 65536 units, as a list"
-            )
+        shapes_of_layers(hidden)
         super().__init__()
         self.hidden = tuple(hidden)
         layers: list[nn.Module] = []
@@ -47,6 +42,13 @@ class PolicyNetwork(nn.Module):
         self.head = nn.Linear(hidden[-1], OUTPUTS, dtype=torch.float32)
         nn.init.orthogonal_(self.head.weight, 0.01)
         nn.init.zeros_(self.head.bias)
+
+    def arrays(self) -> dict[str, Float32Array]:
+        """Return the weights by their names in the network, each layer's before its biases.
+
+        They are float32. Those on the CPU may share the network's memory.
+        """
+        return {name: tensor.float().cpu().numpy() for name, tensor in self.state_dict().items()}
 
     def forward(self, encodings: Tensor) -> tuple[Tensor, Tensor]:
         """Return logits float[R] and values float[R] of R actions.
@@ -78,9 +80,3 @@ def check_finite(*outputs: npt.NDArray[Any]) -> None:
             "the network's outputs are not finite: its weights are too large or not numbers; "
             "use another checkpoint"
         )
-
-
-def outline(hidden: Sequence[int]) -> PolicyNetwork:
-    """Return a network without its weights, which takes no memory."""
-    with torch.device("meta"):
-        return PolicyNetwork(hidden)

@@ -206,6 +206,10 @@ class Kind:
     """Returns the source code of a player from outside the project, as far as it can be found; None
     for a kind of the project. What runs outside code is not for visitors of the board or ladders,
     and its results are kept only if its agent has a fingerprint."""
+    searches: bool = True
+    """Whether its players may look ahead, as those from outside the project may."""
+    needs_torch: bool = False
+    """Whether its players run the whole network in torch; guided alpha-beta only reads weights."""
     gets_ready: bool = False
     """Whether a loaded player is ready to move; others compile what they need at their first."""
 
@@ -275,13 +279,15 @@ class PlayerName(NamedTuple):
     def plays(self, ruleset: Ruleset) -> bool:
         """Return whether it can play some rules here.
 
-        Its checkpoint, if it has one, must have been trained for them, and needs torch.
+        Its checkpoint, if it has one, must have been trained for them.
         """
         try:
             file = self.file(ruleset)
         except ValueError:
             return False
-        return file is None or (find_spec("torch") is not None and trained_under(file) == ruleset)
+        if self.kind.needs_torch and find_spec("torch") is None:
+            return False
+        return file is None or trained_under(file) == ruleset
 
     def __str__(self) -> str:
         return self.text
@@ -302,9 +308,8 @@ class Setting(NamedTuple):
 
         Raises:
             ValueError: the rule set has no guide, or the checkpoint cannot be used under it.
-            ImportError: torch is not installed.
         """
-        from bao_agents.nets import checkpoint  # torch is slow to import
+        from bao_agents.nets import checkpoint  # slow to import
 
         file = name.file(self.ruleset)
         assert file is not None, name

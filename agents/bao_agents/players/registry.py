@@ -109,8 +109,14 @@ _NODES = {"n": Unit("nodes")}
 _TIME = {"ms": Unit("ms", 1, 5_000, 500)}
 
 KINDS = (
-    Kind("random", "random", {"random": "uniformly random legal actions"}, _random),
-    Kind("greedy", "greedy", {"greedy": "the action that captures most seeds"}, _greedy),
+    Kind("random", "random", {"random": "uniformly random legal actions"}, _random, searches=False),
+    Kind(
+        "greedy",
+        "greedy",
+        {"greedy": "the action that captures most seeds"},
+        _greedy,
+        searches=False,
+    ),
     Kind(
         "alphabeta",
         "alphabeta:LIMIT",
@@ -140,6 +146,8 @@ KINDS = (
             "runs/quick": "a run by its folder, or a checkpoint by its path",
         },
         _network,
+        searches=False,
+        needs_torch=True,
     ),
     Kind(
         "search",
@@ -147,6 +155,7 @@ KINDS = (
         {"search:zanzibar:64": "a checkpoint with a search of 64 simulations a move"},
         _search,
         {"": Unit("simulations", 2, 2_000, 64)},
+        needs_torch=True,
     ),
     Kind(
         "guided",
@@ -247,7 +256,11 @@ def parse(
                 f"{_closest(found.checkpoint, names)}; by name there are: {', '.join(names)}"
             )
     if checkpoints is None and (name.endswith(".safetensors") or os.sep in name):
-        folder = " has no checkpoint" if os.path.isdir(name) else ": there is no such file"
+        folder = (
+            " has no checkpoint that can be read"
+            if os.path.isdir(name)
+            else ": no such file, or it cannot be read"
+        )
         raise ValueError(f"player {name[:200]!r}{folder}")
     if ask_packages and checkpoints is None and packages(but="bao_agents"):
         return PlayerName(PACKAGE, name)
@@ -296,9 +309,9 @@ def load(
     try:
         agent = name.kind.load(name, Setting(rules, seed, threads))
     except ModuleNotFoundError as error:
-        if error.name not in ("torch", "safetensors"):
+        if error.name != "torch":
             raise
-        words = f"a network needs {error.name}: pip install 'bao_env[train]'"
+        words = "a network needs torch: pip install 'bao_env[train]'"
         raise ModuleNotFoundError(words, name=error.name) from error
     return NamedPlayer(agent.name if isinstance(agent, PipeAgent) else name.title, agent)
 

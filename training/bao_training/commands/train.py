@@ -101,7 +101,7 @@ def _train(args: argparse.Namespace) -> int:
         last = folder / LAST
         # Unlike Path.exists, os.path.exists returns False on any error.
         left = f"the last good checkpoint is {last}: {goes_on}"
-        left = left if os.path.exists(last) else "no checkpoint had been written"
+        left = left if os.path.exists(last) else f"{folder} has no checkpoint that can be read"
         if isinstance(error, DivergedError):
             say(
                 f"error: {error}: training has diverged; {left}. If it diverges again, start "

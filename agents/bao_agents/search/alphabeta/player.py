@@ -44,7 +44,7 @@ from bao_agents.support.opinion import Opinion
 from bao_env.board import Board
 from bao_env.engine.array_checks import as_batch, check_array
 from bao_env.engine.bits import FULL, ONE, ZERO
-from bao_env.engine.compile import jit
+from bao_env.engine.compile import jit, jit_part
 from bao_env.engine.kernel import legal_of
 from bao_env.engine.position import (
     WORDS,
@@ -56,8 +56,9 @@ from bao_env.engine.position import (
 )
 from bao_env.engine.ruleset import Ruleset
 
-if TYPE_CHECKING:  # torch is slow to import, and only a guided search needs it
+if TYPE_CHECKING:  # torch is slow to import, and the search does not need it
     from bao_agents.nets.checkpoint import Checkpoint
+    from bao_agents.nets.network import PolicyNetwork
 
 _SPEED = 8e6
 """Nodes per second that a search visits on a fast core, roughly."""
@@ -84,7 +85,7 @@ class SearchResult(NamedTuple):
     """Best play for both sides, as actions, beginning with ``action``."""
 
 
-@jit
+@jit_part
 def _deepen(rules, evaluator, guide, table, work, position, actions, depth):
     """Search a position to depths 1, 2, ... ``depth``, or until stopped.
 
@@ -197,9 +198,13 @@ class AlphaBetaAgent(SearchPlayer):
         reductions: Reductions = STANDARD,
         threads: int | None = None,
     ) -> None:
-        self.network = None if guide is None else guide.network
         self._guide, self._reductions = guide, reductions
         super().__init__(ruleset, limit, threads=threads)
+
+    @property
+    def network(self) -> PolicyNetwork | None:
+        """The network that guides the search, or None."""
+        return None if self._guide is None else self._guide.network
 
     def _prepare(self) -> None:
         nodes, count = _expected_nodes(self.limit), len(self._deadlines)
@@ -208,7 +213,7 @@ class AlphaBetaAgent(SearchPlayer):
         self._games = GameTables(nodes)
         guide = self._guide
         evaluator = guide.nnue if guide and guide.nnue else load_tables(self.ruleset)
-        guides = make_guides(guide.network, count) if guide else [None] * count
+        guides = make_guides(guide.weights, count) if guide else [None] * count
         self._threads = [
             (self.ruleset.kernel, evaluator, guide, workspace)
             for guide, workspace in zip(guides, self._workspaces, strict=True)

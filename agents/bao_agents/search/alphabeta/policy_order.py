@@ -9,7 +9,8 @@ instead (:mod:`bao_agents.search.alphabeta.reductions`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from bao_agents.nets.compiled import (
     NetworkWorkspace,
     Weights,
-    compile_network,
+    compile_arrays,
     forward,
     make_network_workspace,
 )
@@ -28,11 +29,8 @@ from bao_agents.search.alphabeta.reductions import GAP_UNIT
 from bao_agents.support.array_types import Float32Array, Uint8Array, Uint64Array
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import ONE, ZERO, U
-from bao_env.engine.compile import jit, jit_inline
+from bao_env.engine.compile import jit, jit_inline, jit_part
 from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT
-
-if TYPE_CHECKING:  # torch is slow to import, and the compiled part does not need it
-    from bao_agents.nets.network import PolicyNetwork
 
 MIN_POLICY_DEPTH = 7
 """The least depth, in plies, of a node at which a small network is asked."""
@@ -70,14 +68,14 @@ class PolicyGuide(NamedTuple):
     """uint16[:data:`_REMEMBERED`, 64], the gap of each of their legal actions."""
 
 
-def make_guides(network: PolicyNetwork, threads: int) -> list[PolicyGuide]:
+def make_guides(network: Mapping[str, Float32Array], threads: int) -> list[PolicyGuide]:
     """Return a guide for each thread, with the network's current weights.
 
     Args:
-        network: the policy network.
+        network: the weights of a policy network, as :meth:`PolicyNetwork.arrays` returns them.
         threads: the number of threads.
     """
-    weights = compile_network(network)
+    weights = compile_arrays(network)
     return [
         PolicyGuide(
             weights=weights,
@@ -131,7 +129,7 @@ def order_by_policy(rules, guide, work, ply):
     frame.by_policy = 1
 
 
-@jit
+@jit_part
 def _ask_network(rules, guide, work, ply, slot):
     """Fill row ``slot`` of ``guide.gaps`` for the actions of the node at ``ply``."""
     frame, stack = work.frames[ply], work.stack
