@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from bao_env.engine.array_checks import as_actions, as_batch
 from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
-from bao_env.engine.compile import jit, jit_part
+from bao_env.engine.compile import jit
 from bao_env.engine.kernel import WON, begin_action, captured_by, play_out
 from bao_env.engine.masks import check_legal
 from bao_env.engine.position import Actions, Legal, PackedPositions, read_at
@@ -161,7 +161,7 @@ class RandomAgent:
         return actions
 
 
-@jit_part
+@jit
 def _captured(rules, packed, action):
     """Return the seeds that a legal action captures, or a higher number if it wins by capture."""
     capture_turn, hand = begin_action(rules, packed, action)

@@ -27,7 +27,7 @@ from bao_env.engine.array_checks import (
     length_of,
 )
 from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
-from bao_env.engine.compile import jit, jit_part
+from bao_env.engine.compile import jit, jit_inner
 from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.kernel import advance, legal_of
 from bao_env.engine.lanes import (
@@ -76,7 +76,7 @@ def _thread_scratch() -> Scratch:
     return block
 
 
-@jit_part
+@jit_inner
 def _find_legal(rules, positions, legal, winners, scratch):
     """Write the legal actions of a block, 0 for games with a winner.
 
@@ -132,7 +132,7 @@ def step_batch(rules, positions, actions, legal, winners, scratch):
         _find_legal(rules, games, block_legal, won, scratch)
 
 
-@jit_part
+@jit_inner
 def _restart_finished(positions, legal, winners, opening, opening_legal):
     """Restart the games that are won and return their number."""
     ended = 0

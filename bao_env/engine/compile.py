@@ -54,15 +54,6 @@ def jit_inner(function: F, **options: Any) -> F:
     return compiled
 
 
-def jit_part(function: F) -> F:
-    """Compile a function as a part of the only one that calls it.
-
-    A caller of :func:`jit` contains the machine code of all that it calls. Numba would optimise the
-    same code once more for every function on the way, and a part is not on it.
-    """
-    return jit(function, inline="always")
-
-
 def jit_inline(function: F) -> F:
     """Compile a function as :func:`jit_inner` does, for functions that a hot loop must inline.
 

@@ -35,7 +35,7 @@ from bao_env.engine.bits import (
     sum_of_bytes,
     trailing_zeros,
 )
-from bao_env.engine.compile import jit, jit_inline, jit_inner, jit_part
+from bao_env.engine.compile import jit, jit_inline, jit_inner
 from bao_env.engine.position import (
     BARRED_SHIFT,
     META,
@@ -347,7 +347,7 @@ def captured_by(packed, capture_turn, hand):
 
 
 @jit_inline
-def finish(rules, packed, capture_turn, hand, bars):
+def finish(rules, packed, capture_turn, hand, bars=True):
     """Return the position after a finished move.
 
     Args:
@@ -355,8 +355,7 @@ def finish(rules, packed, capture_turn, hand, bars):
         packed: the position before the move.
         capture_turn: whether the move captures.
         hand: the hand at its end.
-        bars: whether to find the pit that takasia bars (4.1), which only a further move needs; a
-            constant, for which numba compiles separately.
+        bars: whether to find the pit that takasia bars (4.1), which only a further move needs.
 
     Returns:
         the position as :class:`Packed`, and a result: ONE if the mover has won, FULL if they
@@ -391,8 +390,7 @@ def finish(rules, packed, capture_turn, hand, bars):
         return Packed(front, back, other_front, other_back, after), ZERO
 
     barred = NO_PIT
-    mtaji_takasa = (namua | captures | other_store) == ZERO
-    if bars and mtaji_takasa and rules.takasia == TAKASIA_ZANZIBAR:
+    if bars and (namua | captures | other_store) == ZERO and rules.takasia == TAKASIA_ZANZIBAR:
         barred = takasia_bar(rules, front, back, other_front, other_back, theirs)
     after = other_store | (store << OTHER_STORE_SHIFT) | (theirs >> ONE) | (mine << ONE)
     after |= (seat ^ MOVER_IS_NORTH) | (barred << BARRED_SHIFT) | NO_PENDING
@@ -403,7 +401,7 @@ def finish(rules, packed, capture_turn, hand, bars):
 
 
 @jit_inner
-def simulate(rules, packed, capture_turn, start, stops, bars):
+def simulate(rules, packed, capture_turn, start, stops, bars=True):
     """Play a start of :func:`candidates` to the end of its move.
 
     Args:
@@ -456,7 +454,7 @@ def begin_action(rules, packed, action):
     return capture_turn, first_hand(rules, packed, capture_turn, start, stops)
 
 
-@jit_part
+@jit
 def play(rules, position, action):
     """Play a legal action on a packed position, uint64[6], in place.
 
@@ -467,13 +465,13 @@ def play(rules, position, action):
     """
     packed = read(position)
     capture_turn, hand = begin_action(rules, packed, action)
-    after, result = finish(rules, packed, capture_turn, play_out(rules, hand), True)
+    after, result = finish(rules, packed, capture_turn, play_out(rules, hand))
     write(position, after)
     position[PLY] += ONE
     return result
 
 
-@jit_part
+@jit
 def advance(rules, position, action):
     """Play a legal action on a packed position, uint64[6], in place, and look ahead.
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bao_env.engine.bits import BYTE, FULL, ONE, ZERO, U, byteswap, trailing_zeros
-from bao_env.engine.compile import jit_inline, jit_inner, jit_part
+from bao_env.engine.compile import jit_inline, jit_inner
 from bao_env.engine.kernel import (
     CHOICE,
     INFINITE,
@@ -193,7 +193,7 @@ def _best_of(rules, packed, job, hand):
     return best
 
 
-@jit_part
+@jit_inline
 def _retire(rules, positions, legal, winners, job, hand, task):
     """Write the result of a job.
 
@@ -210,7 +210,7 @@ def _retire(rules, positions, legal, winners, job, hand, task):
         legal[game] = max(best & BYTE, old & BYTE) | ((best | old) & ~BYTE)
     elif task == PLAY:
         packed = read_at(positions, game)
-        after, result = finish(rules, packed, (job & _JOB_CAPTURE) != ZERO, hand, True)
+        after, result = finish(rules, packed, (job & _JOB_CAPTURE) != ZERO, hand)
         write_at(positions, game, after)
         positions[game, PLY] += ONE
         if result != ZERO:

@@ -54,13 +54,13 @@ def successors(rules, packed, out, base):
         start = trailing_zeros(starts)
         starts &= starts - ONE
         action = action_of(packed.meta, capture_turn, start)
-        played = simulate(rules, packed, capture_turn, start, ZERO, True)
+        played = simulate(rules, packed, capture_turn, start, ZERO)
         choice = (played.tally & CHOICE) != ZERO
         if (played.tally & INFINITE) == ZERO:
             _write_successor(out, row, played, action | (ONE if choice else ZERO))
             row += 1
         if choice:  # 2.5b: stop there instead
-            played = simulate(rules, packed, capture_turn, start, FULL, True)
+            played = simulate(rules, packed, capture_turn, start, FULL)
             _write_successor(out, row, played, action)
             row += 1
     return row - base

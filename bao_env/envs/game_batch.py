@@ -24,7 +24,7 @@ from bao_env.bots import Agent, answer_of, new_games
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import ZERO, U
-from bao_env.engine.compile import jit, jit_inline, jit_part
+from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.masks import unpack_masks
 from bao_env.engine.position import (
     META,
@@ -120,7 +120,7 @@ def _mover(positions, g):
     return np.int8(mover_of(positions[g, META]))
 
 
-@jit_part
+@jit_inline
 def _set_viewer(state, viewers, legal, g):
     """Write who is shown game g and what they may play; see :class:`ObservationBuffer`."""
     viewer, learner = _mover(state.positions, g), state.learner_seats[g]

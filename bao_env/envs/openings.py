@@ -56,28 +56,31 @@ def check_opening_plies(
 
 
 @jit
-def _play_randomly(rules, openings, opening_legal, positions, legal, plies, states):
+def _play_randomly(rules, positions, legal, plies, states):
     """Play random legal plies; a game that would end restarts.
 
     Args:
         rules: the :class:`KernelRules`.
-        openings: uint64[n, 6], where the games begin.
-        opening_legal: uint64[n], their legal actions.
-        positions, legal: copies of these; played on in place.
+        positions: uint64[n, 6], the openings; played on in place.
+        legal: uint64[n], their legal actions; become those of the new positions.
         plies: int64[n], the number of plies.
         states: uint64[n], random states, none of them zero.
     """
+    start = np.empty(WORDS, np.uint64)
     for g in range(legal.shape[0]):
-        state, left = states[g], plies[g]
+        for word in range(WORDS):  # a slice would also compile its error messages
+            start[word] = positions[g, word]
+        start_legal, state = legal[g], states[g]
+        left = plies[g]
         while left > 0:
             state = xorshift(state)
             action = select_bit(legal[g], (state >> ONE) % popcount(legal[g]))
             legal[g], winner, stuck = advance(rules, positions[g], action)
             left -= 1
             if legal[g] == ZERO:
-                for word in range(WORDS):  # a slice would also compile its error messages
-                    positions[g, word] = openings[g, word]
-                legal[g] = opening_legal[g]
+                for word in range(WORDS):
+                    positions[g, word] = start[word]
+                legal[g] = start_legal
                 left = plies[g]
 
 
@@ -114,14 +117,12 @@ class Openings:
             by_lot = self._ruleset.first_player == "lot"
             first_player = rng.integers(2, size=count, dtype=np.int8) if by_lot else SOUTH
         firsts = np.full(count, first_player)
-        openings, opening_legal = self._positions[firsts], self._legal[firsts]
+        positions, legal = self._positions[firsts], self._legal[firsts]
         low, high = self.plies
-        if not high:
-            return openings, opening_legal
-        positions, legal = openings.copy(), opening_legal.copy()
-        plies = rng.integers(low, high + 1, size=count)
-        states = rng.integers(1, 2**64, size=count, dtype=np.uint64)
-        _play_randomly(self._rules, openings, opening_legal, positions, legal, plies, states)
+        if high:
+            plies = rng.integers(low, high + 1, size=count)
+            states = rng.integers(1, 2**64, size=count, dtype=np.uint64)
+            _play_randomly(self._rules, positions, legal, plies, states)
         return positions, legal
 
     def at(self, texts: Sequence[str]) -> tuple[PackedPositions, Legal]:

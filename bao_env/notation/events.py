@@ -279,7 +279,7 @@ def _relay(rules, hand):
 
 @jit
 def _finish(rules, packed, captures, hand):
-    after, result = kernel.finish(rules, packed, captures, hand, True)
+    after, result = kernel.finish(rules, packed, captures, hand)
     return after[:], result
 
 

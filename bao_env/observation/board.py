@@ -88,8 +88,7 @@ def observe_one(positions, k, viewer, scale, out, r):
         out[r, 8 + i] = np.uint8(byte(back, U(i))) * scale
         out[r, 16 + i] = np.uint8(byte(facing, U(i))) * scale
         out[r, 24 + i] = np.uint8(byte(behind, U(i))) * scale
-    for i in range(36, OBSERVATION_SIZE):
-        out[r, i] = 0
+    out[r, 36:52] = 0
     own_store, other_store = store_of(meta), other_store_of(meta)
     own_house, other_house = owns_house(meta), other_owns_house(meta)
     out[r, 32] = (own_store if moves else other_store) * scale

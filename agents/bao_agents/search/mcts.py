@@ -86,9 +86,9 @@ def _random_move(rules, packed, rng):
         rng = xorshift(rng)
         start = select_bit(starts, ((rng >> _HALF_WORD) * popcount(starts)) >> _HALF_WORD)
         stops = ZERO - (rng & ONE)
-        played = simulate(rules, packed, capture_turn, start, stops, True)
+        played = simulate(rules, packed, capture_turn, start, stops)
         if played.tally & INFINITE and stops == ZERO:
-            played = simulate(rules, packed, capture_turn, start, FULL, True)
+            played = simulate(rules, packed, capture_turn, start, FULL)
         if (played.tally & INFINITE) == ZERO:
             return rng, played.after, played.result
         starts &= ~(ONE << start)

@@ -44,7 +44,7 @@ from bao_agents.support.opinion import Opinion
 from bao_env.board import Board
 from bao_env.engine.array_checks import as_batch, check_array
 from bao_env.engine.bits import FULL, ONE, ZERO
-from bao_env.engine.compile import jit, jit_part
+from bao_env.engine.compile import jit
 from bao_env.engine.kernel import legal_of
 from bao_env.engine.position import (
     WORDS,
@@ -85,7 +85,7 @@ class SearchResult(NamedTuple):
     """Best play for both sides, as actions, beginning with ``action``."""
 
 
-@jit_part
+@jit
 def _deepen(rules, evaluator, guide, table, work, position, actions, depth):
     """Search a position to depths 1, 2, ... ``depth``, or until stopped.
 

@@ -29,7 +29,7 @@ from bao_agents.search.alphabeta.reductions import GAP_UNIT
 from bao_agents.support.array_types import Float32Array, Uint8Array, Uint64Array
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import ONE, ZERO, U
-from bao_env.engine.compile import jit, jit_inline, jit_part
+from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT
 
 MIN_POLICY_DEPTH = 7
@@ -129,7 +129,7 @@ def order_by_policy(rules, guide, work, ply):
     frame.by_policy = 1
 
 
-@jit_part
+@jit
 def _ask_network(rules, guide, work, ply, slot):
     """Fill row ``slot`` of ``guide.gaps`` for the actions of the node at ``ply``."""
     frame, stack = work.frames[ply], work.stack

@@ -41,7 +41,7 @@ from bao_agents.search.limits import is_late
 from bao_agents.search.masks import keep_actions
 from bao_agents.search.uncounted import uncounted
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
-from bao_env.engine.compile import jit, jit_inline, jit_part
+from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.kernel import CHOICE, FREE, INFINITE, simulate
 from bao_env.engine.position import META, mover_of, read_at, same_mover
 from bao_env.engine.position_hash import position_hash
@@ -57,7 +57,7 @@ from bao_env.engine.successors import (
 _INFINITY = WIN_VALUE + 1
 
 
-@jit_part
+@jit
 def search(rules, evaluator, guide, table, work, depth):
     """Search the position in row 0 of the stack, ``depth`` >= 1 plies deep, and return its value.
 
@@ -130,7 +130,7 @@ def _ask(frame, row, depth, alpha, beta, half_plies):
     frame.half_plies = half_plies
 
 
-@jit_part
+@jit_inline
 def _enter_node(rules, evaluator, guided, table, work, ply):
     """Do steps 1 to 5: return the node's value if it needs no search; else order its actions.
 
@@ -193,7 +193,7 @@ def _enter_node(rules, evaluator, guided, table, work, ply):
     return True, np.int64(0)
 
 
-@jit_part
+@jit_inline
 def _try_actions(evaluator, guided, work, ply):
     """Do steps 6 to 9: try the actions of a node until one needs its own search.
 
@@ -267,7 +267,7 @@ def _window(frame):
     return -frame.high, -frame.low
 
 
-@jit_part
+@jit_inline
 def _hand_up(work, ply, value):
     """Do steps 10 and 11: use the value of a successor that has been searched.
 
@@ -336,7 +336,7 @@ def _set_line(lines, ply, action):
     lines[ply, i + 1] = NO_ACTION
 
 
-@jit_part
+@jit_inline
 def _leave_node(table, work, ply):
     """Do step 12: store a node whose actions have been tried.
 
