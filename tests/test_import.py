@@ -45,16 +45,22 @@ def test_imports_are_seen() -> None:
     assert {"bao_agents", "numba.cuda"} <= imported("import bao_agents, numba.cuda")
 
 
+WITHOUT_TORCH = "import sys; sys.modules['torch'] = None  # its import fails\n"
+
+
 def test_a_guided_search_does_without_torch() -> None:
-    """In a match, and on the board, which also offers networks."""
+    match = f"{MAIN}('match guided:20n greedy --pairs 1 --threads 1'.split())"
+    assert "guided" in python(WITHOUT_TORCH + match).stdout
+
+
+def test_a_board_does_without_torch() -> None:
+    """It has guided players, and offers networks as well where torch is there."""
+    pytest.importorskip("starlette")
     program = """
-import asyncio, sys
-sys.modules["torch"] = None  # its import fails
-from bao_agents.cli.main import main
+import asyncio
 from bao_agents.play.api import Tables, bot
 from bao_agents.play.roster import Roster
 from bao_agents.play.server import create_app
-assert main("match guided:20n greedy --pairs 1 --threads 1".split()) == 0
 create_app(Roster())
 tables = Tables(Roster())
 tables.setup()
@@ -62,7 +68,7 @@ game = tables.new_game("me", ["guided:1ms", "human"])["id"]
 asyncio.run(bot(tables, "me", {"name": game, "ply": 0}))
 tables.hints(game)
 """
-    assert "guided" in python(program).stdout
+    python(WITHOUT_TORCH + program)
 
 
 def test_a_debugger_steps_through_the_rules() -> None:
