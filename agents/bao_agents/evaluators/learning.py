@@ -61,8 +61,9 @@ class NNUEModel(nn.Module):
 
     def quantised(self) -> NNUE:
         """Return what the search reads: the merged weights as integers."""
-        weights = self.merged().detach().cpu().numpy() * WEIGHT_SCALE
-        return make_nnue(weights.round().clip(-WEIGHT_LIMIT, WEIGHT_LIMIT).astype(np.int16))
+        limit = WEIGHT_LIMIT / WEIGHT_SCALE
+        weights = self.merged().detach().cpu().numpy().clip(-limit, limit) * WEIGHT_SCALE
+        return make_nnue(weights.round().astype(np.int16))
 
     def loss(self, positions: PackedPositions, chances: Float32Array) -> Tensor:
         """Return the cross-entropy to the movers' chances of winning, summed over positions.
