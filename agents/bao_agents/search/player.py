@@ -191,7 +191,7 @@ class SearchPlayer(Remade):
 
 def has_choice(legal: Legal) -> Int64Array:
     """Return the indices int64[N] of the masks, uint64[B], with two actions or more."""
-    return np.nonzero(legal & (legal - ONE))[0]
+    return (legal & (legal - ONE)).nonzero()[0]
 
 
 def only_actions(legal: Legal) -> Actions:

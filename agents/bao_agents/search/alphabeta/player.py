@@ -54,7 +54,7 @@ from bao_env.engine.position import (
     read,
     write_at,
 )
-from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.ruleset import Ruleset, rules_of
 
 if TYPE_CHECKING:  # torch is slow to import, and the search does not need it
     from bao_agents.nets.checkpoint import Checkpoint
@@ -119,21 +119,36 @@ def _deepen(rules, evaluator, guide, table, work, position, actions, depth):
 
 @jit
 def _search_each(
-    rules, evaluator, guide, workspace, tables, epochs, places, positions, legal, depth, found
+    switches,
+    evaluator,
+    guide,
+    workspace,
+    tables,
+    epochs,
+    places,
+    positions,
+    legal,
+    depth,
+    nodes,
+    found,
 ):
     """Search each position of a batch that has legal actions.
 
     Args:
-        rules, evaluator, guide: see :func:`bao_agents.search.alphabeta.search.search`.
+        switches: the rules as :attr:`Ruleset.switches`, which a call passes faster.
+        evaluator, guide: see :func:`bao_agents.search.alphabeta.search.search`.
         workspace: the thread's :class:`~.workspace.Workspace`.
         tables, epochs: the arrays of :class:`~.game_tables.GameTables`.
         places: int64[B], the rows of the positions' games there; int64[0] if they belong to none.
         positions: uint64[B, 6].
         legal: uint64[B], the actions to choose from.
         depth: the greatest depth.
+        nodes: the most nodes.
         found: int64[B, 2], filled with the best actions and the values; 0 where there is none.
     """
+    rules = rules_of(switches)
     work = workspace.memory[0]
+    work.node_limit = nodes
     for g in range(positions.shape[0]):
         found[g] = 0
         if legal[g] == ZERO:
@@ -215,7 +230,7 @@ class AlphaBetaAgent(SearchPlayer):
         evaluator = guide.nnue if guide and guide.nnue else load_tables(self.ruleset)
         guides = make_guides(guide.weights, count) if guide else [None] * count
         self._threads = [
-            (self.ruleset.kernel, evaluator, guide, workspace)
+            (self.ruleset.switches, evaluator, guide, workspace)
             for guide, workspace in zip(guides, self._workspaces, strict=True)
         ]
 
@@ -235,7 +250,6 @@ class AlphaBetaAgent(SearchPlayer):
         """Return the best actions and the values, int64[B, 2]; 0 where there is no legal action."""
         positions, legal, limit, places = question
         found = np.empty((len(legal), 2), np.int64)
-        self._workspaces[thread].memory["node_limit"] = limit.nodes or MAX_NODES
         _search_each(
             *self._threads[thread],
             self._games.tables,
@@ -244,6 +258,7 @@ class AlphaBetaAgent(SearchPlayer):
             positions,
             legal,
             limit.plies or MAX_DEPTH,
+            limit.nodes or MAX_NODES,
             found,
         )
         return found
