@@ -83,23 +83,35 @@ class _Cache(FunctionCache):
 def _sources_digest(directory: Path) -> str:
     """Return a hash of the sources that a compiled function of ``directory`` may have inlined.
 
-    They are the engine's files and, in this package and the package of ``directory``, every file
-    with compiled functions and the files that it imports, which may hold its constants.
+    They are the engine's files, those of ``directory``, and those with compiled functions in this
+    package and the package of ``directory``.
     """
     engine = Path(__file__).parent
     top = directory
     while (top.parent / "__init__.py").exists():
         top = top.parent
     sources = {*engine.glob("*.py"), *directory.glob("*.py")}
-    for package in {engine.parent, top} if (top / "__init__.py").exists() else {engine.parent}:
-        texts = {file: file.read_bytes() for file in package.rglob("*.py")}
-        for file, text in texts.items():
-            if re.search(rb"^ *@jit", text, re.MULTILINE):
-                sources.add(file)
-                for name in re.findall(rb"^from ([\w.]+) import", text, re.MULTILINE):
-                    module = package.parent.joinpath(*name.decode().split(".")).with_suffix(".py")
-                    sources.update({module} & texts.keys())
+    sources.update(_compiled_sources(engine.parent))
+    if (top / "__init__.py").exists():
+        sources.update(_compiled_sources(top))
     digest = hashlib.sha256()
     for source in sorted(sources):
         digest.update(source.read_bytes())
     return digest.hexdigest()
+
+
+@functools.cache
+def _compiled_sources(package: Path) -> set[Path]:
+    """Return the files of a package with compiled functions, and those that they import.
+
+    The latter may hold constants.
+    """
+    texts = {file: file.read_bytes() for file in package.rglob("*.py")}
+    sources = set()
+    for file, text in texts.items():
+        if re.search(rb"^ *@jit", text, re.MULTILINE):
+            sources.add(file)
+            for name in re.findall(rb"^from ([\w.]+) import", text, re.MULTILINE):
+                module = package.parent.joinpath(*name.decode().split(".")).with_suffix(".py")
+                sources.update({module} & texts.keys())
+    return sources
