@@ -87,12 +87,13 @@ def draw_openings(
     seats = np.arange(size) % len(starts)
     seen: set[bytes] = set()
     found: list[tuple[PackedPositions, Uint8Array, int]] = []
-    search = None
+    search, largest = None, 0.0
     if balance is not None:
         from bao_agents.search.alphabeta.player import AlphaBetaAgent  # slow to import
         from bao_agents.search.limits import Limit
 
         search = AlphaBetaAgent(engine.ruleset, Limit(plies=_SEARCH_DEPTH))
+        largest = balance * SCALE
     for _ in range(_ROUNDS):
         positions = np.array([start[0] for start in starts])[seats]
         legal = np.array([start[1] for start in starts])[seats]
@@ -112,9 +113,9 @@ def draw_openings(
                 new.append(i)
         while new and len(found) < count:
             some, new = new[:_SEARCHED], new[_SEARCHED:]
-            if balance is not None and search is not None:
+            if search is not None:
                 values = search.values(positions[some], legal[some])
-                some = np.array(some)[np.abs(values) <= balance * SCALE].tolist()
+                some = np.array(some)[np.abs(values) <= largest].tolist()
             found += [(positions[i], played[i], first_players[seats[i]]) for i in some]
         if len(found) >= count:
             drawn, actions_drawn, firsts = zip(*found[:count], strict=True)
