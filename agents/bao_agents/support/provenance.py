@@ -38,7 +38,7 @@ def provenance(ruleset: Ruleset) -> dict[str, Any]:
         (:func:`bao_env.engine.signature.signature`); ``packages``, their versions by name (torch
         only if it is loaded).
     """
-    packages = ["numba", "numpy", *(["torch"] if "torch" in sys.modules else [])]
+    packages = ["numba", "numpy", *(["torch"] if sys.modules.get("torch") else [])]
     return {
         "commit": current_commit(),
         "rules_version": RULES_VERSION,
