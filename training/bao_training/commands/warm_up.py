@@ -1,4 +1,4 @@
-"""Compile everything in advance and cache it on disk: ``bao warm-up``.
+"""Compile everything in advance and cache it on disk, on all cores: ``bao warm-up``.
 
 A second run takes a few seconds.
 """
@@ -8,13 +8,19 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import as_completed
+from functools import partial
 from importlib.util import find_spec
 from itertools import product
 
 import numpy as np
 
+from bao_agents.arena.scheduler import LocalPool
 from bao_agents.cli.options import Run
-from bao_agents.players.registry import PLAYERS, load
+from bao_agents.players.registry import PLAYERS, load, parse
+from bao_agents.support.cores import cores
 from bao_env.board import Board
 from bao_env.engine.batch import Engine
 from bao_env.engine.cache import not_kept
@@ -54,22 +60,41 @@ def many_games() -> None:
     engine.play_random(*engine.new_games(2), random_states(2, 1), 2)
 
 
-def players() -> None:
-    """Compile the players, by their examples."""
+def players(*names: str) -> None:
+    """Compile players, by their names."""
     opening, legal = Engine().opening()
-    for name in PLAYERS:
-        if not name.startswith(("runs/", "pipe:", "package.")):
-            load(name).act(opening[None], np.array([legal]))
+    for name in names:
+        load(name).act(opening[None], np.array([legal]))
 
 
-def training() -> None:
-    """Compile an update of each training method."""
-    from bao_training.train import METHODS, load_config, make_trainer  # they need torch
+def training(method: str) -> None:
+    """Compile an update of a training method."""
+    from bao_training.train import load_config, make_trainer  # it needs torch
 
     small = ["envs=64", "rollout=8", "minibatch=512", "hidden=[8]", "workers=1", "device='cpu'"]
-    for method in METHODS:
-        settings = [*small, f"method={method}", "alphazero.simulations=4"]
-        make_trainer(*load_config(None, settings)).train_update()
+    settings = [*small, f"method={method}", "alphazero.simulations=4"]
+    make_trainer(*load_config(None, settings)).train_update()
+
+
+def all_parts() -> dict[str, Callable[[], None]]:
+    """Return what compiles everything that is installed, by what it prepares.
+
+    They may run at the same time. The first compiles what all the others need.
+    """
+    parts = {"single games": single_games, "many games": many_games}
+    torch = find_spec("torch") is not None
+    kinds = defaultdict(list)
+    for name in PLAYERS:
+        if name.startswith(("runs/", "pipe:", "package.")):
+            continue  # somebody else's
+        if torch or not parse(name).kind.needs_torch:
+            kinds[name.partition(":")[0]].append(name)
+    parts |= {kind: partial(players, *names) for kind, names in kinds.items()}
+    if torch:
+        from bao_training.train import METHODS
+
+        parts |= {f"training by {method}": partial(training, method) for method in METHODS}
+    return parts
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
@@ -77,17 +102,23 @@ def command(parser: argparse.ArgumentParser) -> Run:
     return _run
 
 
+def _compile(part: Callable[[], None]) -> tuple[float, bool]:
+    """Run a part; return its seconds, and whether all that it compiled was kept."""
+    begun = time.perf_counter()
+    part()
+    return time.perf_counter() - begun, not not_kept
+
+
 def _run(args: argparse.Namespace) -> None:
-    parts = [single_games, many_games]
-    if find_spec("torch"):
-        parts += [players, training]
     os.environ["BAO_ENV_QUIET"] = "1"  # the lines below replace its notices
     if not_kept:
         raise OSError(f"{_NOT_KEPT}: no cache folder is writable")
-    for compile_part in parts:
-        print(f"{compile_part.__name__.replace('_', ' ')}: ", end="", flush=True)
-        begun = time.perf_counter()
-        compile_part()
-        print(f"{time.perf_counter() - begun:.1f} s", flush=True)
-    if not_kept:
-        raise OSError(f"{_NOT_KEPT}: a file could not be written")
+    first, *others = all_parts().items()
+    with LocalPool(cores()) as pool:
+        for parts in [first], others:
+            names = {pool.submit(_compile, part): name for name, part in parts}
+            for done in as_completed(names):
+                seconds, kept = done.result()
+                if not kept:
+                    raise OSError(f"{_NOT_KEPT}: a file could not be written")
+                print(f"{names[done]}: {seconds:.1f} s", flush=True)
