@@ -413,10 +413,9 @@ def transcribe(
     number = 1
     for action in actions:
         seat = turn_of(packed)
-        waiting = unpack(packed).pending is not None
         text = format_move(packed, ruleset, action, spelling)
         make_move(packed, ruleset, action)
-        if waiting and turns:
+        if turns and turns[-1].seat == seat:  # a capture chooses its side (Dutch I.a)
             turns[-1] = Turn(f"{turns[-1].text}/{text}", seat, number)
             continue
         if turns and seat == SOUTH:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import stat
+from functools import lru_cache
 from pathlib import Path
 
 from bao_env.engine.ruleset import Ruleset
@@ -84,9 +85,14 @@ def version(path: Path) -> tuple[Path, int, int]:
 def trained_under(path: Path) -> Ruleset | None:
     """Return the rule set of a checkpoint; None if the file cannot be read as one."""
     try:
-        with path.open("rb") as file:  # the length of the header, the header, the tensors
-            header = file.read(min(int.from_bytes(file.read(8), "little"), _MAX_HEADER))
-        metadata = json.loads(json.loads(header)["__metadata__"]["bao_env"])
-        return Ruleset.from_dict(metadata["ruleset"])
+        return _read_rules(version(path))
     except (OSError, KeyError, TypeError, ValueError, RecursionError):
         return None
+
+
+@lru_cache(maxsize=256)
+def _read_rules(version: tuple[Path, int, int]) -> Ruleset:
+    with version[0].open("rb") as file:  # the length of the header, the header, the tensors
+        header = file.read(min(int.from_bytes(file.read(8), "little"), _MAX_HEADER))
+    metadata = json.loads(json.loads(header)["__metadata__"]["bao_env"])
+    return Ruleset.from_dict(metadata["ruleset"])

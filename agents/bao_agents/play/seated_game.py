@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
 from itertools import takewhile
 from typing import Annotated, Any
 
@@ -40,7 +39,7 @@ Ply = Annotated[int, Field(ge=0)]
 
 def event_values(event: Event) -> Data:
     """Return an event as plain values, with its words and the text of its rule."""
-    return asdict(event) | {"rule_text": rule_text(event.rule), **_event_words(event)}
+    return vars(event) | {"rule_text": rule_text(event.rule), **_event_words(event)}
 
 
 def _event_words(event: Event) -> Data:
@@ -100,14 +99,13 @@ def move_texts(board: Board, action: int) -> Data:
     return {"seat": board.turn, "texts": texts}
 
 
-def _move_values(board: Board, action: int) -> Data:
-    """Return a move for the list, with what it did.
+def _move_values(board: Board, action: int, events: list[Event]) -> Data:
+    """Return a move for the list, with what it did, which its events say.
 
     ``joined`` says that it continues the last turn (Dutch I.a); ``seeds`` are the captured seeds,
     ``laps`` the sowings, and ``told`` the other events worth mentioning.
     """
     joined = board.position.pending is not None and bool(board.move_stack)
-    events = board.trace(action)
     return {
         **move_texts(board, action),
         "joined": joined,
@@ -159,7 +157,7 @@ class Game:
         self._moves = []
         replayed = _up_to(board, 0)
         for action in board.move_stack:
-            self._moves.append(_move_values(replayed, action))
+            self._moves.append(_move_values(replayed, action, replayed.trace(action)))
             replayed.push(action)
 
     def board(self, ply: int | None = None) -> Board:
@@ -202,12 +200,12 @@ class Game:
             board.parse_move(action)
         except IllegalMoveError as error:
             raise Refused(str(error)) from error
-        events = [event_values(event) for event in board.trace(action)]
-        self._moves[ply:] = [_move_values(board, action)]
+        events = board.trace(action)
+        self._moves[ply:] = [_move_values(board, action, events)]
         board.push(action)
         self._board, self.ply = board, ply + 1
         self._version += 1
-        return {"events": events, **self.show()}
+        return {"events": [event_values(event) for event in events], **self.show()}
 
     @check_types
     def play_text(self, text: str, ply: int) -> Data:

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -285,12 +285,17 @@ class PlayerName(NamedTuple):
             file = self.file(ruleset)
         except ValueError:
             return False
-        if self.kind.needs_torch and find_spec("torch") is None:
+        if self.kind.needs_torch and not _has_torch():
             return False
         return file is None or trained_under(file) == ruleset
 
     def __str__(self) -> str:
         return self.text
+
+
+@cache
+def _has_torch() -> bool:
+    return find_spec("torch") is not None
 
 
 class Setting(NamedTuple):
