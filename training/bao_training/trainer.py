@@ -186,8 +186,10 @@ class Trainer(ABC, Generic[W, C]):
             ValueError: it cannot come from this run.
         """
         if self.model.nnue is not None:
-            exact = part("nnue", arrays).items()
-            self.model.nnue.load_state_dict({name: torch.from_numpy(a) for name, a in exact})
+            exact = {name: torch.from_numpy(a) for name, a in part("nnue", arrays).items()}
+            if not all(bool(weights.isfinite().all()) for weights in exact.values()):
+                raise ValueError("its NNUE has weights that are infinite or not numbers")
+            self.model.nnue.load_state_dict(exact)
         for i, worker in zip(self._here, self.workers, strict=True):
             worker.load(part(f"worker.{i}", arrays))
             worker.replica.sync_weights(self.model)
