@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import bao_env
+from bao_agents.arena.ladder import anchors_elo
 from bao_agents.cli.main import COMMANDS, parse
 from bao_env.engine.ruleset import RULESETS
 from tests.conftest import Capsys
@@ -134,6 +135,26 @@ def test_model_card_has_the_numbers_of_its_file() -> None:
         scores = [games[bot]["score"] for bot in ("greedy", "alphabeta:2", "alphabeta:4")]
         shown = [float(share) for share in re.findall(r"\| ([\d.]+) \(", row)]
         assert np.allclose(shown, 100 * np.array(scores), atol=0.051)
+
+
+def test_readme_has_the_elos_of_the_ladder() -> None:
+    elo = {player: f"{rating:.0f}" for player, rating in anchors_elo().items()}
+    rows = re.findall(r"^\| (`[^|]+) \|[^|]+\| ([\d, ]+) \|", TEXTS["README.md"], re.MULTILINE)
+    shown = {players: numbers.split(", ") for players, numbers in rows}
+    assert len(shown) == 4
+    for players, numbers in shown.items():
+        assert [elo[player] for player in re.findall("`(.+?)`", players)] == numbers
+
+
+def test_what_an_elo_means() -> None:
+    """A player of 1,400 Elo scores as Elo's formula says against players of the ladder."""
+    found = r"^\| `(.+?)` \| (\d+) \| ([\d.]+) % \|"
+    rows = re.findall(found, TEXTS["docs/evaluation.md"], re.MULTILINE)
+    assert len(rows) == 5
+    for player, number, points in rows:
+        assert int(number) == round(anchors_elo()[player])
+        expected = 100 / (1 + 10 ** ((int(number) - 1400) / 400))
+        assert float(points) == pytest.approx(expected, abs=0.5)
 
 
 def test_rules_and_readme_name_every_ruleset() -> None:

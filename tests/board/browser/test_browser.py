@@ -425,7 +425,7 @@ def test_players_are_those_of_the_rules(open_page: Open) -> None:
     offered = page.locator("#seat-1 option").all_inner_texts()
     assert "Network zanzibar" in offered and "Network kujifunza" not in offered
     assert not any("broken" in name for name in offered)
-    assert "Very easy · Elo 372" in offered and "Master" in offered
+    assert "Very easy · Elo 376" in offered and "Master" in offered
     page.select_option("#ruleset", "kujifunza")
     offered = page.locator("#seat-1 option").all_inner_texts()
     assert "Network kujifunza" in offered and "Network zanzibar" not in offered

@@ -314,7 +314,7 @@ def test_set_up_by_touch(open_page: Open, shoot: Shoot) -> None:
 def test_the_level_follows_the_player(open_page: Open) -> None:
     page = open_page()
     offered = page.locator("#seat-1 option").all_inner_texts()
-    assert offered[1:3] == ["First steps · Elo 0", "Very easy · Elo 372"]
+    assert offered[1:3] == ["First steps · Elo 0", "Very easy · Elo 376"]
     last = "1,9,0,9,1,11,1,0/1,1,3,0,4,1,0,3/0,0,1,0,0,0,0,0/6,3,1,5,1,0,0,2 0,0 - S -"
     page.select_option("#ruleset", "zanzibar")
     set_up(page, last, north="level greedy")
