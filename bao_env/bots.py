@@ -20,9 +20,9 @@ from typing import Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
+from bao_env.compiled.compile import jit
 from bao_env.engine.array_checks import as_actions, as_batch
 from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
-from bao_env.engine.compile import jit
 from bao_env.engine.kernel import WON, begin_action, captured_by, play_out
 from bao_env.engine.masks import check_legal
 from bao_env.engine.position import Actions, Legal, PackedPositions, read_at

@@ -19,6 +19,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bao_env.compiled.compile import jit, jit_inner
+from bao_env.compiled.exclusive import Exclusive
+from bao_env.compiled.threads import Threads
 from bao_env.engine.array_checks import (
     MAX_COUNT,
     as_actions,
@@ -27,8 +30,6 @@ from bao_env.engine.array_checks import (
     length_of,
 )
 from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
-from bao_env.engine.compile import jit, jit_inner
-from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.kernel import advance, legal_of
 from bao_env.engine.lanes import (
     BLOCK,
@@ -59,7 +60,6 @@ from bao_env.engine.ruleset import Ruleset, get_ruleset, rules_of
 from bao_env.engine.sampling import RandomStates, draw_actions
 from bao_env.engine.start_encoding import action_of, start_of
 from bao_env.engine.starts import candidates, is_capture
-from bao_env.engine.threads import Threads
 
 _PLIES = 1 << 17
 """Random plies that compiled code plays between two checks for Ctrl-C: a few milliseconds."""

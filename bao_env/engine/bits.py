@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bao_env.engine.compile import jit_inline
+from bao_env.compiled.compile import jit_inline
 
 U = np.uint64
 

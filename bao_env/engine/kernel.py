@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bao_env.compiled.compile import jit, jit_inline, jit_inner
 from bao_env.engine.bits import (
     BYTE,
     FULL,
@@ -35,7 +36,6 @@ from bao_env.engine.bits import (
     sum_of_bytes,
     trailing_zeros,
 )
-from bao_env.engine.compile import jit, jit_inline, jit_inner
 from bao_env.engine.position import (
     BARRED_SHIFT,
     META,

@@ -18,8 +18,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from bao_env.compiled.compile import jit_inline, jit_inner
 from bao_env.engine.bits import BYTE, FULL, ONE, ZERO, U, byteswap, trailing_zeros
-from bao_env.engine.compile import jit_inline, jit_inner
 from bao_env.engine.kernel import (
     CHOICE,
     INFINITE,

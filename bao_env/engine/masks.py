@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bao_env.compiled.compile import jit, jit_inline
 from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of
 from bao_env.engine.bits import BYTE, ONE, ZERO, U, spread_bits
-from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.position import Actions, Legal
 
 

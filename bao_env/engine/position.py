@@ -34,8 +34,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bao_env.compiled.compile import jit_inline
 from bao_env.engine.bits import BYTE, ONE, ZERO, U
-from bao_env.engine.compile import jit_inline
 from bao_env.engine.layout import NORTH, SOUTH, ring_of_pit
 from bao_env.engine.ruleset import Ruleset
 

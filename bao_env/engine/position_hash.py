@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from bao_env.compiled.compile import jit_inline
 from bao_env.engine.bits import U
-from bao_env.engine.compile import jit_inline
 
 # Odd multipliers whose bits look random: 2^64 over the golden ratio (Knuth, "The Art of Computer
 # Programming", volume 3, 6.4), and two primes of xxHash64 (https://xxhash.com).

@@ -7,8 +7,8 @@ it is the step of the captured seeds.
 
 from __future__ import annotations
 
+from bao_env.compiled.compile import jit_inline
 from bao_env.engine.bits import FULL, ONE, ZERO, U
-from bao_env.engine.compile import jit_inline
 from bao_env.engine.position import NO_PIT, pending_of, store_of
 
 DOWN_STARTS_SHIFT = U(16)  # in a set of starts, those going down are the upper bits

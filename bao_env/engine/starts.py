@@ -13,6 +13,7 @@ Rule numbers are Donkers' unless another source is named; see ``bao_env/RULES.md
 
 from __future__ import annotations
 
+from bao_env.compiled.compile import jit, jit_inline, jit_inner
 from bao_env.engine import layout
 from bao_env.engine.bits import (
     BYTE,
@@ -25,7 +26,6 @@ from bao_env.engine.bits import (
     nonzero,
     trailing_zeros,
 )
-from bao_env.engine.compile import jit, jit_inline, jit_inner
 from bao_env.engine.position import (
     NO_PIT,
     OWNS_HOUSE,

@@ -6,8 +6,8 @@ played out once, and a second time only if the move comes to a house that may be
 
 from __future__ import annotations
 
+from bao_env.compiled.compile import jit, jit_inline
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
-from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.kernel import CHOICE, INFINITE, simulate
 from bao_env.engine.position import same_mover, store_of, write_at
 from bao_env.engine.start_encoding import action_of

@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bao_env.bots import Agent, answer_of, new_games
+from bao_env.compiled.compile import jit, jit_inline
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import ZERO, U
-from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.masks import unpack_masks
 from bao_env.engine.position import (
     META,

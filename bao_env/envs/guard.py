@@ -6,7 +6,7 @@ from typing import Any
 
 from gymnasium.error import ResetNeeded
 
-from bao_env.engine.exclusive import Exclusive
+from bao_env.compiled.exclusive import Exclusive
 
 
 class Guard(Exclusive):

@@ -11,9 +11,9 @@ from enum import Enum
 
 import numpy as np
 
+from bao_env.compiled.compile import jit
 from bao_env.engine import kernel
 from bao_env.engine.bits import ONE
-from bao_env.engine.compile import jit
 from bao_env.engine.kernel import Hand
 from bao_env.engine.layout import HOUSE, facing, ring_of_pit
 from bao_env.engine.position import PLY, Packed, PackedPositions, Position, unpack

@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from bao_env.compiled.compile import jit, jit_inline
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import ONE, ZERO, U, byte, sum_of_bytes, trailing_zeros
-from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.kernel import legal_of
 from bao_env.engine.lanes import (
     FIND_BEST,

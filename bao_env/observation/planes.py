@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from bao_env.compiled.compile import jit
 from bao_env.engine.bits import ONE
-from bao_env.engine.compile import jit
 from bao_env.engine.layout import HOUSE, facing
 from bao_env.engine.position import Legal, PackedPositions, Seats
 from bao_env.engine.ruleset import Ruleset

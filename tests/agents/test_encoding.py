@@ -16,8 +16,8 @@ from bao_agents.nets.features import (
     expand,
 )
 from bao_env import RULESETS
+from bao_env.compiled.compile import jit
 from bao_env.engine.action import actions_of
-from bao_env.engine.compile import jit
 from bao_env.engine.kernel import legal_of, play
 from bao_env.engine.position import META, movers, turn_of, unpack
 from bao_env.engine.start_encoding import start_of

@@ -132,7 +132,7 @@ def test_stale_kernels_are_dropped_wherever_the_cache_is(tmp_path: Path) -> None
     package = tmp_path / "package"
     package.mkdir()
     (package / "__init__.py").touch()
-    header = "from bao_env.engine.compile import jit\n"
+    header = "from bao_env.compiled.compile import jit\n"
     outer = "from package.inner import rule\n\n@jit\ndef play():\n    return rule()\n"
     (package / "outer.py").write_text(header + outer)
     path = os.pathsep.join([str(tmp_path), *sys.path])

@@ -28,8 +28,8 @@ from gymnasium.vector import VectorEnv
 import bao_agents
 import bao_env
 from bao_env import BaoEnv, BaoVectorEnv, Board, Engine, raw_env
+from bao_env.compiled.exclusive import Exclusive
 from bao_env.engine.action import actions_of
-from bao_env.engine.exclusive import Exclusive
 from bao_env.envs.guard import Guard
 from tests.vector import DISABLED, NEXT, SAME, same
 

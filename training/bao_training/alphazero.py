@@ -44,9 +44,9 @@ from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.gumbel.search import GumbelSearch, SearchOutput
 from bao_agents.search.limits import Limit
 from bao_agents.support.array_types import Float32Array, Int64Array
+from bao_env.compiled.compile import jit
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import FULL
-from bao_env.engine.compile import jit
 from bao_env.engine.position import PLY, PackedPositions, movers
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.sampling import RandomStates

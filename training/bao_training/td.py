@@ -28,8 +28,8 @@ from bao_agents.nets.compiled import Weights, compile_if_faster, evaluate
 from bao_agents.nets.encoding import ENCODING_STEP, encode
 from bao_agents.nets.features import ENCODING_SIZE
 from bao_agents.support.array_types import Float32Array, Float64Array, Int64Array, Uint8Array
+from bao_env.compiled.compile import jit
 from bao_env.engine.bits import U, popcount, select_bit, xorshift
-from bao_env.engine.compile import jit
 from bao_env.engine.position import Actions
 from bao_training.config import MethodConfig, TrainConfig
 from bao_training.trainer import Trainer, plies_per_game

@@ -34,7 +34,7 @@ from bao_agents.nets.player import NetworkAgent
 from bao_agents.players import registry
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.limits import Limit
-from bao_env.engine.threads import Threads
+from bao_env.compiled.threads import Threads
 from bao_training import distributed
 from bao_training.config import C, ConfigError, TrainConfig
 from bao_training.memory import keep_freed_memory

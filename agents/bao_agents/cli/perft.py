@@ -13,9 +13,9 @@ import time
 import numpy as np
 
 from bao_agents.cli.options import Run, add_options, at_least
+from bao_env.compiled.compile import jit
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import ONE, ZERO, popcount, trailing_zeros
-from bao_env.engine.compile import jit
 from bao_env.engine.kernel import advance, legal_of, play
 from bao_env.engine.position import WORDS, PackedPositions, pack, packed_opening
 from bao_env.engine.ruleset import KernelRules

@@ -23,7 +23,7 @@ from numba.extending import intrinsic, overload
 from bao_agents.evaluators.pairs import COARSE, PAIRS, number_of_patterns, patterns_of
 from bao_agents.evaluators.tables import LIMIT, evaluate_by_tables
 from bao_agents.support.array_types import Int16Array
-from bao_env.engine.compile import jit
+from bao_env.compiled.compile import jit
 
 PATTERNS = number_of_patterns(COARSE)
 """Vectors of an NNUE."""

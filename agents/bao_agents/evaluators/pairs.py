@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from bao_env.compiled.compile import jit_inline
 from bao_env.engine.bits import ONE, TOPS, U, byteswap
-from bao_env.engine.compile import jit_inline
 from bao_env.engine.layout import HOUSE
 from bao_env.engine.position import other_owns_house, other_store_of, owns_house, store_of
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from bao_agents.evaluators.pairs import FINE, number_of_patterns, patterns_of
 from bao_agents.support.array_types import Int16Array
-from bao_env.engine.compile import jit
+from bao_env.compiled.compile import jit
 from bao_env.engine.ruleset import RULESETS, Ruleset
 
 SCALE = 200

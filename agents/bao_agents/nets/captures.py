@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from bao_env.compiled.compile import jit
 from bao_env.engine.bits import FULL, ONE, ZERO, U, trailing_zeros
-from bao_env.engine.compile import jit
 from bao_env.engine.kernel import CHOICE, INFINITE, WON, captured_by, first_hand, play_out
 from bao_env.engine.position import read
 from bao_env.engine.starts import candidates

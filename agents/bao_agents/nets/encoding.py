@@ -13,8 +13,8 @@ from bao_agents.nets.captures import IS_STUCK, capture_features
 from bao_agents.nets.features import CAPTURES_AT, ENCODING_SIZE
 from bao_agents.nets.legal_actions import list_legal_actions
 from bao_agents.support.array_types import Int64Array, Uint8Array
+from bao_env.compiled.compile import jit
 from bao_env.engine.bits import FULL, ONE, ZERO, U
-from bao_env.engine.compile import jit
 from bao_env.engine.kernel import play
 from bao_env.engine.position import META, WORDS, Legal, PackedPositions, mover_of, same_mover
 from bao_env.engine.ruleset import KernelRules

@@ -31,7 +31,7 @@ import numpy as np
 
 from bao_agents.nets.captures import CAPTURE_FEATURES, NUM_STARTS, START_CAPTURES
 from bao_agents.support.array_types import Int16Array, Uint8Array
-from bao_env.engine.compile import jit
+from bao_env.compiled.compile import jit
 from bao_env.observation.board import OBSERVATION_SIZE
 from bao_env.observation.planes import STEPS
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bao_env.engine.compile import jit_inline
+from bao_env.compiled.compile import jit_inline
 
 if TYPE_CHECKING:  # torch is slow to import, and the compiled part does not need it
     from torch import Tensor

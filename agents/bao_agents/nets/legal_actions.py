@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bao_agents.support.array_types import Float64Array, Int64Array
+from bao_env.compiled.compile import jit
 from bao_env.engine.bits import ONE, ZERO, U, popcount, select_bit, trailing_zeros
-from bao_env.engine.compile import jit
 from bao_env.engine.position import Legal
 
 

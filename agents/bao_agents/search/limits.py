@@ -17,9 +17,9 @@ from numba import types
 from bao_agents.support.array_types import Int64Array
 from bao_agents.support.cores import cores
 from bao_agents.support.new_threads import run_in_threads
+from bao_env.compiled.compile import jit
 from bao_env.engine.array_checks import as_integer
 from bao_env.engine.batch import MAX_THREADS
-from bao_env.engine.compile import jit
 
 LEAST_SECONDS, MAX_SECONDS = 0.001, 3600.0
 """The least and the most seconds that a move may take."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from bao_env.compiled.compile import jit
 from bao_env.engine.bits import FULL, ONE, ZERO
-from bao_env.engine.compile import jit
 from bao_env.engine.successors import ACTION, SUCCESSOR_WORDS
 
 

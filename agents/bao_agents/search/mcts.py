@@ -19,6 +19,7 @@ from bao_agents.search.limits import LEAST_SECONDS, MAX_SECONDS, Limit, nanoseco
 from bao_agents.search.masks import keep_actions
 from bao_agents.search.player import Question, SearchPlayer
 from bao_agents.support.array_types import Int32Array
+from bao_env.compiled.compile import jit
 from bao_env.engine.bits import (
     FULL,
     ONE,
@@ -28,7 +29,6 @@ from bao_env.engine.bits import (
     select_bit,
     xorshift,
 )
-from bao_env.engine.compile import jit
 from bao_env.engine.kernel import INFINITE, simulate
 from bao_env.engine.position import (
     META,

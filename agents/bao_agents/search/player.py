@@ -11,9 +11,9 @@ import numpy as np
 from bao_agents.search.limits import SHORT, Limit, check_limit, check_threads, deadline, share
 from bao_agents.support.array_types import Int64Array
 from bao_agents.support.remade import Remade
+from bao_env.compiled.exclusive import Exclusive
 from bao_env.engine.array_checks import as_batch, check_array
 from bao_env.engine.bits import FULL, ONE
-from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.position import Actions, Legal, PackedPositions, packed_opening
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 

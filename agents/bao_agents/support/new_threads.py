@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import Empty
 
-from bao_env.engine.threads import Job, Work
+from bao_env.compiled.threads import Job, Work
 
 _STOP_AGAIN = 0.01
 """Seconds between two calls of ``stop``."""

@@ -15,7 +15,7 @@ from numba import types
 from numba.core.datamodel import PrimitiveModel, register_default
 from numba.extending import lower_builtin, type_callable
 
-from bao_env.engine.compile import F, jit
+from bao_env.compiled.compile import F, jit
 
 WIDTH = 32
 """Numbers in a vector."""

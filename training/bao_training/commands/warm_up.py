@@ -22,8 +22,8 @@ from bao_agents.cli.options import Run
 from bao_agents.players.registry import PLAYERS, load, parse
 from bao_agents.support.cores import cores
 from bao_env.board import Board
+from bao_env.compiled.cache import not_kept
 from bao_env.engine.batch import Engine
-from bao_env.engine.cache import not_kept
 from bao_env.engine.sampling import random_states
 from bao_env.envs.aec import raw_env
 from bao_env.envs.single import BaoEnv

@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from bao_agents.search.alphabeta.transposition import NO_ACTION
+from bao_env.compiled.compile import jit_inline
 from bao_env.engine.bits import ONE
-from bao_env.engine.compile import jit_inline
 from bao_env.engine.successors import ACTION, CAPTURED, RESULT, SUCCESSOR_WORDS
 
 _TT_MOVE_SCORE = 1 << 40

@@ -42,9 +42,9 @@ from bao_agents.search.player import NO_PLACES, Question, SearchPlayer
 from bao_agents.support.array_types import Int64Array
 from bao_agents.support.opinion import Opinion
 from bao_env.board import Board
+from bao_env.compiled.compile import jit
 from bao_env.engine.array_checks import as_batch, check_array
 from bao_env.engine.bits import FULL, ONE, ZERO
-from bao_env.engine.compile import jit
 from bao_env.engine.kernel import legal_of
 from bao_env.engine.position import (
     WORDS,

@@ -27,9 +27,9 @@ from bao_agents.nets.features import ENCODING_SIZE
 from bao_agents.nets.head import OUTPUTS, action_logit, action_value
 from bao_agents.search.alphabeta.reductions import GAP_UNIT
 from bao_agents.support.array_types import Float32Array, Uint8Array, Uint64Array
+from bao_env.compiled.compile import jit, jit_inline
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import ONE, ZERO, U
-from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT
 
 MIN_POLICY_DEPTH = 7

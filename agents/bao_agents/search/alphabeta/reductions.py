@@ -26,8 +26,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bao_agents.search.alphabeta.transposition import NO_ACTION
+from bao_env.compiled.compile import jit, jit_inline
 from bao_env.engine.bits import ONE, ZERO
-from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.successors import ACTION
 
 GAP_UNIT = 1024.0

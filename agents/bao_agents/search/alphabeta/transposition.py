@@ -18,8 +18,8 @@ from __future__ import annotations
 import numpy as np
 
 from bao_agents.support.array_types import Uint64Array
+from bao_env.compiled.compile import jit, jit_inline
 from bao_env.engine.bits import BYTE, U
-from bao_env.engine.compile import jit, jit_inline
 
 WIN_VALUE = 32_000
 """Value of a game won at once; a win within n plies is worth ``WIN_VALUE - n``."""

@@ -29,9 +29,9 @@ import numpy as np
 
 from bao_agents.search.gumbel.tree import NO_NODE, ROOT, edges_of
 from bao_agents.support.array_types import Int32Array
+from bao_env.compiled.compile import jit, jit_inline
 from bao_env.engine.array_checks import as_integer
 from bao_env.engine.bits import ONE, ZERO, U, xorshift
-from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.successors import MAX_SUCCESSORS, RESULT
 
 _CERTAIN = np.float32(1000.0)

@@ -14,8 +14,8 @@ import numpy as np
 
 from bao_agents.nets.head import OUTPUTS
 from bao_agents.support.array_types import Float32Array, Uint64Array
+from bao_env.compiled.compile import jit_inline
 from bao_env.engine.bits import ONE, U
-from bao_env.engine.compile import jit_inline
 from bao_env.engine.position import read
 from bao_env.engine.position_hash import position_hash
 

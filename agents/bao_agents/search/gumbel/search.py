@@ -55,9 +55,9 @@ from bao_agents.search.gumbel.tree import NO_NODE, Tree, make_tree
 from bao_agents.search.limits import NEVER, nanoseconds
 from bao_agents.search.uncounted import uncounted
 from bao_agents.support.array_types import Float32Array
+from bao_env.compiled.compile import jit
 from bao_env.engine.array_checks import as_integer, batch_size, check_output
 from bao_env.engine.bits import FULL, ZERO
-from bao_env.engine.compile import jit
 from bao_env.engine.kernel import legal_of
 from bao_env.engine.position import Legal, PackedPositions
 from bao_env.engine.ruleset import KernelRules

@@ -32,8 +32,8 @@ from bao_agents.search.gumbel.tree import (
     visit,
 )
 from bao_agents.support.array_types import Float32Array, Int32Array, Uint8Array
+from bao_env.compiled.compile import jit, jit_inline
 from bao_env.engine.bits import FULL, ONE, ZERO
-from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.position import META, Actions, same_mover
 from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.successors import ACTION, RESULT

@@ -16,8 +16,8 @@ import numpy as np
 
 from bao_agents.search.masks import keep_actions
 from bao_agents.support.array_types import Float32Array, Int32Array, Int64Array
+from bao_env.compiled.compile import jit_inline
 from bao_env.engine.bits import FULL, ONE, ZERO
-from bao_env.engine.compile import jit_inline
 from bao_env.engine.position import META, Flags, PackedPositions, read, same_mover
 from bao_env.engine.successors import (
     MAX_SUCCESSORS,

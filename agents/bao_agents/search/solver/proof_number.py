@@ -31,8 +31,8 @@ import numpy as np
 from bao_agents.evaluators.tables import SCALE, Tables, evaluate_by_tables
 from bao_agents.search.limits import is_late
 from bao_agents.support.array_types import Int16Array, Int64Array, Uint64Array
+from bao_env.compiled.compile import jit, jit_inline
 from bao_env.engine.bits import ONE, ZERO, U, popcount
-from bao_env.engine.compile import jit, jit_inline
 from bao_env.engine.kernel import legal_of
 from bao_env.engine.position import META, mover_of, read, read_at, same_mover, write_at
 from bao_env.engine.position_hash import position_hash

@@ -22,9 +22,9 @@ from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
 from bao_agents.search.solver.proof_search import ProofSearch, share_proofs
 from bao_agents.support.array_types import Int8Array, Int16Array, Int64Array
 from bao_env.board import Board
+from bao_env.compiled.exclusive import Exclusive
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.array_checks import as_batch, check_array
-from bao_env.engine.exclusive import Exclusive
 from bao_env.engine.position import WORDS, Legal, PackedPositions, turn_of
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 

@@ -86,12 +86,12 @@ def _sources_digest(directory: Path) -> str:
     They are the engine's files, those of ``directory``, and those with compiled functions in this
     package and the package of ``directory``.
     """
-    engine = Path(__file__).parent
+    package = Path(__file__).parent.parent
     top = directory
     while (top.parent / "__init__.py").exists():
         top = top.parent
-    sources = {*engine.glob("*.py"), *directory.glob("*.py")}
-    sources.update(_compiled_sources(engine.parent))
+    sources = {*(package / "engine").glob("*.py"), *directory.glob("*.py")}
+    sources.update(_compiled_sources(package))
     if (top / "__init__.py").exists():
         sources.update(_compiled_sources(top))
     digest = hashlib.sha256()

@@ -12,8 +12,8 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
-from bao_env.engine.cache import keep
-from bao_env.engine.notice import announce
+from bao_env.compiled.cache import keep
+from bao_env.compiled.notice import announce
 
 F = TypeVar("F", bound=Callable[..., Any])
 
