@@ -152,7 +152,6 @@ def test_stale_kernels_are_dropped_wherever_the_cache_is(tmp_path: Path) -> None
 @pytest.mark.parametrize("first", ["", "import numba; "])
 def test_settings_of_numba_in_the_current_folder_do_nothing(tmp_path: Path, first: str) -> None:
     """Numba's index files are pickles, and any folder may hold a file that says where they are."""
-    pytest.importorskip("yaml")
 
     class Planted:
         def __reduce__(self) -> tuple[Any, ...]:
@@ -182,3 +181,22 @@ def test_settings_of_numba_in_the_current_folder_do_nothing(tmp_path: Path, firs
     users = str(tmp_path / "users")
     assert settings("cache_dir: planted", *others, NUMBA_CACHE_DIR=users) == [users, "0"]
     assert list(Path(users).iterdir())
+
+
+PROGRAM = """
+import os
+from numba.core import config
+import numba
+config.THREADING_LAYER, config.CACHE_DIR, config.NUMBA_NUM_THREADS = "omp", "cache", 1
+import bao_env
+numba.njit(lambda: 1)()
+print(config.THREADING_LAYER, config.CACHE_DIR, config.NUMBA_NUM_THREADS)
+print([name for name in os.environ if name.startswith("NUMBA_")])
+"""
+
+
+def test_settings_of_numba_in_the_program_stay() -> None:
+    own = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    for program in (PROGRAM, PROGRAM.replace("import os", "import os, bao_env")):
+        printed = subprocess.check_output([sys.executable, "-c", program], env=own, text=True)
+        assert printed.splitlines() == ["omp cache 1", "[]"]
