@@ -2,10 +2,10 @@
 
 ====================================  ====================================================
 ``bao_env.adapters.sb3``              batches as a Stable-Baselines3 ``VecEnv``
-``bao_env.adapters.torchrl``          batches as a TorchRL ``EnvBase``
 ``bao_env.adapters.open_spiel``       the OpenSpiel game ``python_bao``
 ====================================  ====================================================
 
-RLlib, Tianshou, skrl, AgileRL and CleanRL's pattern use the environments as they are. For self-play
-all of them can use :mod:`bao_env.self_play`. Learners are examples, in ``training/examples``.
+RLlib, TorchRL, Tianshou, skrl, AgileRL and CleanRL's pattern use the environments as they are. For
+self-play all of them can use :mod:`bao_env.self_play`. Learners are examples, in
+``training/examples``.
 """

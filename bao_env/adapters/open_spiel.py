@@ -112,24 +112,8 @@ class BaoState(pyspiel.State):
 
     def __init__(self, game: BaoGame) -> None:
         super().__init__(game)
-        self._played = self._replayed()
-
-    @property
-    def single_game(self) -> SingleGame:
-        """The game; played anew if an interrupt has kept an action out of OpenSpiel's history."""
-        if not self._played.guard.ready or self._played.plies != self.move_number():
-            self._played = self._replayed()
-        return self._played
-
-    def _replayed(self) -> SingleGame:
-        """Return the game of OpenSpiel's history."""
-        kind = self.get_game()
-        game = SingleGame(kind.ruleset, kind.max_plies, kind.observer)
-        game.start(SOUTH, _UNUSED)
-        for action in self.history():
-            game.play(action)
-        game.guard.ready = True
-        return game
+        self.single_game = SingleGame(game.ruleset, game.max_plies, game.observer)
+        self.single_game.start(SOUTH, _UNUSED)
 
     def current_player(self) -> int:
         """Return 0 for South, 1 for North, or OpenSpiel's number for the end."""
@@ -139,11 +123,7 @@ class BaoState(pyspiel.State):
         return [] if self.single_game.over else actions_of(self.single_game.legal[0])
 
     def _apply_action(self, action: int) -> None:
-        game = self.single_game
-        legal = game.read(action)
-        with game.guard:
-            game.play(legal)
-        game.guard.ready = True
+        self.single_game.play(self.single_game.read(action))
 
     def _action_to_string(self, player: int, action: int) -> str:
         return action_to_move(action)

@@ -9,7 +9,6 @@ import pytest
 
 LIBRARIES = {
     "sb3": ("stable_baselines3", "sb3-contrib"),
-    "torchrl": ("torchrl", "torchrl"),
     "open_spiel": ("pyspiel", "open_spiel"),
 }
 

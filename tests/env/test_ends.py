@@ -116,28 +116,6 @@ def play_sb3(choose: Choose, **options: Any) -> End:
             return End(seat, float(rewards[0]), not cut, cut, found, mask)
 
 
-def play_torchrl(choose: Choose, **options: Any) -> End:
-    pytest.importorskip("torchrl")
-    import torch
-
-    from bao_env.adapters.torchrl import BaoTorchEnv
-
-    games = BaoTorchEnv(2, opponent=None, seed=1, **options)
-    now = games.reset()
-    while True:
-        now["action"] = torch.tensor([choose(now["action_mask"][0].numpy())] * 2)
-        after = games.step(now)["next"]
-        if after["done"][0]:
-            ends = bool(after["terminated"][0]), bool(after["truncated"][0])
-            found = {key: after[key][0].item() for key in ("winner", "plies", "illegal")}
-            if not found["illegal"]:
-                del found["illegal"]
-            seat, mask = int(now["seat"][0]), after["action_mask"][0].numpy()
-            return End(seat, float(after["reward"][0]), *ends, found, mask)
-        assert (after["winner"] == -1).all() and not after["plies"].any()
-        now = after
-
-
 def play_open_spiel(choose: Choose, **options: Any) -> End:
     pyspiel = pytest.importorskip("pyspiel")
     import bao_env.adapters.open_spiel  # noqa: F401
@@ -155,7 +133,7 @@ def play_open_spiel(choose: Choose, **options: Any) -> End:
 
 PLAYED = [
     *(play_aec, play_wrapped, play_single, play_vector, play_same_step, play_disabled),
-    *(play_sb3, play_torchrl, play_open_spiel),
+    *(play_sb3, play_open_spiel),
 ]
 EVERYWHERE = pytest.mark.parametrize("play", PLAYED, ids=[play.__name__[5:] for play in PLAYED])
 

@@ -1,8 +1,6 @@
 """Run the checks that other libraries ship for environments; those that are missing are skipped.
 
-In an environment with all of them (``pip install stable-baselines3 torchrl open_spiel``)::
-
-    python -m pytest -rs tests/env/test_peers.py
+The extra ``test`` installs all but TorchRL, which needs ``pip install torchrl``.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from gymnasium.utils.env_match import check_environments_match
 from pettingzoo.test import api_test, parallel_api_test, render_test, seed_test
 from pettingzoo.utils.conversions import turn_based_aec_to_parallel
 
-from bao_env import RULESETS, BaoEnv
+from bao_env import RULESETS, BaoEnv, BaoVectorEnv
 from bao_env.envs.aec import env, raw_env
 from bao_env.observation import OBSERVATIONS
 from tests.rulesets import EVERY_RULESET
@@ -65,13 +63,18 @@ def test_stable_baselines3(opponent: Any) -> None:
 def test_torchrl(opponent: Any, observation: str) -> None:
     utils = pytest.importorskip("torchrl.envs.utils")
     import torch
-    from torchrl.envs import ActionMask, TransformedEnv
+    from torchrl.envs import ActionMask, GymWrapper, TransformedEnv
 
-    from bao_env.adapters.torchrl import BaoTorchEnv
-
-    torch.manual_seed(1)  # if a game ended, it would still draw a legal action there
-    made = BaoTorchEnv(3, opponent=opponent, observation=observation, seed=1)
-    utils.check_env_specs(TransformedEnv(made, ActionMask()))
+    torch.manual_seed(1)
+    games = BaoVectorEnv(
+        3, opponent=opponent, observation=observation, autoreset_mode="Disabled", max_plies=20
+    )
+    made = TransformedEnv(GymWrapper(games, categorical_action_encoding=True), ActionMask())
+    made.set_seed(1)
+    utils.check_env_specs(made)
+    steps = made.rollout(60, break_when_any_done=False)
+    assert steps["action_mask"].gather(-1, steps["action"][..., None]).all()
+    assert steps["next", "truncated"].any() and (steps["next", "reward"].abs() <= 1).all()
 
 
 @pytest.mark.parametrize("ruleset", RULESETS)

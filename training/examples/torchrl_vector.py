@@ -4,7 +4,7 @@
 # [tool.uv.sources]
 # bao_env = { path = "../..", editable = true }
 # ///
-"""Train TorchRL's PPO in self-play on batches of games, through ``bao_env.adapters.torchrl``.
+"""Train TorchRL's PPO in self-play on batches of games, through ``GymWrapper``.
 
     uv run training/examples/torchrl_vector.py
     bao rate torchrl_vector:player --path training/examples
@@ -22,13 +22,14 @@ import torch
 from safetensors.torch import load_file, save_file
 from tensordict.nn import TensorDictModule
 from torchrl.collectors import Collector
+from torchrl.envs import DTypeCastTransform, GymWrapper, TransformedEnv
 from torchrl.modules import MLP, MaskedCategorical, ProbabilisticActor, ValueOperator
 from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
 from tqdm import tqdm
 
-from bao_env import NUM_ACTIONS, OpponentPool, PolicyAgent, Ruleset
-from bao_env.adapters.torchrl import BaoTorchEnv
+from bao_env import NUM_ACTIONS, BaoVectorEnv, OpponentPool, PolicyAgent, Ruleset
+from bao_env.bots import Opponent
 from measure import INPUTS, OBSERVATION, SEED, best_player, report
 
 GAMES, FRAMES, TOTAL = 128, 8192, 1_000_000
@@ -41,6 +42,18 @@ FILE = Path(__file__).with_suffix(".safetensors")
 def network(outputs: int) -> MLP:
     """Return a small network that reads boards [B, INPUTS]."""
     return MLP(INPUTS, outputs, num_cells=[128, 128], activation_class=torch.nn.ReLU)
+
+
+def wrapped(games: int, opponent: Opponent) -> TransformedEnv:
+    """Return games as a TorchRL environment, with action masks as ``MaskedCategorical`` reads them.
+
+    A policy that samples from the specs needs ``ActionMask()`` instead.
+    """
+    envs = BaoVectorEnv(
+        games, opponent=opponent, observation=OBSERVATION, autoreset_mode="Disabled"
+    )
+    mask = DTypeCastTransform(torch.int8, torch.bool, in_keys=["action_mask"])
+    return TransformedEnv(GymWrapper(envs, categorical_action_encoding=True), mask)
 
 
 def past_self(logits: torch.nn.Module) -> PolicyAgent:
@@ -60,7 +73,8 @@ def train(total: int = TOTAL, games: int = GAMES, frames: int = FRAMES) -> None:
     torch.set_num_threads(1)  # so small networks gain nothing from more
     torch.manual_seed(SEED)
     pool = OpponentPool("greedy", seed=SEED)
-    env = BaoTorchEnv(games, opponent=pool, observation=OBSERVATION, seed=SEED)
+    env = wrapped(games, pool)
+    env.set_seed(SEED)
     logits = network(NUM_ACTIONS)
     actor = ProbabilisticActor(
         TensorDictModule(logits, in_keys=["observation"], out_keys=["logits"]),
@@ -104,4 +118,4 @@ def player(ruleset: str | Ruleset, seed: int) -> PolicyAgent:
 
 
 if __name__ == "__main__":
-    report("torchrl", "PPO, self-play, `bao_env.adapters.torchrl`", train, player)
+    report("torchrl", "PPO, self-play, `GymWrapper`", train, player)
