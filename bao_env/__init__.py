@@ -22,12 +22,11 @@ from bao_env.checks import check_agent, check_observer
 from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
+from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset, load_ruleset
 from bao_env.envs.aec import env, raw_env
 from bao_env.envs.single import BaoEnv
 from bao_env.envs.vector import BaoVectorEnv
 from bao_env.notation.positions import action_to_move, move_to_action
-from bao_env.notation.rule_files import load_ruleset
 from bao_env.observation.observer import Observer
 from bao_env.self_play import OpponentPool, PolicyAgent
 

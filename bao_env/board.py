@@ -9,7 +9,6 @@ from typing import NamedTuple
 from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of
 from bao_env.engine.layout import NORTH, SOUTH, Seat, seat_number
 from bao_env.engine.position import (
-    NO_WINNER,
     PackedPositions,
     Position,
     opening,
@@ -40,6 +39,7 @@ from bao_env.notation.positions import (
 from bao_env.notation.transcript import (
     Transcript,
     format_transcript,
+    outcome_head,
     parse_transcripts,
     replay,
     rules_head,
@@ -136,24 +136,31 @@ class Board:
 
     @classmethod
     def from_packed(
-        cls, packed: PackedPositions, ruleset: str | Ruleset = "zanzibar", winner: int = NO_WINNER
+        cls,
+        packed: PackedPositions,
+        ruleset: str | Ruleset = "zanzibar",
+        outcome: Outcome | None = None,
     ) -> Board:
         """Return a board that starts from a packed position of a game.
 
         Args:
             packed: uint64[6]; it is not validated.
             ruleset: name of a rule set, or a :class:`Ruleset`.
-            winner: the seat that has won there, or -1.
+            outcome: how the game ended there, also against the rules, as by an illegal action; None
+                if the rules decide whether it has ended.
 
         Raises:
             ValueError: the rule set is unknown.
         """
         board = cls(ruleset)
         board._reset(board._ruleset, unpack(packed))
-        if winner >= 0 and board._now.outcome is None:
-            outcome = Outcome(winner, Termination.FRONT_ROW_EMPTY)
-            board._plies = [board._now._replace(legal=0, outcome=outcome)]
-        return board
+        return board._ended(outcome)
+
+    def _ended(self, outcome: Outcome | None) -> Board:
+        """End this new board's game at its last position, and return the board."""
+        if outcome is not None:
+            self._plies[-1] = self._now._replace(legal=0, outcome=outcome)
+        return self
 
     @classmethod
     def from_transcript(
@@ -179,7 +186,8 @@ class Board:
                 raise NotationError(f"{len(games)} games in the text; expected one")
             transcript = games[0]
         game = replay(transcript, ruleset)
-        return cls.from_text(format_position(game.start), game.ruleset, game.actions)
+        board = cls.from_text(format_position(game.start), game.ruleset, game.actions)
+        return board._ended(game.outcome)
 
     # --- the position --------------------------------------------------------------------------
 
@@ -356,7 +364,7 @@ class Board:
         """Return the game as text, as :meth:`from_transcript` reads it.
 
         The head names the rule set (with its switches, if it is your own), the start if it
-        is not the opening, and the winner.
+        is not the opening, the winner, and an end that the moves do not show.
 
         Args:
             head: further header lines, such as ``{"south": "Omar", "north": "Shamte"}``.
@@ -374,7 +382,7 @@ class Board:
         if spelling != "donkers":
             lines["spelling"] = spelling
         if self._now.outcome:
-            lines["winner"] = SEAT_NAMES[self._now.outcome.winner]
+            lines |= outcome_head(self._now.outcome)
         game = transcribe(
             self._start, self.move_stack, self._ruleset, spelling=spelling, head=lines
         )
@@ -397,6 +405,8 @@ class Board:
         named = RULESETS.get(self._ruleset.name) == self._ruleset
         ruleset = self._ruleset.name if named else self._ruleset
         moves = " ".join(map(action_to_move, self.move_stack))
+        if self._now.outcome and "end" in outcome_head(self._now.outcome):
+            return f"Board.from_transcript({self.transcript()!r})"
         return f"Board.from_text({format_position(self._start)!r}, {ruleset!r}, {moves!r})"
 
     def __str__(self) -> str:

@@ -11,10 +11,11 @@ from enum import Enum
 
 import numpy as np
 
+from bao_env.compiled.compile import jit
 from bao_env.engine import kernel
 from bao_env.engine.action import actions_of
 from bao_env.engine.position import MOVER_FRONT, OTHER_FRONT, PackedPositions, Position, turn_of
-from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.ruleset import Ruleset, rules_of
 
 SEAT_NAMES = ("South", "North")
 
@@ -35,20 +36,30 @@ class Termination(Enum):
     """The loser's front row was emptied (Donkers 1.2)."""
     NO_LEGAL_MOVE = "no legal move"
     """The loser is to move and has no move (Donkers 1.2), or only infinite moves (Donkers 1.5a)."""
+    ILLEGAL_ACTION = "illegal action"
+    """The loser, who was to move, chose an illegal action in an environment where it loses."""
+    CUT_SHORT = "cut short"
+    """Nobody has won: the game had reached an environment's limit."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of a game."""
+    """The end of a game, wherever it was played."""
 
-    winner: int
-    """SOUTH or NORTH; the rules have no draw."""
-    termination: Termination
-    """The reason."""
+    winner: int | None
+    """SOUTH or NORTH; None if the game was cut short, since the rules have no draw."""
+    reason: Termination
+    """How the game ended."""
 
     def __str__(self) -> str:
-        """Return a string such as ``South wins: front row empty``."""
-        return f"{SEAT_NAMES[self.winner]} wins: {self.termination.value}"
+        """Return a string such as ``South wins: front row empty`` or ``cut short``."""
+        if self.winner is None:
+            return self.reason.value
+        return f"{SEAT_NAMES[self.winner]} wins: {self.reason.value}"
+
+
+CUT_SHORT = Outcome(None, Termination.CUT_SHORT)
+"""The end of a game that was cut short."""
 
 
 def stage_of(position: Position) -> Stage:
@@ -64,6 +75,12 @@ def legal_actions(packed: PackedPositions, ruleset: Ruleset) -> list[int]:
     return actions_of(kernel.legal_of(ruleset.kernel, packed))
 
 
+@jit
+def _advance(switches, packed, action):
+    """Play an action by :attr:`Ruleset.switches`, which a call from Python passes faster."""
+    return kernel.advance(rules_of(switches), packed, np.uint64(action))
+
+
 def make_move(packed: PackedPositions, ruleset: Ruleset, action: int) -> tuple[int, Outcome | None]:
     """Play a legal action on ``packed``, uint64[6], in place.
 
@@ -71,7 +88,7 @@ def make_move(packed: PackedPositions, ruleset: Ruleset, action: int) -> tuple[i
 
     Returns the next legal actions as bits, and the outcome if the game has ended, else None.
     """
-    legal, winner, stuck = kernel.advance(ruleset.kernel, packed, np.uint64(action))
+    legal, winner, stuck = _advance(ruleset.switches, packed, action)
     if winner < 0:
         return int(legal), None
     end = Termination.NO_LEGAL_MOVE if stuck else Termination.FRONT_ROW_EMPTY

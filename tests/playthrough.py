@@ -37,7 +37,7 @@ def playthrough(ruleset: Ruleset) -> str:
         board.push(action)
         env.step(action)
     lines += ["", str(board), f"rewards: {env.rewards}", ""]
-    assert text == reference.WINS["SN"[board.outcome().winner]]  # type: ignore[union-attr]
+    assert text == reference.WINS["SN"[board.outcome().winner]]  # type: ignore[union-attr, index]
     return "\n".join(line.rstrip() for line in lines)
 
 

@@ -139,7 +139,7 @@ class BaoState(pyspiel.State):
 
     def __str__(self) -> str:
         """Return the position text and, at the end, the result."""
-        text, result = format_position(self.single_game.position), self.single_game.result_line
+        text, result = format_position(self.single_game.position), self.single_game.status
         return f"{text} ({result})" if result else text
 
 

@@ -30,7 +30,7 @@ from bao_env.engine.array_checks import (
     length_of,
 )
 from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
-from bao_env.engine.kernel import advance, legal_of
+from bao_env.engine.kernel import legal_of
 from bao_env.engine.lanes import (
     BLOCK,
     FIND_LEGAL,
@@ -44,9 +44,7 @@ from bao_env.engine.lanes import (
 from bao_env.engine.layout import SOUTH, Seat, seat_number
 from bao_env.engine.masks import check_legal
 from bao_env.engine.position import (
-    META,
     NO_WINNER,
-    PLY,
     WORDS,
     Actions,
     Legal,
@@ -56,7 +54,7 @@ from bao_env.engine.position import (
     packed_opening,
     read_at,
 )
-from bao_env.engine.ruleset import Ruleset, get_ruleset, rules_of
+from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.sampling import RandomStates, draw_actions
 from bao_env.engine.start_encoding import action_of, start_of
 from bao_env.engine.starts import candidates, is_capture
@@ -169,23 +167,6 @@ def _play_random(rules, positions, legal, winners, rng, opening, opening_legal, 
             step_batch(rules, games[0], actions, games[1], games[2], scratch)
             ended += _restart_finished(games[0], games[1], games[2], opening, opening_legal)
     return ended
-
-
-@jit
-def play_one(switches, positions, legal, action):
-    """Play a legal action in a batch of one game, for the environments with a single game.
-
-    Args:
-        switches: the rules as :attr:`Ruleset.switches`, which a call passes faster.
-        positions, legal: uint64[1, 6] and uint64[1], which change in place.
-        action: the action, an integer.
-
-    Returns:
-        the winner or -1, the seat to move, and the plies played.
-    """
-    position = positions[0]
-    legal[0], winner, _ = advance(rules_of(switches), position, U(action))
-    return winner, np.int64(mover_of(position[META])), np.int64(position[PLY])
 
 
 class Engine:

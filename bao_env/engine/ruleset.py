@@ -6,11 +6,14 @@ The rules themselves, with sources and rule numbers, are in ``bao_env/RULES.md``
 from __future__ import annotations
 
 import dataclasses
+import os
+import tomllib
 from collections import namedtuple
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
@@ -25,6 +28,8 @@ RULES_VERSION = 1
 """Increase this when the same moves in the same rule set lead to a different position."""
 
 MAX_SOW_LIMIT = 1_000_000
+_MAX_BYTES = 8 << 10
+"""The longest rule file. Parsing takes quadratic time; a rule set is shorter than 2 KiB."""
 NO_CAPTURE_LIMIT = 63
 """A ``capture_limit`` without effect: no hole can hold more seeds and still capture."""
 
@@ -263,13 +268,15 @@ RULESETS: Mapping[str, Ruleset] = MappingProxyType(
 
 
 def get_ruleset(ruleset: str | Ruleset) -> Ruleset:
-    """Return a rule set by name, or the given one.
+    """Return a rule set by name, or the given one, also as :meth:`Ruleset.to_dict` returns it.
 
     Raises:
         ValueError: no rule set has that name, or it is neither a name nor a rule set.
     """
     if isinstance(ruleset, Ruleset):
         return ruleset
+    if isinstance(ruleset, Mapping):  # as Gymnasium writes one into the spec of an environment
+        return Ruleset.from_dict(ruleset)
     if not isinstance(ruleset, str):
         raise ValueError(
             f"ruleset={ruleset!r}: expected a Ruleset, or the name of one: {', '.join(RULESETS)}"
@@ -282,3 +289,29 @@ def get_ruleset(ruleset: str | Ruleset) -> Ruleset:
             "your own from a .toml file (bao_env.load_ruleset)"
         )
     return RULESETS[ruleset]
+
+
+def load_ruleset(path: str | os.PathLike[str]) -> Ruleset:
+    """Read a rule set from a TOML file: switches of :class:`Ruleset`, each ``switch = value``.
+
+    ``base`` is the rule set to change (default ``zanzibar``), and ``name`` is the name of the new
+    one (default: the file's name).
+
+    Raises:
+        ValueError: the file is not TOML, or a switch is unknown or contradicts another.
+        OSError: the file cannot be read.
+    """
+    path = Path(path)
+    with path.open("rb") as file:
+        data = file.read(_MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
+        raise ValueError(f"{path} is too long: a rule set takes at most {_MAX_BYTES} bytes")
+    try:
+        switches = tomllib.loads(data.decode("utf-8-sig"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ValueError(f"{path} is not valid TOML: {error}") from error
+    switches.setdefault("name", path.stem)
+    try:
+        return get_ruleset(switches.pop("base", "zanzibar")).replace(**switches)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from error

@@ -40,6 +40,7 @@ from bao_env.engine.position import (
     movers,
 )
 from bao_env.engine.ruleset import Ruleset
+from bao_env.game import CUT_SHORT, Outcome, Termination, legal_and_outcome
 from bao_env.observation.observer import (
     Arrays,
     Observer,
@@ -202,6 +203,7 @@ class GameBatch:
     def __init__(
         self, ruleset: Ruleset, size: int, max_plies: int, threads: int, observer: Observer
     ) -> None:
+        self.ruleset = ruleset
         self.engine = Engine(ruleset, threads)
         self.size = size
         self.max_plies = max_plies
@@ -214,6 +216,8 @@ class GameBatch:
             np.full(size, NO_WINNER, np.int8),
             np.full(size, NO_LEARNER, np.int8),
         )
+        self._forfeited = np.zeros(size, np.bool_)
+        """Which games have ended by an illegal action."""
         self._numbers = new_games(size)
         """The numbers of the games, for an agent that remembers them; int64[B]."""
         self.watch: Callable[[GameIndices, Actions], None] | None = None
@@ -239,6 +243,7 @@ class GameBatch:
         state.positions[games] = positions
         state.legal[games] = legal
         state.winners[games] = NO_WINNER
+        self._forfeited[games] = False
         if self.agent is None:
             return np.zeros(len(games), np.bool_)
         self._numbers[games] = new_games(len(games))
@@ -251,6 +256,16 @@ class GameBatch:
         state = self.state
         state.legal[games] = 0
         state.winners[games] = 1 - movers(state.positions[games])
+        self._forfeited[games] = True
+
+    def outcome(self, game: int) -> Outcome | None:
+        """Return the end of a game, or None while it runs."""
+        state = self.state
+        if self._forfeited[game]:
+            return Outcome(int(state.winners[game]), Termination.ILLEGAL_ACTION)
+        if state.winners[game] < 0:
+            return None if state.legal[game] else CUT_SHORT
+        return legal_and_outcome(state.positions[game], self.ruleset)[1]
 
     def step(
         self,

@@ -12,7 +12,6 @@ from gymnasium import logger
 
 from bao_env.board import Board
 from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of
-from bao_env.engine.batch import play_one
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.masks import unpack_masks
 from bao_env.engine.position import (
@@ -31,7 +30,7 @@ from bao_env.engine.sampling import RandomStates, random_actions, random_states
 from bao_env.envs.arguments import Infos, Options, seat_or_none
 from bao_env.envs.guard import Guard
 from bao_env.envs.openings import OpeningPlies, Openings, check_opening_plies
-from bao_env.game import SEAT_NAMES
+from bao_env.game import CUT_SHORT, Outcome, Termination, make_move
 from bao_env.notation.positions import action_to_move
 from bao_env.observation.observer import Observer, make_observations, take_rows
 from bao_env.render.drawing import drawing
@@ -48,19 +47,6 @@ _NONE_LEGAL = np.zeros(1, np.uint64)
 Start: TypeAlias = tuple[PackedPositions, Legal] | int | None
 """Where a game begins: a position with its legal actions, uint64[1, 6] and uint64[1]; or at the
 opening, the seat that begins, None for the rule set's own rule."""
-
-
-def result_line(position: Position, winner: int, truncated: bool) -> str | None:
-    """Return how a game ended, in words; None while it runs.
-
-    Args:
-        position: the last position.
-        winner: the seat that has won, or -1.
-        truncated: whether the game was cut short.
-    """
-    if winner >= 0:
-        return f"{SEAT_NAMES[winner]} wins"
-    return f"cut short after {position.ply} plies" if truncated else None
 
 
 def warn_of_no_render_mode(metadata: dict[str, Any]) -> None:
@@ -117,17 +103,14 @@ class SingleGame:
         won."""
         self.mover = SOUTH
         """The seat to move."""
-        self.winner = NO_WINNER
-        """The seat that has won, or -1."""
-        self.truncated = False
-        """Whether the game was cut short."""
+        self.outcome: Outcome | None = None
+        """The end of the game; None while it runs."""
         self.marks_last = False
         """Whether pictures mark the last action."""
         self.marks: list[Mark] = []
         """The mark of the last action; none at the start."""
         self.guard = Guard()
         """Code that changes the game does so in ``with`` blocks of this guard."""
-        self._switches = ruleset.switches
         self._viewers = (np.array([SOUTH], np.int8), np.array([NORTH], np.int8))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SingleGame:
@@ -145,7 +128,19 @@ class SingleGame:
     @property
     def over(self) -> bool:
         """Whether the game has ended, won or cut short."""
-        return self.winner >= 0 or self.truncated
+        return self.outcome is not None
+
+    @property
+    def winner(self) -> int:
+        """The seat that has won, or -1."""
+        if self.outcome is None or self.outcome.winner is None:
+            return NO_WINNER
+        return self.outcome.winner
+
+    @property
+    def truncated(self) -> bool:
+        """Whether the game was cut short."""
+        return self.outcome == CUT_SHORT
 
     @property
     def position(self) -> Position:
@@ -153,9 +148,9 @@ class SingleGame:
         return unpack(self.positions[0])
 
     @property
-    def result_line(self) -> str | None:
+    def status(self) -> str | None:
         """How the game ended, in words; None while it runs."""
-        return result_line(self.position, self.winner, self.truncated)
+        return str(self.outcome) if self.outcome else None
 
     def end_info(self) -> Infos:
         """Return the infos about the end of the game: its winner and its length in plies."""
@@ -189,7 +184,7 @@ class SingleGame:
             self.positions, self.legal = (array.copy() for array in start)
         else:
             self.positions, self.legal = self.openings.draw(1, rng, start)
-        self.mover, self.winner, self.truncated = turn_of(self.positions[0]), NO_WINNER, False
+        self.mover, self.outcome = turn_of(self.positions[0]), None
         self.marks = []
 
     def read(self, action: Any, illegal: str = "raise") -> int | None:
@@ -221,15 +216,16 @@ class SingleGame:
             action: what :meth:`read` returned; None means an illegal action.
         """
         if action is None:
-            self.winner = 1 - self.mover
+            self.outcome = Outcome(1 - self.mover, Termination.ILLEGAL_ACTION)
             self.legal[0] = 0
             return
         if self.marks_last:
             self.marks = action_marks(MarkKind.LAST, self.positions[0], self.ruleset, [action])
-        self.winner, self.mover, plies = play_one(
-            self._switches, self.positions, self.legal, action
-        )
-        self.truncated = self.winner < 0 and plies >= self.max_plies
+        position = self.positions[0]
+        self.legal[0], self.outcome = make_move(position, self.ruleset, action)
+        self.mover = turn_of(position)
+        if self.outcome is None and position[PLY] >= self.max_plies:
+            self.outcome = CUT_SHORT
 
     def _why_illegal(self, action: int) -> str:
         name = f" ({action_to_move(action)})" if 0 <= action < NUM_ACTIONS else ""
@@ -289,7 +285,7 @@ class SingleGameEnv:
     def board(self) -> Board:
         """The game as it stands as a :class:`bao_env.Board`, without its earlier moves; a copy."""
         game = self._game
-        return Board.from_packed(game.positions[0], game.ruleset, game.winner)
+        return Board.from_packed(game.positions[0], game.ruleset, game.outcome)
 
     def action_masks(self) -> Flags:
         """Return the legal actions of the player to act, a fresh bool[64]; MaskablePPO calls this.
@@ -334,8 +330,8 @@ class SingleGameEnv:
             warn_of_no_render_mode(self.metadata)
             return None
         if self.render_mode == "ansi":
-            return ascii_board(game.position, status=game.result_line)
-        shapes = drawing(game.position, marks=game.marks, status=game.result_line)
+            return ascii_board(game.position, status=game.status)
+        shapes = drawing(game.position, marks=game.marks, status=game.status)
         if self.render_mode == "rgb_array":
             return rgb_array(shapes)
         self._window.show(shapes, self.metadata["render_fps"])

@@ -14,7 +14,7 @@ from gymnasium.vector.utils import batch_space
 
 from bao_env.board import Board
 from bao_env.bots import Opponent, get_agent
-from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError
+from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.array_checks import MAX_COUNT, as_actions, as_integer
 from bao_env.engine.layout import Seat, seat_number
 from bao_env.engine.masks import check_legal, is_legal, unpack_masks
@@ -24,7 +24,6 @@ from bao_env.engine.position import (
     Flags,
     Legal,
     PackedPositions,
-    Position,
     Seats,
     unpack,
 )
@@ -46,7 +45,7 @@ from bao_env.envs.arguments import (
 from bao_env.envs.game_batch import GameBatch, GameIndices, ObservationBuffer
 from bao_env.envs.guard import Guard
 from bao_env.envs.openings import MAX_DRAWS, OpeningPlies, Openings, check_opening_plies
-from bao_env.envs.single_game import result_line, warn_of_no_render_mode
+from bao_env.envs.single_game import warn_of_no_render_mode
 from bao_env.observation.observer import (
     Arrays,
     Observer,
@@ -221,8 +220,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 
     def board(self, game: int) -> Board:
         """Return a game as it stands as a :class:`bao_env.Board`, without its earlier moves."""
-        state = self._batch.state
-        return Board.from_packed(state.positions[game], self.ruleset, int(state.winners[game]))
+        batch = self._batch
+        return Board.from_packed(batch.state.positions[game], self.ruleset, batch.outcome(game))
 
     def afterstates(self) -> Afterstates:
         """Return the position after each legal action of each game, seen by who moves next.
@@ -246,17 +245,14 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         if self.render_mode is None:
             warn_of_no_render_mode(self.metadata)
             return None
-        state = self._batch.state
-        rows = state.positions, state.winners, self._awaiting_reset, self._marks
-        return tuple(
-            self._render(unpack(packed), *game) for packed, *game in zip(*rows, strict=True)
-        )
+        return tuple(map(self._render, range(self.num_envs)))
 
-    def _render(self, position: Position, winner: int, truncated: bool, marks: list[Mark]) -> Any:
-        result = result_line(position, int(winner), truncated)
+    def _render(self, game: int) -> Any:
+        position, outcome = unpack(self._batch.state.positions[game]), self._batch.outcome(game)
+        status = str(outcome) if outcome else None
         if self.render_mode == "ansi":
-            return ascii_board(position, status=result)
-        return rgb_array(drawing(position, marks=marks, status=result))
+            return ascii_board(position, status=status)
+        return rgb_array(drawing(position, marks=self._marks[game], status=status))
 
     def _mark(self, games: GameIndices, actions: Actions) -> None:
         """Mark the actions, int64[n], that are about to be played in n games."""
@@ -324,31 +320,27 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             )
         batch = self._batch
         actions = as_actions(actions, self.num_envs, "actions")
-        illegal: Flags | None = None
-        try:
+        illegal = ~is_legal(actions, batch.state.legal)
+        if self._illegal == "raise":
             check_legal(actions, batch.state.legal)
-        except IllegalMoveError:
-            if self._illegal == "raise":
-                raise
-            illegal = ~is_legal(actions, batch.state.legal)
         with self.guard:
             result = self._step(actions, illegal, waiting)
         self.guard.ready = True
         return result
 
     def _step(
-        self, actions: Actions, illegal: Flags | None, waiting: GameIndices
+        self, actions: Actions, illegal: Flags, waiting: GameIndices
     ) -> tuple[Observation, npt.NDArray[np.float64], Flags, Flags, Infos]:
         """Play checked actions.
 
         Args:
             actions: int64[B].
-            illegal: which games their action loses, bool[B]; None if none can be.
+            illegal: which games their action loses, bool[B].
             waiting: the games that are over.
         """
         batch, buffer = self._batch, self._next_buffer()
         infos: Infos = {}
-        if illegal is not None:
+        if illegal.any():
             batch.forfeit(np.flatnonzero(illegal))
             infos |= _where(illegal, illegal=illegal)
         result = batch.step(actions, self._shown.viewers, buffer)

@@ -20,6 +20,7 @@ upper or lower case:
 * ``first player``: ``South`` or ``North``;
 * ``spelling``: ``donkers`` or ``kibao``;
 * ``winner`` or ``result``: a seat or the name of a player; see :meth:`Transcript.stated_winner`;
+* ``end``: ``illegal action`` or ``cut short``, if an environment has ended the game so;
 * ``opening plies``: how many of the first plies nobody chose; ``bao replay`` does not judge them.
 
 Other keys are kept unchanged. A game may stop before the rules end it: a player has resigned.
@@ -41,7 +42,14 @@ from dataclasses import dataclass, field
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import PackedPositions, Position, opening, to_packed, turn_of, unpack
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
-from bao_env.game import SEAT_NAMES, Outcome, legal_and_outcome, make_move
+from bao_env.game import (
+    CUT_SHORT,
+    SEAT_NAMES,
+    Outcome,
+    Termination,
+    legal_and_outcome,
+    make_move,
+)
 from bao_env.notation.moves import SPELLINGS, check_spelling, format_move, read_move
 from bao_env.notation.positions import NotationError, hole_name, parse_position, quoted
 
@@ -125,7 +133,7 @@ class Replay:
     actions: tuple[int, ...]
     """Every action; a Dutch turn may take several."""
     outcome: Outcome | None
-    """The end of the game under the rules; None if it stopped before."""
+    """The end under the rules, or the ``end`` that the head states; None if the game stopped."""
 
 
 # --- reading ----------------------------------------------------------------------------------
@@ -309,6 +317,10 @@ def replay(
                 raise error.located(file, turn.line, turn.number, turn.text) from None
             _, outcome = make_move(packed, rules, action)
             actions.append(action)
+    ended = _stated_end(transcript, turn_of(packed))
+    if outcome is not None and ended is not None:
+        raise NotationError(f"the header ends it by {ended.reason.value}, but {outcome}", file=file)
+    outcome = outcome or ended
     if outcome is not None and transcript.stated_winner() not in (None, outcome.winner):
         raise NotationError(f"the header names another winner, but {outcome}", file=file)
     return Replay(rules, start, tuple(actions), outcome)
@@ -337,6 +349,22 @@ def rules_head(ruleset: Ruleset) -> dict[str, str]:
     plain = Ruleset().to_dict()
     switches = {k: v for k, v in ruleset.to_dict().items() if v != plain[k] and k != "name"}
     return {"ruleset": ruleset.name, "rules": json.dumps(switches)}
+
+
+def outcome_head(outcome: Outcome) -> dict[str, str]:
+    """Return the header lines that describe the end of a game to :func:`replay`."""
+    head = {} if outcome.winner is None else {"winner": SEAT_NAMES[outcome.winner]}
+    if outcome.reason in (Termination.ILLEGAL_ACTION, Termination.CUT_SHORT):
+        head["end"] = outcome.reason.value
+    return head
+
+
+def _stated_end(transcript: Transcript, mover: int) -> Outcome | None:
+    """Return the end that the head states and the moves do not show, with ``mover`` to move."""
+    stated = (transcript.get("end") or "").casefold()
+    forfeit = Outcome(1 - mover, Termination.ILLEGAL_ACTION)
+    ends = {end.reason.value: end for end in (forfeit, CUT_SHORT)}
+    return ends.get(stated)
 
 
 def _stated_spelling(transcript: Transcript) -> str | None:
@@ -368,7 +396,7 @@ def _start(transcript: Transcript, ruleset: Ruleset) -> Position:
     text = transcript.get("position")
     if text is None:
         return opening(ruleset, SOUTH if seat is None else seat)
-    position = parse_position(text, ruleset)
+    position = parse_position(text, ruleset, finished=True)
     if seat not in (None, position.mover):
         raise NotationError("the header's first player is not the mover of its position")
     return position

@@ -35,7 +35,8 @@ def test_game_shows_what_a_board_shows(client: TestClient, name: str) -> None:
         assert state["counts"] == [list(board.position.pits(seat)) for seat in (0, 1)]
         if not state["legal"]:
             outcome = board.outcome()
-            assert outcome is not None and state["outcome"]["winner"] == outcome.winner
+            assert outcome is not None and outcome.winner is not None
+            assert state["outcome"]["winner"] == outcome.winner
             assert game("evaluation")["south"] == 1 - outcome.winner
             break
         action = int(rng.choice(board.legal_actions))

@@ -37,7 +37,7 @@ def test_games_are_those_of_board(ruleset: str, seed: int) -> None:
             board.push(action)
             assert game.position == board.position
         outcome = board.outcome()
-        assert outcome is not None
+        assert outcome is not None and outcome.winner is not None
         rewards = {AGENTS[outcome.winner]: 1, AGENTS[1 - outcome.winner]: -1}
         assert game.rewards == rewards
         for agent in game.agent_iter(max_iter=2 - first_player):

@@ -64,7 +64,7 @@ def test_push_and_pop_on_random_games(ruleset: str, first_player: int, seed: int
     assert Board.from_text(end.text(), ruleset).text() == end.text()
     outcome = end.outcome()
     assert outcome is not None and end.is_game_over()
-    assert Board.from_packed(end.packed, ruleset, outcome.winner) == end
+    assert Board.from_packed(end.packed, ruleset, outcome) == end
     seen = []
     board = end.copy()
     while board.move_stack:

@@ -7,12 +7,15 @@ action.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from bao_env import BaoEnv, BaoVectorEnv, env, raw_env
+from bao_env import NORTH, BaoEnv, BaoVectorEnv, Board, Ruleset, env, raw_env
+from bao_env.game import Termination
 
 MAX_PLIES = 3
 
@@ -172,3 +175,44 @@ def test_an_illegal_action(play: Callable[..., End]) -> None:
     assert (end.terminated, end.truncated, end.reward) == (True, False, -1)
     assert end.infos["winner"] == 1 - end.seat and end.infos["illegal"]
     assert not np.any(end.mask)
+
+
+DOORS: dict[str, Callable[..., Any]] = {
+    "aec": raw_env,
+    "single": partial(BaoEnv, None),
+    "vector": partial(BaoVectorEnv, 2, opponent=None, autoreset_mode="Disabled"),
+    "next step": partial(BaoVectorEnv, 2, opponent=None, autoreset_mode="NextStep"),
+}
+
+
+@pytest.mark.parametrize("make", DOORS.values(), ids=DOORS)
+@pytest.mark.parametrize("reason", Termination)
+def test_a_board_tells_the_end_and_its_transcript_too(make: Any, reason: Termination) -> None:
+    cut = reason is Termination.CUT_SHORT
+    environment = make(ruleset="kujifunza", **({"max_plies": 7} if cut else {}))
+    many = isinstance(environment, BaoVectorEnv)
+    for seed in range(300):
+        environment.reset(seed=seed)
+        for ply in count():
+            board = environment.board(0) if many else environment.board
+            if board.is_game_over():
+                break
+            action = environment.sample_legal_actions()
+            if reason is Termination.ILLEGAL_ACTION and ply == 5:
+                action = np.full(2, 63) if many else 63
+            mover = board.turn
+            environment.step(action)
+        found = board.outcome()
+        if found is not None and found.reason is reason:
+            break
+    assert found is not None
+    assert found.reason is reason and board.legal_actions == [] and (found.winner is None) == cut
+    if reason is Termination.ILLEGAL_ACTION:
+        assert found.winner == 1 - mover and str(found).endswith(" wins: illegal action")
+    back = Board.from_transcript(board.transcript())
+    assert back == board and back.outcome() == found
+    assert eval(repr(board), {"Board": Board, "Ruleset": Ruleset}) == board
+    moves = Board.from_text("start", "zanzibar", "A7L 5R").transcript()
+    for end, winner in (("cut short", None), ("Illegal action", NORTH)):
+        outcome = Board.from_transcript(f"end: {end}\n{moves}").outcome()
+        assert outcome is not None and outcome.winner == winner

@@ -328,7 +328,7 @@ def test_ansi_pictures(make: Make) -> None:
     assert all("South to move" in picture for picture in pictures(env))
     while env.positions[0, PLY] < 2:
         step(env, int(env.legal[0]).bit_length() - 1)
-    assert all("cut short after 2 plies" in picture for picture in pictures(env))
+    assert all("cut short" in picture for picture in pictures(env))
     env.reset(seed=0)
     step(env, 0)
     assert all("North wins" in picture for picture in pictures(env))

@@ -51,7 +51,7 @@ def check(board: Board, action: int) -> list[Event]:
     assert bool(ends) == bool(outcome)
     if outcome:
         assert last.seat == 1 - (outcome.winner or 0)
-        assert last.kind.value == outcome.termination.value
+        assert last.kind.value == outcome.reason.value
     lost = {event.seat for event in events if event.kind is EventKind.HOUSE_LOST}
     assert lost == {s for s in (0, 1) if before.owns_house[s] and not position.owns_house[s]}
     barred = [event.pits[0] for event in events if event.kind is EventKind.TAKASIA]

@@ -124,7 +124,7 @@ def test_batch_equals_scalar(rules: Ruleset, seed: int) -> None:
         expected = positions.copy(), np.zeros_like(legal), winners.copy()
         for i in np.flatnonzero(legal):
             expected[1][i], outcome = make_move(expected[0][i], rules, actions[i])
-            if outcome:
+            if outcome and outcome.winner is not None:
                 expected[2][i] = outcome.winner
         engine.step(positions, actions, legal, winners)
         np.testing.assert_equal((positions, legal, winners), expected)

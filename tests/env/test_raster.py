@@ -144,7 +144,7 @@ def test_rgb_array(kind: str) -> None:
     assert np.array_equal(game.render(), picture(20))
     answer = game.board.legal_actions[-1]
     game.step(answer)
-    assert np.array_equal(game.render(), picture(20, answer, status="cut short after 2 plies"))
+    assert np.array_equal(game.render(), picture(20, answer, status="cut short"))
     assert not pygame.display.get_init()
 
 

@@ -28,7 +28,7 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 
 from bao_agents.nets import checkpoint
 from bao_agents.support import files
-from bao_env.notation.rule_files import load_ruleset
+from bao_env.engine.ruleset import load_ruleset
 from bao_training import train
 from bao_training.metrics import Metrics
 from bao_training.run_settings import write_note

@@ -333,7 +333,7 @@ class Game:
             "length": len(self._moves),
             "text": board.text(),
             "stage": board.stage.value,
-            "outcome": outcome and {"winner": outcome.winner, "how": outcome.termination.value},
+            "outcome": outcome and {"winner": outcome.winner, "how": outcome.reason.value},
             "legal": [hand_way(board, action) for action in legal],
             "moves": self._moves,
             "transcripts": self._transcripts(),
