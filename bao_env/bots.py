@@ -13,12 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
-from itertools import count, islice
 from types import SimpleNamespace
 from typing import Protocol, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from bao_env.compiled.compile import jit
 from bao_env.engine.array_checks import as_actions, as_batch
@@ -31,17 +29,12 @@ from bao_env.engine.sampling import random_actions, random_states
 
 _WIN = U(1000)
 
-GameNumbers = npt.NDArray[np.int64]
-_numbers = count()
-"""Numbers of games; none is used twice, so an agent in several environments confuses none."""
-
 
 class Agent(Protocol):
     """Anything that chooses actions for a batch of positions.
 
     An agent whose attribute ``seeded`` is False does not depend on a seed, so environments do not
-    load it again at a reset. One whose attribute ``remembers`` is True is a
-    :class:`RememberingAgent`.
+    load it again at a reset.
     """
 
     def act(self, positions: PackedPositions, legal: Legal) -> Actions:
@@ -56,42 +49,6 @@ class Agent(Protocol):
             the actions, int64[B].
         """
         ...
-
-
-class RememberingAgent(Agent, Protocol):
-    """An agent that is told which game a position belongs to, and may use what it found there.
-
-    Its choice then depends on the game so far. A position asked without a game is judged alone.
-    """
-
-    remembers: bool
-    """True."""
-
-    def act(
-        self, positions: PackedPositions, legal: Legal, *, games: GameNumbers | None = None
-    ) -> Actions:
-        """Choose one legal action for each position.
-
-        Args:
-            positions, legal: see :meth:`Agent.act`.
-            games: int64[B], the number of each position's game, all different. A new number begins
-                a new game (:func:`new_games`).
-        """
-        ...
-
-
-def new_games(size: int) -> GameNumbers:
-    """Return numbers for new games, int64[size], which this process has not used before."""
-    return np.fromiter(islice(_numbers, size), np.int64, size)
-
-
-def answer(
-    agent: Agent, positions: PackedPositions, legal: Legal, games: GameNumbers | None
-) -> Actions:
-    """Return what an agent answers; only one that remembers is told the ``games``, int64[B]."""
-    if games is None or not getattr(agent, "remembers", False):
-        return agent.act(positions, legal)
-    return cast(RememberingAgent, agent).act(positions, legal, games=games)
 
 
 def check_actions(answer: object, legal: Legal, who: str) -> Actions:
@@ -113,15 +70,13 @@ def check_actions(answer: object, legal: Legal, who: str) -> Actions:
     return actions
 
 
-def answer_of(
-    opponent: Agent, positions: PackedPositions, legal: Legal, games: GameNumbers
-) -> Actions:
+def opponent_actions(opponent: Agent, positions: PackedPositions, legal: Legal) -> Actions:
     """Return an opponent's actions, int64[B]; it gets copies of ``positions`` and ``legal``.
 
     Raises:
         RuntimeError: they are not one legal action for each position.
     """
-    chosen = answer(opponent, positions.copy(), legal.copy(), games)
+    chosen = opponent.act(positions.copy(), legal.copy())
     try:
         return check_actions(chosen, legal, "the opponent")
     except ValueError as error:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.bots import Agent, GameNumbers, Opponent, answer, get_agent
+from bao_env.bots import Agent, Opponent, get_agent
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.array_checks import MAX_COUNT, as_actions, as_batch, as_integer
 from bao_env.engine.masks import unpack_masks
@@ -84,9 +84,6 @@ class OpponentPool:
         ValueError: an argument is wrong.
     """
 
-    remembers = True
-    """Whether it remembers games; see :class:`bao_env.Agent`. A member may."""
-
     def __init__(
         self,
         first: Opponent = "random",
@@ -123,8 +120,6 @@ class OpponentPool:
         index = -1 if newest else self._rng.integers(len(self.members))
         self.current = self.members[index]
 
-    def act(
-        self, positions: PackedPositions, legal: Legal, *, games: GameNumbers | None = None
-    ) -> Actions:
-        """Choose actions; see :meth:`bao_env.bots.RememberingAgent.act`."""
-        return answer(self.current, positions, legal, games)
+    def act(self, positions: PackedPositions, legal: Legal) -> Actions:
+        """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
+        return self.current.act(positions, legal)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.bots import Agent, answer_of, new_games
+from bao_env.bots import Agent, opponent_actions
 from bao_env.compiled.compile import jit, jit_inline
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.batch import Engine
@@ -218,8 +218,6 @@ class GameBatch:
         )
         self._forfeited = np.zeros(size, np.bool_)
         """Which games have ended by an illegal action."""
-        self._numbers = new_games(size)
-        """The numbers of the games, for an agent that remembers them; int64[B]."""
         self.watch: Callable[[GameIndices, Actions], None] | None = None
         """Called with n games and the actions, int64[n], that are about to be played in them."""
 
@@ -246,7 +244,6 @@ class GameBatch:
         self._forfeited[games] = False
         if self.agent is None:
             return np.zeros(len(games), np.bool_)
-        self._numbers[games] = new_games(len(games))
         self._reply(self.agent)
         over = (state.winners[games] >= 0) | (state.positions[games, PLY] >= self.max_plies)
         return np.asarray(over)
@@ -333,7 +330,7 @@ class GameBatch:
         while count := _find_unanswered(state, self.max_plies, indices):
             games = indices[:count]
             positions, legal, winners, _ = state.rows(games)
-            actions = answer_of(agent, positions, legal, self._numbers[games])
+            actions = opponent_actions(agent, positions, legal)
             if self.watch:
                 self.watch(games, actions)
             self.engine.play_legal(positions, actions, legal, winners)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
-from bao_env.bots import Opponent, answer_of, get_agent, new_games
+from bao_env.bots import Opponent, get_agent, opponent_actions
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.layout import SOUTH, Seat
 from bao_env.engine.ruleset import Ruleset, get_ruleset
@@ -104,8 +104,6 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
         self._agent = None if opponent is None else get_agent(opponent, self.ruleset)
         self._seeded = False
         self._seat = SOUTH
-        self._number = new_games(1)
-        """The number of the game, for an opponent that remembers it; int64[1]."""
         self._game = SingleGame(
             self.ruleset,
             check_max_plies(max_plies),
@@ -154,7 +152,6 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
             self._seat = int(rng.integers(2)) if seat is None else seat
             for _ in range(1 if isinstance(start, tuple) else MAX_DRAWS):
                 game.start(start, rng)
-                self._number = new_games(1)
                 self._reply()
                 if not game.over:
                     break
@@ -204,7 +201,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
         """Play the opponent's plies, until the learner is to move or the game is over."""
         game, agent = self._game, self._agent
         while agent is not None and game.mover != self._seat and not game.over:
-            [action] = answer_of(agent, game.positions, game.legal, self._number)
+            [action] = opponent_actions(agent, game.positions, game.legal)
             game.play(int(action))
 
     def _observation_and_info(self) -> tuple[Observation, Infos]:

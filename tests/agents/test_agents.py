@@ -14,19 +14,21 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import bao_agents
+from bao_agents.arena.match import play_match
 from bao_agents.cli.tournament import parse_players
 from bao_agents.nets.checkpoint_files import CHECKPOINTS, GUIDES
-from bao_agents.players.base import NamedPlayer
+from bao_agents.players.base import NamedPlayer, new_games
 from bao_agents.players.fingerprint import fingerprint
 from bao_agents.players.registry import KINDS, PLAYERS, parse
 from bao_agents.search.limits import Limit
-from bao_env import RULESETS, Board, check_agent
-from bao_env.bots import Agent, GreedyAgent, RandomAgent, get_agent, new_games
+from bao_env import RULESETS, BaoEnv, BaoVectorEnv, Board, check_agent
+from bao_env.bots import Agent, GreedyAgent, RandomAgent, get_agent
 from bao_env.engine.action import actions_of
 from bao_env.engine.kernel import legal_of, play
 from bao_env.engine.position import turn_of, unpack
@@ -238,6 +240,72 @@ def test_a_choice_depends_on_the_game_so_far(spec: str) -> None:
     assert (play_on(one, list(range(8)), 8, told=False) != expected).any()
     one.remembers = False
     assert (play_on(one, list(range(8)), 8) != expected).any()
+
+
+@pytest.mark.parametrize("spec", ["guided:500n", "random"])
+def test_numbers_of_games_are_checked(spec: str) -> None:
+    """Any integer type is taken, from 0 to 2^63 - 1, by every player."""
+    player, board = bao_agents.load(spec), Board()
+    for game in (0, 7, np.int32(7), np.uint64(7), 2**63 - 1):
+        assert player.choose(board, game=game) in board.legal_actions  # type: ignore[arg-type]
+    for wrong in (-1, 2**63, True, 1.0, "7"):
+        with pytest.raises(ValueError, match="expected an integer from 0 to 9223372036"):
+            player.choose(board, game=wrong)  # type: ignore[arg-type]
+    if player.remembers:
+        arrays = draw("zanzibar", 2)
+        for numbers, message in (
+            ([0, 1.0], "integers"),
+            ([3], "2 integers"),
+            ([4, 4], "different"),
+        ):
+            with pytest.raises((TypeError, ValueError), match=message):
+                player.act(*arrays, games=np.array(numbers))
+
+
+def test_matches_play_no_more_games_than_are_remembered() -> None:
+    """A player with room for four games remembers all ten from the first move on."""
+
+    class Counted(NamedPlayer):
+        def __init__(self, most: int) -> None:
+            super().__init__("counted", bao_agents.load("guided:300n", threads=1))
+            self.most, self.asked = most, 0
+
+        @property
+        def most_games(self) -> int:
+            return self.most
+
+        def act(self, positions: Any, legal: Any, **options: Any) -> Any:
+            self.asked = max(self.asked, len(legal))
+            return super().act(positions, legal, **options)
+
+    players = [Counted(most) for most in (20, 4)]
+    plies = [play_match(one, bao_agents.load("greedy"), pairs=5, seed=1).plies for one in players]
+    np.testing.assert_array_equal(plies[0], plies[1])
+    assert players[0].asked > 4 >= players[1].asked
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_copies_of_games_against_a_search_go_on_identically(
+    duplicate: Callable[[Any], Any],
+) -> None:
+    """The opponent remembers no game, so a copy's lacks nothing."""
+    single, envs = BaoEnv("guided:1500n"), BaoVectorEnv(4, opponent="guided:1500n")
+    for env in (single, envs):
+        env.reset(seed=3)
+        for _ in range(6):
+            env.step(env.sample_legal_actions())
+    twin, twins = duplicate(single), duplicate(envs)
+    for _ in range(6):
+        actions = envs.sample_legal_actions()
+        envs.step(actions)
+        twins.step(actions)
+        np.testing.assert_array_equal(envs.positions, twins.positions)
+        action = single.sample_legal_actions()
+        ended = single.step(action)[2]
+        twin.step(action)
+        assert single.board == twin.board
+        if ended:
+            break
 
 
 @pytest.mark.parametrize("spec", SEARCHES)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
+import sys
+from types import FrameType
+from typing import Any
 
 import numpy as np
 import pytest
 
 from bao_agents.evaluators.tables import load_tables
+from bao_agents.players.base import new_games
 from bao_agents.search.alphabeta import game_tables
 from bao_agents.search.alphabeta.game_tables import GameTables
 from bao_agents.search.alphabeta.player import MAX_DEPTH, AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import (
     BOUND_EXACT,
+    EPOCHS,
     NO_ACTION,
     PROVEN,
     WIN_VALUE,
@@ -22,8 +27,8 @@ from bao_agents.search.alphabeta.transposition import (
     store,
 )
 from bao_agents.search.limits import Limit
+from bao_agents.search.player import NOWHERE
 from bao_env import Board
-from bao_env.bots import new_games
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
 from bao_env.engine.kernel import legal_of, play
@@ -219,15 +224,82 @@ def test_memory_of_games_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The game that has waited longest is forgotten; a batch with too many games remembers none."""
     monkeypatch.setattr(game_tables, "MAX_BYTES", 3 * 8 * game_table_words(100))
     memory = GameTables(100)
-    rows = memory.rows(np.array([7, 8, 9]))
-    assert sorted(rows) == [0, 1, 2] and memory.tables.nbytes == 3 * 8192
-    np.testing.assert_array_equal(memory.rows(np.array([8, 7])), rows[[1, 0]])
-    epochs = memory.epochs.copy()
-    np.testing.assert_array_equal(memory.rows(np.array([10, 7])), rows[[2, 0]])
-    assert (memory.epochs == epochs).tolist() == [i != rows[2] for i in range(3)]
-    assert len(memory.rows(np.array([1, 2, 3, 4]))) == 0
-    with pytest.raises(ValueError, match="different number for each"):
-        memory.rows(np.array([5, 5]))
+    tables, epochs, rows = memory.find(np.array([7, 8, 9]))
+    assert sorted(rows) == [0, 1, 2] and tables.nbytes == 3 * 8192 and memory.most == 3
+    np.testing.assert_array_equal(memory.find(np.array([8, 7])).rows, rows[[1, 0]])
+    before = epochs.copy()
+    np.testing.assert_array_equal(memory.find(np.array([10, 7])).rows, rows[[2, 0]])
+    assert (epochs == before).tolist() == [i != rows[2] for i in range(3)]
+    assert memory.find(np.array([1, 2, 3, 4])) is NOWHERE
+    epochs[rows[1]] = EPOCHS
+    tables[rows[1]] = 5
+    memory.find(np.array([11]))  # in the place of 8
+    assert epochs[rows[1]] == 1 and not tables[rows[1]].any()
+
+
+class Torn(BaseException):
+    """An exception that stands for Ctrl-C or for memory that runs out."""
+
+
+def test_memory_of_games_is_never_torn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an exception at any bytecode each game has a table of its own, old or empty."""
+    monkeypatch.setattr(game_tables, "MAX_BYTES", 4 * 8 * game_table_words(100))
+    asked = [[0], [1, 2], [1, 3, 4], [5, 2], [5]]
+
+    def find(memory: GameTables, count: int) -> int:
+        """Ask for games, and raise at the ``count``-th bytecode; return the bytecodes left."""
+
+        def trace(frame: FrameType, event: str, _: object) -> Any:
+            nonlocal count
+            if not frame.f_code.co_filename.endswith("game_tables.py"):
+                return None
+            frame.f_trace_opcodes = True
+            count -= event == "opcode"
+            if count == 0:
+                raise Torn
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            for games in asked:
+                memory.find(np.array(games))
+        except Torn:
+            pass
+        finally:
+            sys.settrace(before)
+        return count
+
+    count = 0
+    while True:
+        count += 1
+        memory = GameTables(100)
+        left = find(memory, count)
+        tables, epochs, rows = memory.find(np.array([1, 2, 5, 7]))
+        assert sorted(rows) == [0, 1, 2, 3] and len(tables) == len(epochs) == 4
+        assert epochs[rows].all()
+        if left > 0:
+            break
+    assert count > 300
+
+
+def test_without_memory_for_tables_a_search_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(game_tables, "MAX_BYTES", 1 << 60)
+    board = Board()
+    found = [AlphaBetaAgent("zanzibar", Limit(nodes=500), threads=1) for _ in range(2)]
+    arrays = board.packed[None], np.array([1 << 20 | 1 << 22 | 1 << 24 | 1 << 26], np.uint64)
+    assert found[0].act(*arrays, games=np.array([1])) == found[1].act(*arrays)
+
+
+def test_epochs_do_not_overtake_their_bits() -> None:
+    """After the last epoch the table is cleared, and searches find what they did before."""
+    agent = AlphaBetaAgent("zanzibar", Limit(nodes=2000), threads=1)
+    expected = agent.search(Board().packed)
+    [workspace] = agent._workspaces
+    workspace.memory["last_epoch"] = EPOCHS
+    workspace.table[:] = (1 << 33) | 7  # entries that look like those of the first epoch
+    assert agent.search(Board().packed) == expected
+    assert workspace.memory["last_epoch"] == 1
 
 
 @every_ruleset("zanzibar", "dutch", name="name")
@@ -238,7 +310,7 @@ def test_positions_with_the_same_hash_cost_only_strength(name: str) -> None:
     data, differ = workspace.table[1::2], 0
     for position in mixed_batch(RULESETS[name], 100, seed=1):
         honest = agent.search(position).action
-        epoch = workspace.memory["searches"][0]
+        epoch = workspace.memory["last_epoch"][0]
         found = data >> U(33) == epoch
         value, depth, action = rng.integers([0, 1, 0], [1 << 16, 5, 128], (found.sum(), 3)).T
         others = value | depth << 16 | BOUND_EXACT << 24 | action << 26

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode
 
 from bao_env import BaoEnv, BaoVectorEnv, GreedyAgent, OpponentPool, PolicyAgent, RandomAgent
 from bao_env.observation import OBSERVATIONS
@@ -103,48 +102,3 @@ def test_a_pool_is_seeded_and_can_be_pickled() -> None:
     copied = pickle.loads(pickle.dumps(one))
     assert len(copied.members) == 8 and copied.size == 8
     assert players(one) == players(copied)
-
-
-class Told:
-    """An agent that notes which games it is told, and plays the first legal action."""
-
-    remembers = True
-
-    def __init__(self) -> None:
-        self.games: list[list[int]] = []
-        """The numbers of each call."""
-
-    def act(
-        self, positions: np.ndarray, legal: np.ndarray, *, games: np.ndarray | None = None
-    ) -> np.ndarray:
-        assert games is not None and len(games) == len(legal)
-        self.games.append(games.tolist())
-        return first_legal(None, np.array([[int(b) >> a & 1 for a in range(64)] for b in legal]))
-
-
-@pytest.mark.parametrize("pooled", [False, True])
-def test_an_opponent_that_remembers_is_told_the_game(pooled: bool) -> None:
-    """Each game has one number, from its start to its end, which no other game has."""
-    agent = Told()
-    opponent = OpponentPool(agent) if pooled else agent
-    seen: list[set[int]] = []
-    single = BaoEnv(opponent)
-    for seed in range(3):
-        agent.games.clear()
-        single.reset(seed=seed)
-        for _ in range(5):
-            single.step(single.sample_legal_actions())
-        seen.append({number for [number] in agent.games})
-    assert [len(numbers) for numbers in seen] == [1, 1, 1]
-
-    envs = BaoVectorEnv(4, opponent=opponent, max_plies=20, autoreset_mode=AutoresetMode.SAME_STEP)
-    agent.games.clear()
-    envs.reset(seed=1)
-    episodes = 4
-    for _ in range(30):
-        *_, terminated, truncated, _ = envs.step(envs.sample_legal_actions())
-        episodes += int((terminated | truncated).sum())
-    assert all(len(set(games)) == len(games) for games in agent.games)
-    numbers = {number for games in agent.games for number in games}
-    assert episodes - 4 <= len(numbers) <= episodes and episodes > 8
-    assert not any(numbers & one for one in seen)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bao_agents.players.base import ask, new_games
 from bao_agents.players.faults import PlayerFault
 from bao_agents.support.array_types import Float64Array, Int64Array, Uint8Array
-from bao_env.bots import Agent, GameNumbers, answer, check_actions, new_games
+from bao_env.bots import Agent, check_actions
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import PLY, Actions, Legal, PackedPositions, Seats, movers
 
@@ -42,7 +43,7 @@ def choose(
     positions: PackedPositions,
     legal: Legal,
     name: str,
-    games: GameNumbers | None = None,
+    games: Int64Array | None = None,
 ) -> tuple[Actions, list[str]]:
     """Ask a player for actions, again after each :class:`~bao_agents.players.faults.PlayerFault`.
 
@@ -66,7 +67,7 @@ def choose(
         left = legal[begin:]
         try:
             numbers = None if games is None else games[begin:]
-            found = answer(player, positions[begin:], left, numbers)
+            found = ask(player, positions[begin:], left, numbers)
             chosen = check_actions(found, left, name)
         except PlayerFault as fault:
             causes.append(fault.cause)
@@ -90,7 +91,7 @@ def play_games(
 
     Args:
         players: each gets all of its positions of a ply in one call, and the numbers of their games
-            if it remembers (:class:`bao_env.bots.RememberingAgent`). Its method
+            if it remembers (:func:`bao_agents.players.base.ask`). Its method
             ``processor_seconds``, if it has one, returns the time that it has used so far.
         positions: uint64[G, 6], the starts; not changed.
         first_seats: int8[G], the seat of the first player in each game.

@@ -142,7 +142,8 @@ def play_pairs(
     """Play each opening twice, once with ``first`` as South and once as North.
 
     Args:
-        first, second: the players; each gets all of its positions of a ply in one call.
+        first, second: the players; each gets all of its positions of a ply in one call, but not of
+            more games than it can remember at once (``most_games``, if it has that attribute).
         openings: the openings.
         engine: the rules.
         max_plies: a game that reaches this length is a draw.
@@ -153,6 +154,23 @@ def play_pairs(
     Raises:
         ValueError: a player chose an illegal action; the message names it.
     """
+    numbers = numbers or range(len(openings))
+    most = [getattr(player, "most_games", None) or 2 * len(openings) for player in (first, second)]
+    size = max(1, min(most) // 2)
+    if size < len(openings):
+        played = Pairs()
+        for low in range(0, len(openings), size):
+            played += play_pairs(
+                first,
+                second,
+                openings[low : low + size],
+                engine,
+                max_plies=max_plies,
+                names=names,
+                numbers=numbers[low : low + size],
+                progress=progress,
+            )
+        return played
     first_seats = np.tile(np.array([SOUTH, NORTH], np.int8), len(openings))
     games = play_games(
         (first, second),
@@ -165,7 +183,6 @@ def play_pairs(
     points = np.where(games.winners < 0, 0.5, games.winners == first_seats)
     kept: Iterator[str] = iter(())
     if names is not None:
-        numbers = numbers or range(len(openings))
         kept = _transcripts(games, openings, engine.ruleset, names, numbers)
     return Pairs(
         points=points.reshape(-1, 2),

@@ -119,7 +119,7 @@ class Engine:
         if mark is not None and commit != "unknown" and not commit.endswith("dirty"):
             self._write(f"version {commit} {mark}".rstrip())
         if player.remembers:
-            self._write("remembers")
+            self._write(f"remembers {player.most_games or ''}".rstrip())
         self._write("ready")
 
     def _choose(self, words: str) -> int:

@@ -11,8 +11,8 @@ from pydantic import Field
 from bao_agents.play.refused import Refused, check_types
 from bao_agents.play.roster import HUMAN
 from bao_agents.play.rule_texts import rule_text
+from bao_agents.players.base import new_games
 from bao_env.board import Board, Event, EventKind, IllegalMoveError
-from bao_env.bots import new_games
 from bao_env.engine.action import pack_action, unpack_action
 from bao_env.game import Stage
 from bao_env.notation.moves import SPELLINGS, why_illegal
@@ -140,7 +140,7 @@ class Game:
     def __init__(self, board: Board, seats: tuple[str, str]) -> None:
         self.seats = seats
         self.number = int(new_games(1)[0])
-        """For players that remember a game; see :func:`bao_env.bots.new_games`."""
+        """For players that remember a game."""
         self._board = board.copy()
         """The game, including moves that have been undone."""
         self._version = time.time_ns() // 1_000_000

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.util import find_spec
+from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,17 +21,44 @@ import numpy as np
 from bao_agents.nets.checkpoint_files import find_guide, title, trained_under
 from bao_agents.players.plugins import is_own
 from bao_agents.search.limits import Limit
+from bao_agents.search.player import MAX_GAME
 from bao_agents.support.array_types import Int64Array
 from bao_agents.support.legal_bits import bits_of
 from bao_agents.support.opinion import Opinion
 from bao_env.board import Board
-from bao_env.bots import Agent, answer
+from bao_env.bots import Agent
+from bao_env.engine.array_checks import as_integer
 from bao_env.engine.position import Actions, Legal, PackedPositions
 from bao_env.engine.ruleset import Ruleset
 
 if TYPE_CHECKING:
     from bao_agents.nets.checkpoint import Checkpoint
     from bao_agents.nets.player import Evaluation, NetworkAgent
+
+
+_numbers = count()
+
+
+def new_games(size: int) -> Int64Array:
+    """Return numbers for new games, int64[size], which this process has not used before."""
+    return np.fromiter(islice(_numbers, size), np.int64, size)
+
+
+def ask(
+    player: Agent, positions: PackedPositions, legal: Legal, games: Int64Array | None
+) -> Actions:
+    """Return a player's actions, as it gives them.
+
+    Args:
+        player: the player.
+        positions, legal: see :meth:`bao_env.bots.Agent.act`.
+        games: int64[B], the numbers of the positions' games, or None; only a player that has a true
+            attribute ``remembers`` is told.
+    """
+    if games is None or not getattr(player, "remembers", False):
+        return player.act(positions, legal)
+    chosen: Actions = player.act(positions, legal, games=games)  # type: ignore[call-arg]
+    return chosen
 
 
 class NamedPlayer:
@@ -45,8 +73,8 @@ class NamedPlayer:
         self.name = name
         self._agent: Any = agent  # which may have more than an Agent must
         self.remembers = bool(getattr(agent, "remembers", False))
-        """Whether it remembers games; see :class:`bao_env.Agent`. Set it to False to have each
-        position searched alone."""
+        """Whether it remembers the games whose numbers it is told. Set it to False to have each
+        position judged alone."""
 
     @property
     def fingerprint(self) -> str | None:
@@ -90,14 +118,16 @@ class NamedPlayer:
         Args:
             positions, legal: see there.
             limit: what the player may use for each position, instead of the limit in its name.
-            games: int64[B], the numbers of the positions' games
-                (:class:`bao_env.bots.RememberingAgent`). They are ignored unless :attr:`remembers`.
+            games: integers [B] from 0 to 2^63 - 1, the numbers of the positions' games, all
+                different. They are ignored unless :attr:`remembers`; else the choice depends on the
+                game so far, and a new number begins a new game (:func:`new_games`).
 
         Raises:
-            ValueError: there is a limit, and the player is not a search.
+            TypeError, ValueError: ``games`` is wrong, or there is a limit and the player is not a
+                search.
         """
         if limit is None:
-            return answer(self._agent, positions, legal, games if self.remembers else None)
+            return ask(self._agent, positions, legal, games if self.remembers else None)
         if not hasattr(self._agent, "limit"):
             raise ValueError(
                 f"player {self.name} takes no limit: expected a search, for example 'alphabeta:6'"
@@ -106,23 +136,27 @@ class NamedPlayer:
         chosen: Actions = self._agent.act(positions, legal, limit=limit, **told)
         return chosen
 
+    @property
+    def most_games(self) -> int | None:
+        """The most games that it remembers at once; None if there is no such number."""
+        return getattr(self._agent, "most_games", None) if self.remembers else None
+
     def choose(self, board: Board, limit: Limit | None = None, *, game: int | None = None) -> int:
         """Return the action that the player chooses on ``board``.
 
         Args:
             board: a game that is not over.
             limit: see :meth:`act`.
-            game: the number of the game, for a player that remembers it
-                (:func:`bao_env.bots.new_games`).
+            game: the number of the game, from 0 to 2^63 - 1, for a player that remembers it.
 
         Raises:
-            ValueError: the game is over, or the player takes no limit.
+            ValueError: the game is over, its number is wrong, or the player takes no limit.
         """
         actions = board.legal_actions
         if not actions:
             raise ValueError("the game is over: there is no move to choose")
         legal = np.array([bits_of(actions)], np.uint64)
-        games = None if game is None else np.array([game])
+        games = None if game is None else np.array([as_integer(game, "game", 0, MAX_GAME)])
         return int(self.act(board.packed[None], legal, limit=limit, games=games)[0])
 
     def analyse(self, board: Board, limit: Limit | None = None) -> list[Opinion] | None:

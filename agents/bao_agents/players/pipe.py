@@ -26,9 +26,9 @@ from typing import IO, NoReturn
 import numpy as np
 
 from bao_agents.players.faults import PlayerFault
+from bao_agents.support.array_types import Int64Array
 from bao_agents.support.cores import cores
 from bao_agents.support.remade import Remade
-from bao_env.bots import GameNumbers
 from bao_env.engine.action import actions_of
 from bao_env.engine.array_checks import as_batch
 from bao_env.engine.position import Actions, Legal, PackedPositions, unpack
@@ -87,7 +87,8 @@ class PipeAgent(Remade):
     Attributes:
         name: what the program calls itself, or ``pipe:COMMAND``.
         fingerprint: the version that it gives, or None.
-        remembers: whether it says so; see :class:`bao_env.Agent`.
+        remembers: whether it says so: it is then told the games.
+        most_games: the most games that it remembers at once, if it says so.
 
     Raises:
         ValueError: the program cannot be started, or is not ready in time.
@@ -106,15 +107,16 @@ class PipeAgent(Remade):
         self.name = f"pipe:{command}"
         self.fingerprint: str | None = None
         self.remembers = False
+        self.most_games: int | None = None
         self._used = 0.0
         self._lock = threading.Lock()
         self._program: _Program | None = None
         self._program = self._start()
 
     def act(
-        self, positions: PackedPositions, legal: Legal, *, games: GameNumbers | None = None
+        self, positions: PackedPositions, legal: Legal, *, games: Int64Array | None = None
     ) -> Actions:
-        """Choose actions one by one; see :meth:`bao_env.bots.RememberingAgent.act`.
+        """Choose actions one by one; see :meth:`bao_agents.players.base.NamedPlayer.act`.
 
         Raises:
             PlayerFault: the program gave no legal action in time; the message says what it did.
@@ -193,6 +195,7 @@ class PipeAgent(Remade):
                 self.fingerprint = rest
             elif word == "remembers":
                 self.remembers = True
+                self.most_games = int(rest) if re.fullmatch("[1-9][0-9]{0,8}", rest) else None
             else:
                 program.fail_unexpected("name, version, remembers, info or ready")
 

@@ -9,13 +9,31 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from bao_agents.search.limits import SHORT, Limit, check_limit, check_threads, deadline, share
-from bao_agents.support.array_types import Int64Array
+from bao_agents.support.array_types import Int64Array, Uint64Array
 from bao_agents.support.remade import Remade
 from bao_env.compiled.exclusive import Exclusive
-from bao_env.engine.array_checks import as_batch, check_array
+from bao_env.engine.array_checks import as_batch
 from bao_env.engine.bits import FULL, ONE
 from bao_env.engine.position import Actions, Legal, PackedPositions, packed_opening
 from bao_env.engine.ruleset import Ruleset, get_ruleset
+
+MAX_GAME = 2**63 - 1
+"""The highest number of a game."""
+
+
+class Places(NamedTuple):
+    """Where the games of B positions are in a player's memory."""
+
+    tables: Uint64Array
+    """uint64[rows, words], a table for each game."""
+    epochs: Uint64Array
+    """uint64[rows], the epoch of each table."""
+    rows: Int64Array
+    """int64[B], the rows of the positions' games; int64[0] if they belong to none."""
+
+
+NOWHERE = Places(np.zeros((0, 0), np.uint64), np.zeros(0, np.uint64), np.zeros(0, np.int64))
+"""The places of positions that are asked alone."""
 
 
 class Question(NamedTuple):
@@ -27,17 +45,14 @@ class Question(NamedTuple):
     """uint64[B], the actions to choose from."""
     limit: Limit
     """What may be used for each position."""
-    places: Int64Array
-    """int64[B], where their games are in memory (:meth:`SearchPlayer._remember`), or int64[0]."""
+    places: Places = NOWHERE
+    """Where their games are in memory (:meth:`SearchPlayer._remember`)."""
 
     def part(self, part: slice) -> Question:
         """Return some of the positions."""
         positions, legal, limit, places = self
-        return Question(positions[part], legal[part], limit, places[part])
-
-
-NO_PLACES = np.zeros(0, np.int64)
-"""The places of positions that are asked alone."""
+        places = places._replace(rows=places.rows[part])
+        return Question(positions[part], legal[part], limit, places)
 
 
 class SearchPlayer(Remade):
@@ -66,7 +81,7 @@ class SearchPlayer(Remade):
     seeded = False
     """Its play does not depend on a seed; see :class:`bao_env.Agent`."""
     remembers = False
-    """Whether it remembers games; see :class:`bao_env.Agent`."""
+    """Whether it remembers the games whose numbers it is told."""
 
     def __init__(self, ruleset: str | Ruleset, limit: Limit, *, threads: int | None = None) -> None:
         self.ruleset = get_ruleset(ruleset)
@@ -101,13 +116,13 @@ class SearchPlayer(Remade):
         del size
         return 1
 
-    def _remember(self, games: Int64Array) -> Int64Array:
-        """Make room for the games of a batch; return their places in memory, int64[B].
+    def _remember(self, games: Int64Array) -> Places:
+        """Make room for the games of a batch, int64[B]; return their places in memory.
 
-        A search that remembers overrides this. int64[0]: these games are not remembered.
+        A search that remembers overrides this.
         """
         del games
-        return NO_PLACES
+        return NOWHERE
 
     def act(
         self,
@@ -122,15 +137,16 @@ class SearchPlayer(Remade):
         Args:
             positions, legal: see there.
             limit: what it may use for each position, instead of the player's limit.
-            games: int64[B], the numbers of their games, all different; see
-                :class:`bao_env.bots.RememberingAgent`.
+            games: integers [B] from 0 to 2^63 - 1, the numbers of their games, all different. A
+                new number begins a new game. None: each position is judged alone. Ignored unless
+                :attr:`remembers`.
 
         Raises:
             TypeError, ValueError: an array or the limit is wrong; the message says how.
         """
         positions, legal = as_batch(positions, legal)
         if games is not None:
-            check_array("games", games, np.int64, (len(legal),))
+            games = as_games(games, len(legal))
         choices = has_choice(legal)
         with self._exclusive:
             limit = self._limit(limit)
@@ -146,7 +162,7 @@ class SearchPlayer(Remade):
     ) -> Actions:
         """Search positions that all have a choice; see :meth:`act`."""
         chosen = np.empty(len(legal), np.int64)
-        places = NO_PLACES if games is None else self._remember(games)
+        places = NOWHERE if games is None else self._remember(games)
         question = Question(positions, legal, limit, places)
 
         def search(part: slice, thread: int) -> None:
@@ -175,7 +191,7 @@ class SearchPlayer(Remade):
             return
         self._deadlines[0][0] = 0
         opening = packed_opening(self.ruleset)[None]
-        self._search(Question(opening, np.array([FULL]), limit, NO_PLACES), 0)
+        self._search(Question(opening, np.array([FULL]), limit), 0)
         self._is_ready = True
 
     def _share(self, size: int, limit: Limit, search: Callable[[slice, int], None]) -> None:
@@ -187,6 +203,25 @@ class SearchPlayer(Remade):
 
         step = self._part(size) if limit.seconds is None else 1
         share(size, step, work, self._deadlines, self._expected_seconds(limit))
+
+
+def as_games(games: object, size: int) -> Int64Array:
+    """Return the numbers of the games of ``size`` positions as int64[size].
+
+    Raises:
+        TypeError: they are not integers.
+        ValueError: there are more or fewer, one is not from 0 to 2^63 - 1, or two are equal.
+    """
+    numbers = np.asarray(games)
+    if numbers.dtype.kind not in "iu":
+        raise TypeError(f"games={games!r:.80}: expected integers")
+    if numbers.shape != (size,):
+        raise ValueError(f"games: expected {size} integers, not {list(numbers.shape)}")
+    if numbers.size and (numbers.min() < 0 or numbers.max() > MAX_GAME):
+        raise ValueError(f"games: expected integers from 0 to {MAX_GAME}")
+    if len(set(numbers.tolist())) < size:
+        raise ValueError("games: expected a different number for each position")
+    return np.ascontiguousarray(numbers, np.int64)
 
 
 def has_choice(legal: Legal) -> Int64Array:

@@ -13,9 +13,10 @@ low less deeply, and forced actions more deeply (:mod:`bao_agents.search.alphabe
 
 A position asked alone is searched as if it were the first. In a game, which a number tells
 (:meth:`AlphaBetaAgent.act`), a search begins with the transposition table of the game's earlier
-ones. So a choice depends on the position, or on the game so far; never on the rest of the batch or
-on the number of threads. If one agent plays both seats, both use the same table: its entries are
-facts about positions.
+ones. So a choice depends on the position, or on the game so far. It does not depend on the rest of
+the batch or on the number of threads, as long as there are no more games than tables
+(:class:`~.game_tables.GameTables`). If one agent plays both seats, both use the same table: its
+entries are facts about positions.
 
 The search itself is :func:`bao_agents.search.alphabeta.search.search`, called here for depths 1, 2,
 3 and so on.
@@ -35,10 +36,10 @@ from bao_agents.search.alphabeta.ordering import forget_cutoffs
 from bao_agents.search.alphabeta.policy_order import make_guides
 from bao_agents.search.alphabeta.reductions import STANDARD, Reductions
 from bao_agents.search.alphabeta.search import search
-from bao_agents.search.alphabeta.transposition import NO_ACTION, PROVEN
+from bao_agents.search.alphabeta.transposition import NO_ACTION, PROVEN, next_epoch
 from bao_agents.search.alphabeta.workspace import MAX_DEPTH, make_workspace
 from bao_agents.search.limits import LEAST_SECONDS, MAX_NODES, MAX_SECONDS, Limit
-from bao_agents.search.player import NO_PLACES, Question, SearchPlayer
+from bao_agents.search.player import Places, Question, SearchPlayer
 from bao_agents.support.array_types import Int64Array
 from bao_agents.support.opinion import Opinion
 from bao_env.board import Board
@@ -123,8 +124,6 @@ def _search_each(
     evaluator,
     guide,
     workspace,
-    tables,
-    epochs,
     places,
     positions,
     legal,
@@ -138,8 +137,7 @@ def _search_each(
         switches: the rules as :attr:`Ruleset.switches`, which a call passes faster.
         evaluator, guide: see :func:`bao_agents.search.alphabeta.search.search`.
         workspace: the thread's :class:`~.workspace.Workspace`.
-        tables, epochs: the arrays of :class:`~.game_tables.GameTables`.
-        places: int64[B], the rows of the positions' games there; int64[0] if they belong to none.
+        places: the positions' :class:`~bao_agents.search.player.Places`.
         positions: uint64[B, 6].
         legal: uint64[B], the actions to choose from.
         depth: the greatest depth.
@@ -147,6 +145,7 @@ def _search_each(
         found: int64[B, 2], filled with the best actions and the values; 0 where there is none.
     """
     rules = rules_of(switches)
+    tables, epochs, rows = places
     work = workspace.memory[0]
     work.node_limit = nodes
     for g in range(positions.shape[0]):
@@ -154,9 +153,11 @@ def _search_each(
         if legal[g] == ZERO:
             continue
         work.searches += ONE
-        table, work.epoch = workspace.table, work.searches
-        if places.shape[0] != 0:
-            table, work.epoch = tables[places[g]], epochs[places[g]]
+        if rows.shape[0] != 0 and rows[g] < tables.shape[0]:
+            table, work.epoch = tables[rows[g]], epochs[rows[g]]
+        else:
+            work.last_epoch = next_epoch(workspace.table, work.last_epoch)
+            table, work.epoch = workspace.table, work.last_epoch
         _deepen(rules, evaluator, guide, table, work, positions[g], legal[g], depth)
         found[g, 0] = work.lines[0, 0]
         found[g, 1] = work.value
@@ -182,7 +183,7 @@ def _expected_nodes(limit: Limit) -> float:
 class AlphaBetaAgent(SearchPlayer):
     """Play the best action of an alpha-beta search.
 
-    It remembers the games whose numbers it is told, in at most 256 MiB
+    It remembers the games whose numbers it is told, as many as fit in 256 MiB
     (:class:`~.game_tables.GameTables`).
 
     Args:
@@ -240,8 +241,13 @@ class AlphaBetaAgent(SearchPlayer):
     def _part(self, size: int) -> int:
         return _PART
 
-    def _remember(self, games: Int64Array) -> Int64Array:
-        return self._games.rows(games)
+    @property
+    def most_games(self) -> int:
+        """The most games that it remembers at once."""
+        return self._games.most
+
+    def _remember(self, games: Int64Array) -> Places:
+        return self._games.find(games)
 
     def _search(self, question: Question, thread: int) -> Actions:
         return self._find(question, thread)[:, 0]
@@ -252,9 +258,7 @@ class AlphaBetaAgent(SearchPlayer):
         found = np.empty((len(legal), 2), np.int64)
         _search_each(
             *self._threads[thread],
-            self._games.tables,
-            self._games.epochs,
-            places,
+            tuple(places),
             positions,
             legal,
             limit.plies or MAX_DEPTH,
@@ -270,7 +274,7 @@ class AlphaBetaAgent(SearchPlayer):
 
         They are those of :meth:`act` and :meth:`values`, from a single search.
         """
-        question = Question(*as_batch(positions, legal), self.limit, NO_PLACES)
+        question = Question(*as_batch(positions, legal), self.limit)
         found = np.empty((len(legal), 2), np.int64)
 
         def search(part: slice, thread: int) -> None:
@@ -294,7 +298,7 @@ class AlphaBetaAgent(SearchPlayer):
         check_array("position", position, np.uint64, (WORDS,))
         with self._exclusive:
             limit = self._limit(limit)
-            question = Question(position[None], np.array([FULL]), limit, NO_PLACES)
+            question = Question(position[None], np.array([FULL]), limit)
 
             def search(part: slice, thread: int) -> None:
                 self._find(question, thread)

@@ -48,6 +48,8 @@ _DEPTH_SHIFT = U(16)
 _BOUND_SHIFT = U(24)
 _ACTION_SHIFT = U(26)
 _EPOCH_SHIFT = U(33)
+EPOCHS = U((1 << 31) - 1)
+"""The highest epoch. The one after it is 1, in a table that has been cleared."""
 _VALUE_MASK = U(0xFFFF)
 _BOUND_MASK = U(3)
 _ACTION_MASK = U(127)
@@ -74,6 +76,16 @@ def _bits(nodes: float) -> int:
     """Return the logarithm of the number of slots for searches of about ``nodes`` nodes."""
     bits = int(nodes / _NODES_A_SLOT).bit_length() - 1
     return max(_MIN_BITS, min(_MAX_BITS, bits))
+
+
+@jit
+def next_epoch(table, epoch):
+    """Return the epoch after ``epoch``, uint64; clear the table if all have been used."""
+    if epoch < EPOCHS:
+        return epoch + U(1)
+    for i in range(table.shape[0]):
+        table[i] = 0
+    return U(1)
 
 
 @jit_inline

@@ -70,6 +70,7 @@ MEMORY = np.dtype(
             ("finished", np.int64),  # depth of the last finished iteration
             ("value", np.int64),  # value of the root, as far as it is known
             ("searches", np.uint64),  # number of searches so far, with this one
+            ("last_epoch", np.uint64),  # of the thread's own table
             ("epoch", np.uint64),  # whose entries of the transposition table it reads
             ("reductions", REDUCTIONS),
             # The current line: a frame for each ply, and the best line from each ply, which
