@@ -28,6 +28,7 @@ from bao_agents.exact.solved_positions import SHIPPED, SolvedPositions
 from bao_agents.nets.checkpoint_files import GUIDES
 from bao_agents.support.resumable import read_part
 from bao_env import Board, get_ruleset, load_ruleset
+from bao_env.files import read_text
 from bao_env.notation.transcript import parse_transcripts, replay
 from tests.positions import OPENING, played
 from tests.processes import ROOT
@@ -45,13 +46,13 @@ class Kind(NamedTuple):
 
 
 def _read_position(path: Path) -> None:
-    board = Board.from_text(path.read_text())
+    board = Board.from_text(read_text(path))
     for action in board.legal_actions[:4]:
         board.trace(action)
 
 
 def _read_transcript(path: Path) -> None:
-    for game in parse_transcripts(path.read_text()):
+    for game in parse_transcripts(read_text(path)):
         replay(game)
 
 
@@ -72,7 +73,7 @@ def _record() -> bytes:
 
 
 def _read_record(path: Path) -> None:
-    read_part(path, lambda file: Pairs.from_json(file.read_bytes()))
+    read_part(path, lambda file: Pairs.from_json(read_text(file)))
 
 
 def _solved() -> bytes:
@@ -114,9 +115,9 @@ def _read_note(path: Path) -> None:
 
 def _read_metrics(path: Path) -> None:
     pytest.importorskip("torch")
-    from bao_training.run_table import read_run
+    from bao_training.plot import Group, draw_curves
 
-    read_run(path).values("steps", "value_loss")
+    draw_curves([Group("forged", [path])])
 
 
 KINDS = {
@@ -216,6 +217,19 @@ def test_forged_files_are_read_or_refused(name: str, data: st.DataObject) -> Non
         except (ValueError, OSError, RecursionError) as error:
             assert "\x1b" not in str(error)
     assert seen == []
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_endless_files_are_refused(name: str) -> None:
+    """A link to a device that never ends, and a pipe into which nobody writes."""
+    path = Path(KINDS[name].file)
+    for make in (lambda: path.symlink_to("/dev/zero"), lambda: os.mkfifo(path)):
+        path.unlink(missing_ok=True)
+        make()
+        with pytest.raises((ValueError, OSError), match=r"regular file|no configuration") as error:
+            KINDS[name].read(path)
+        assert path.name in str(error.value)
+    path.unlink()
 
 
 @pytest.mark.parametrize("name", sorted(IN_JSON))

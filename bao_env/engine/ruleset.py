@@ -23,6 +23,7 @@ from numba.extending import overload
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from bao_env.engine.layout import HOUSE, NUM_SEEDS
+from bao_env.files import read_text
 
 RULES_VERSION = 1
 """Increase this when the same moves in the same rule set lead to a different position."""
@@ -302,13 +303,10 @@ def load_ruleset(path: str | os.PathLike[str]) -> Ruleset:
         OSError: the file cannot be read.
     """
     path = Path(path)
-    with path.open("rb") as file:
-        data = file.read(_MAX_BYTES + 1)
-    if len(data) > _MAX_BYTES:
-        raise ValueError(f"{path} is too long: a rule set takes at most {_MAX_BYTES} bytes")
+    text = read_text(path, _MAX_BYTES)
     try:
-        switches = tomllib.loads(data.decode("utf-8-sig"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        switches = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ValueError(f"{path} is not valid TOML: {error}") from error
     switches.setdefault("name", path.stem)
     try:

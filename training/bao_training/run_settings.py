@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bao_agents.support.files import write_atomically
+from bao_env.files import read_text
 from bao_training.config import ConfigError
 
 MAY_CHANGE = (
@@ -43,7 +44,7 @@ def read_note(folder: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        note = json.loads(path.read_text(encoding="utf-8"))
+        note = json.loads(read_text(path))
         if not isinstance(note["config"], dict):
             raise TypeError("its config is not an object")
     except (ValueError, KeyError, TypeError, RecursionError, OSError) as error:

@@ -40,6 +40,7 @@ from bao_agents.support.files import fault
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.signature import signature
+from bao_env.files import read_text
 
 LADDERS = Path(__file__).with_name("ladders")
 """Folder of the shipped ladders; they are loaded by name, without the suffix."""
@@ -71,15 +72,18 @@ _Text = Annotated[str, StringConstraints(pattern="^[ -~]{1,200}$")]
 """A text that a terminal may show."""
 
 
+_Elo = Annotated[float, Field(ge=-10_000, le=10_000)]
+
+
 class Anchor(_Table):
     """A player of known rating."""
 
     player: Annotated[str, AfterValidator(_built_in)]
     """The name of a built-in bot for :func:`bao_agents.players.registry.load`."""
-    elo: float
-    low: float
+    elo: _Elo
+    low: _Elo
     """Lower end of the 95 % interval of ``elo`` in the tournament, against the player at 0."""
-    high: float
+    high: _Elo
     """Upper end of it."""
     games: int
     """Games of the tournament that it played."""
@@ -210,7 +214,7 @@ def load_ladder(name: str = DEFAULT) -> Ladder:
     """
     path = LADDERS / f"{name}.json" if name in shipped() else Path(name)
     try:
-        ladder = Ladder.model_validate_json(path.read_bytes())
+        ladder = Ladder.model_validate_json(read_text(path))
     except FileNotFoundError as error:
         raise LadderError(
             f"no ladder {name!r:.200}: expected the path of a file, or {', '.join(shipped())}"

@@ -25,6 +25,7 @@ from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import Legal, PackedPositions, Seats
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.sampling import random_actions, random_states
+from bao_env.files import read_text
 from bao_env.game import SEAT_NAMES
 
 OPENING_PLIES = 8
@@ -172,8 +173,11 @@ def parse_openings(texts: Sequence[str], ruleset: Ruleset) -> MatchOpenings:
     engine = Engine(ruleset)
     seats = [name.lower() for name in SEAT_NAMES]
     words = [text.split() for text in texts]
-    if any(len(line) != len(words[0]) or line[0] not in seats for line in words):
-        raise ValueError("each opening needs a seat, and as many actions as the others")
+    for number, line in enumerate(words, 1):
+        if len(line) != len(words[0]) or line[:1] not in ([seat] for seat in seats):
+            raise ValueError(
+                f"opening {number}: expected a seat, and as many actions as the others have"
+            )
     first_players = np.array([seats.index(line[0]) for line in words], np.int8)
     actions = np.array([[int(word) for word in line[1:]] for line in words], np.uint8)
     starts = np.array([engine.opening(int(seat))[0] for seat in first_players])
@@ -202,12 +206,8 @@ def read_openings(file: str | Path, ruleset: str | Ruleset, count: int, seed: in
             not lead to its position under these rules, or end the game; the message names the line.
     """
     path = BALANCED if file == "balanced" else Path(file)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{file} is not UTF-8 text: save it as UTF-8") from error
     different: dict[str, tuple[str, str]] = {}
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(read_text(path).split("\n"), 1):
         if line.strip() and not line.startswith("#"):
             position = line.strip().partition("\t")[0].strip()
             different.setdefault(position, (line, f"{file}, line {number}"))

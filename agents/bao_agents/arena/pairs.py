@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import Annotated, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from bao_agents.arena.elo import Score, score_pairs
 from bao_agents.arena.games import GAME_OVER, MAX_PLIES, MatchGames, play_games
 from bao_agents.arena.openings import MatchOpenings
 from bao_agents.support.array_types import Float64Array, Int64Array
+from bao_agents.support.files import printable
 from bao_env.bots import Agent
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
@@ -93,7 +94,7 @@ class Pairs:
         ).model_dump_json()
 
     @classmethod
-    def from_json(cls, text: bytes) -> Self:
+    def from_json(cls, text: str) -> Self:
         """Return the results that :meth:`to_json` wrote.
 
         Raises:
@@ -112,7 +113,9 @@ class Pairs:
 
 _Two = Field(min_length=2, max_length=2)
 _Points = Annotated[float, Field(ge=0, le=1, multiple_of=0.5)]
-_Count = Annotated[int, Field(ge=0, lt=1 << 63)]
+_Count = Annotated[int, Field(ge=0, le=10**12)]
+_Seconds = Annotated[float, Field(ge=0, le=10**9)]
+_Text = Annotated[str, AfterValidator(printable)]
 
 
 class _Plain(BaseModel):
@@ -123,9 +126,9 @@ class _Plain(BaseModel):
     points: list[Annotated[list[_Points], _Two]]
     plies: list[Annotated[list[_Count], _Two]]
     moves: Annotated[list[_Count], _Two]
-    seconds: Annotated[list[Annotated[float, Field(ge=0)]], _Two]
-    faults: Annotated[list[list[str]], _Two]
-    commits: list[str]
+    seconds: Annotated[list[_Seconds], _Two]
+    faults: Annotated[list[list[_Text]], _Two]
+    commits: list[_Text]
 
 
 def play_pairs(

@@ -32,6 +32,7 @@ from bao_agents.support.progress import Progress
 from bao_agents.support.provenance import current_commit, provenance
 from bao_agents.support.resumable import keep_part, part_file, read_part
 from bao_env.engine.ruleset import Ruleset
+from bao_env.files import read_text
 
 
 @dataclass(frozen=True)
@@ -119,9 +120,8 @@ def kept(settings: TournamentSettings, folder: Path, parts: Sequence[Part]) -> d
     """Return the results in a folder, and print a note about those that cannot be used."""
     results, changed = {}, set()  # players that may have changed unnoticed
     for part in parts:
-        found = read_part(
-            settings.file_of(folder, part), lambda file: Pairs.from_json(file.read_bytes())
-        )
+        file = settings.file_of(folder, part)
+        found = read_part(file, lambda file: Pairs.from_json(read_text(file)))
         if found is None or len(found) != len(part.numbers):
             continue
         unknown = {n for n in part.names if settings.description["known"][n][1] is None}

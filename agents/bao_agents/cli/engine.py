@@ -90,13 +90,13 @@ class Engine:
         elif word == "ruleset":
             self._ruleset = _read_rules(rest)
         elif word == "seed":
-            self._seed = int(rest)
+            self._seed = _number(word, rest)
         elif word == "threads":
-            self._threads = int(rest)
+            self._threads = _number(word, rest)
         elif word == "isready":
             self._get_ready()
         elif word == "game":
-            self._game = int(rest)
+            self._game = _number(word, rest, 63)
         elif word == "position":
             self._position = rest
         elif word == "legal":
@@ -145,6 +145,17 @@ class Engine:
         share, seconds = _MARGIN
         allowed = max(0.001, int(found[1]) / 1000 * (1 - share) - seconds)
         return own._replace(seconds=allowed) if allowed < own.seconds else None
+
+
+def _number(word: str, text: str, bits: int = 64) -> int:
+    """Return the number after a word.
+
+    Raises:
+        ValueError: it is not one from 0 to ``2**bits - 1``.
+    """
+    if not re.fullmatch("[0-9]{1,20}", text) or int(text) >= 1 << bits:
+        raise ValueError(f"{word} {text:.40}: expected a number from 0 to 2**{bits} - 1")
+    return int(text)
 
 
 def _read_rules(text: str) -> Ruleset:

@@ -14,6 +14,7 @@ from bao_agents.cli.options import Run, add_options, add_player_options, new_fil
 from bao_agents.cli.review_text import LEGEND, lines
 from bao_agents.support.files import write_atomically
 from bao_env.board import Board
+from bao_env.files import read_text
 from bao_env.notation.events import EventKind
 from bao_env.notation.moves import SPELLINGS
 from bao_env.notation.positions import NotationError, action_to_move, format_position
@@ -87,20 +88,8 @@ def _is_position(word: str) -> bool:
 
 
 def _read(file: str) -> list[Transcript]:
-    """Read the games of a file; raise NotationError if it is not UTF-8, or has no games."""
-    if Path(file).is_char_device():  # /dev/zero never ends
-        raise NotationError("a device, not a file of games", file=file)
-    data = Path(file).read_bytes()
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise NotationError(
-            f"the byte 0x{data[error.start]:02x} is not UTF-8: save the file as UTF-8",
-            file=file,
-            line=line,
-        ) from None
-    games = parse_transcripts(text, file)
+    """Read the games of a file; raise ValueError if it has none."""
+    games = parse_transcripts(read_text(file), file)
     if not games:
         raise NotationError("no game in this file", file=file)
     return games

@@ -34,6 +34,7 @@ from bao_env.engine.position import (
     unpack,
 )
 from bao_env.engine.ruleset import RULES_VERSION, RULESETS, Ruleset
+from bao_env.files import read_bytes
 from bao_env.game import Stage
 from bao_env.notation.positions import action_to_move, format_position
 
@@ -43,6 +44,8 @@ CSV_HEAD = "position,value,plies,winning,losing,source\n"
 """The first line of :meth:`SolvedPositions.to_csv`."""
 SHIPPED = Path(__file__).with_name("won")
 """Folder of the shipped files. They are loaded by name, without the suffix."""
+_MAX_BYTES = 4 << 30
+"""The longest file that is read."""
 _TEST_SHARE = 10
 """One position in ten is for tests."""
 
@@ -226,7 +229,8 @@ def archive(arrays: Arrays) -> bytes:
 
 def read_arrays(file: Path, types: Mapping[str, type[np.generic]], *others: str) -> Arrays:
     """Read the arrays of ``types``, and ``others``, and check types, dimensions and lengths."""
-    with np.load(file, allow_pickle=False) as archive:
+    content = io.BytesIO(read_bytes(file, _MAX_BYTES))
+    with np.load(content, allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in (*types, *others)}
     for name, kind in types.items():
         array = arrays[name]

@@ -28,6 +28,7 @@ import numpy as np
 from bao_agents.players.faults import PlayerFault
 from bao_agents.support.array_types import Int64Array
 from bao_agents.support.cores import cores
+from bao_agents.support.files import printable
 from bao_agents.support.remade import Remade
 from bao_env.engine.action import actions_of
 from bao_env.engine.array_checks import as_batch
@@ -190,7 +191,7 @@ class PipeAgent(Remade):
             if word == "ready":
                 return
             if word == "name":
-                self.name = _printable(rest)[:40] or self.name
+                self.name = printable(rest)[:40] or self.name
             elif word == "version":
                 self.fingerprint = rest
             elif word == "remembers":
@@ -312,7 +313,7 @@ class _Program:
             word, rest = self._next()
             if word == "error":
                 self.end()
-                raise ValueError(f"player {self._name} cannot continue: {_printable(rest)[:300]}")
+                raise ValueError(f"player {self._name} cannot continue: {printable(rest)[:300]}")
             if word != "info":
                 return word, rest
 
@@ -348,11 +349,6 @@ class _Program:
         """Stop the program, and raise PlayerFault with what it did."""
         self.end()
         raise PlayerFault(self._name, what)
-
-
-def _printable(text: str) -> str:
-    """Return a text with its control characters as escapes."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _watch(program: int) -> subprocess.Popen[bytes] | None:

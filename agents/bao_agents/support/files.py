@@ -1,4 +1,4 @@
-"""Replace files atomically, lock folders, and describe faults in files."""
+"""Replace files atomically, lock folders, and show what is in files of other people."""
 
 from __future__ import annotations
 
@@ -117,6 +117,11 @@ def hold(folder: Path) -> Iterator[None]:
     finally:
         holder.unlink(missing_ok=True)
         lock.release()
+
+
+def printable(text: str) -> str:
+    """Return a text with its control characters as escapes, so that a terminal may show it."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def fault(error: ValidationError) -> str:

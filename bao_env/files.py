@@ -1,0 +1,48 @@
+"""Read files that other people made: a link in them may lead to a pipe, or to an endless device."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+MAX_BYTES = 256 << 20
+"""The default limit of a file's length."""
+
+
+def read_bytes(path: str | os.PathLike[str], most: int = MAX_BYTES) -> bytes:
+    """Return the content of a file.
+
+    Args:
+        path: the file.
+        most: the largest number of bytes that it may have.
+
+    Raises:
+        OSError: it cannot be read, or is not a regular file but, for example, a device.
+        ValueError: it is longer; the message names it.
+    """
+    path = Path(path)
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    with path.open("rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise ValueError(f"{path} is too long: expected at most {most} bytes")
+    return data
+
+
+def read_text(path: str | os.PathLike[str], most: int = MAX_BYTES) -> str:
+    """Return the text of a file in UTF-8, without a byte order mark; see :func:`read_bytes`.
+
+    Raises:
+        ValueError: also if it is not UTF-8; the message names the file and the line.
+    """
+    data = read_bytes(path, most)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ValueError(
+            f"{path}, line {line}: the byte 0x{data[error.start]:02x} is not UTF-8: save the file "
+            "as UTF-8"
+        ) from None
