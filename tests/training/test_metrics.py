@@ -1,4 +1,4 @@
-"""Test that a resumed run keeps its history, whatever program has saved the table meanwhile."""
+"""Test that a resumed run keeps its history, also columns that it does not know."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ from bao_training.metrics import Metrics
 @given(
     st.lists(st.floats(-9, 9).map(lambda x: round(x, 6)), min_size=3, max_size=9),
     st.integers(1, 9),
-    st.sampled_from([",", ";", "\t"]),
     st.sampled_from(["utf-8", "utf-8-sig"]),
     st.sampled_from(["\n", "\r\n"]),
     st.booleans(),
 )
 def test_another_program_may_save_the_metrics(
-    values: list[float], update: int, separator: str, encoding: str, end: str, cut: bool
+    values: list[float], update: int, encoding: str, end: str, cut: bool
 ) -> None:
     """All rows until the checkpoint stay, also an added column; only the last can be cut."""
     head = ["update", "note", "td_loss", "steps"]
     rows = [[str(i), "x", str(v), str(64 * i)] for i, v in enumerate(values)]
     kept = [row for row in rows if int(row[0]) <= update]
-    lines = [separator.join(row) for row in [head, *rows]] + ["99" if cut else ""]
+    lines = [",".join(row) for row in [head, *rows]] + ["99" if cut else ""]
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         purged: list[int] = []
 

@@ -12,7 +12,7 @@ from typing import Any
 from torch.utils.tensorboard import SummaryWriter
 
 from bao_agents.support.files import write_atomically
-from bao_training.run_table import read_cells
+from bao_env.files import read_text
 
 
 class MetricsError(ValueError):
@@ -86,11 +86,11 @@ def _rows_until(file: Path, update: int) -> tuple[list[str], list[dict[str, str]
     Raises:
         MetricsError: there is no column ``update``, or a row before the last has none.
     """
-    if not file.exists():
+    if not file.exists() or not read_text(file):
         return [], []
     try:
-        head, lines = read_cells(file)
-        if head and "update" not in head:
+        head, *lines = filter(None, csv.reader(read_text(file).splitlines()))
+        if "update" not in head:
             raise ValueError(f"{file} has no column update, but {', '.join(head)[:80]!r}")
         kept = []
         for number, line in enumerate(lines, 2):
@@ -103,7 +103,7 @@ def _rows_until(file: Path, update: int) -> tuple[list[str], list[dict[str, str]
             except ValueError as error:
                 if number <= len(lines):
                     raise ValueError(f"{file}, row {number}: {error!s:.80}") from error
-    except ValueError as error:
+    except (ValueError, csv.Error) as error:
         raise MetricsError(
             f"{error}: it is not a metrics table, so its history cannot go on; fix it or move it "
             "away"

@@ -1,8 +1,10 @@
-"""Plot runs from their CSV files: single runs, or settings over several seeds."""
+"""Plot runs, and tables of ratings: single runs, or settings over several seeds."""
 
 from __future__ import annotations
 
+import csv
 import os
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,7 +19,7 @@ from matplotlib.figure import Figure
 from bao_agents.arena.report import markdown_table
 from bao_agents.support.array_types import Float64Array
 from bao_agents.support.figures import look
-from bao_training.run_table import RunTable, number_columns, read_run
+from bao_env.files import read_text
 
 CURVES = {
     "score_against_greedy": "points against greedy, %",
@@ -29,13 +31,12 @@ CURVES = {
     "entropy": "entropy of the policy",
     "explained_variance": "explained variance of the returns",
     "blunders": "won games given away, %",
+    "elo": "Elo",
 }
-"""The columns of ``metrics.csv`` that are drawn by default, with their titles."""
+"""The columns that are drawn by default, with their titles."""
 _PERCENT = ("score_against_", "guided_score_against_", "blunders")
-_ENDS = ("_low", "_high")
-"""What the names of the columns with the ends of an interval add to that of the metric."""
-_AT_MOST = 8
-"""Columns that are drawn by default if a CSV has none of these."""
+_LARGEST = 1e100
+"""Larger numbers count as missing: no axis can show them."""
 X_AXES = {"steps": (1e6, "million steps"), "seconds": (60, "minutes of training")}
 """What the x axis may show: a column, its unit, and its title."""
 
@@ -45,7 +46,17 @@ class Group(NamedTuple):
 
     name: str
     runs: list[Path]
-    """Their folders, or CSV files."""
+    """Their folders, or CSV files of ``bao rate``."""
+
+
+class Line(NamedTuple):
+    """A line of the picture: a table for each of its runs."""
+
+    name: str
+    tables: list[dict[str, Float64Array]]
+    """The columns of each run, float64[rows]; NaN where a cell holds no finite number."""
+    sources: list[str]
+    """Where each table comes from, for messages."""
 
 
 def read_groups(words: Sequence[str]) -> list[Group]:
@@ -81,26 +92,15 @@ def read_groups(words: Sequence[str]) -> list[Group]:
     ]
 
 
-class _Curve(NamedTuple):
-    """The values of one metric of one run."""
-
-    table: RunTable
-    at: Float64Array
-    """float64[N], places on the x axis, rising."""
-    values: Float64Array
-    """float64[N]."""
-    interval: Float64Array
-    """float64[M, 3], places and both ends of the 95 % interval; M is 0 if the run has none."""
-
-
 def draw_curves(
     groups: Sequence[Group], metrics: Sequence[str] = (), x: str = "steps"
 ) -> tuple[Figure, str]:
     """Draw metrics of runs into one picture.
 
-    The line of a run has the band of the 95 % intervals in its columns ``METRIC_low`` and
-    ``METRIC_high``. The line of a group is its mean over the steps that all its runs have, and its
-    band reaches from the lowest run to the highest.
+    The line of a run has the 95 % intervals in its columns ``METRIC_low`` and ``METRIC_high``. The
+    line of a group is its mean over the steps that all its runs have, and its band reaches from the
+    lowest run to the highest. A table of ratings has a line for each run in it; a rating that is
+    only a bound is an arrow.
 
     Args:
         groups: the lines.
@@ -114,128 +114,152 @@ def draw_curves(
         OSError: a file cannot be read.
         ValueError: there is no such metric to draw.
     """
-    tables = {run: read_run(run) for group in groups for run in group.runs}
-    found, left = _metrics(list(tables.values()), metrics, x)
+    lines = [line for group in groups for line in _read(group, x)]
+    tables = [table for line in lines for table in line.tables]
+    has = [name for name in (metrics or CURVES) if any(len(_points(t, x, name)) for t in tables)]
+    found = list(dict.fromkeys(metrics)) or has
+    if missing := [name for name in found or [*CURVES][:1] if name not in has]:
+        raise ValueError(
+            f"{lines[0].sources[0]} has nothing to draw against {x}: expected numbers in columns "
+            f"{x} and {', '.join(missing)}"
+        )
     columns = min(2, len(found))
-    lines = -(-len(found) // columns)
-    figure = Figure(figsize=(5 * columns, 3.2 * lines + 0.4), layout="constrained")
-    texts = []
+    rows = -(-len(found) // columns)
+    figure = Figure(figsize=(5 * columns, 3.2 * rows + 0.4), layout="constrained")
+    texts, bands = [], set()
     notes: dict[str, list[str]] = defaultdict(list)
     for number, metric in enumerate(found):
-        axes = figure.add_subplot(lines, columns, number + 1)
-        rows = []
-        for i, group in enumerate(groups):
-            curves = [_curve(tables[run], x, metric) for run in group.runs]
-            row, words = _draw_line(axes, i, group, curves, x)
-            rows.append(row)
+        axes = figure.add_subplot(rows, columns, number + 1)
+        cells = []
+        for i, line in enumerate(lines):
+            cell, band, words = _draw_line(axes, i, line, metric, x)
+            cells.append(cell)
+            bands |= band
             for text in words:
                 notes[text].append(metric)
         _dress(axes, metric, x)
         labels = axes.get_legend_handles_labels()[1]
-        if len(labels) > 1 or (labels and len(groups) > 1):
+        if len(labels) > 1 or (labels and len(lines) > 1):
             axes.legend(fontsize=8)
-        texts.append(f"{CURVES.get(metric, metric)}:\n\n{_last_values(rows, x)}")
-    several = any(len(group.runs) > 1 for group in groups)
-    bands = "lowest to highest run" if several else "95 % interval of the games"
-    name = _plain(groups[0].name) if len(groups) == 1 else f"{len(groups)} lines"
-    figure.suptitle(f"{name}; band: {bands}", size=10)
-    for table in tables.values():
-        if table.overtaken:
-            notes[f"{table.overtaken} rows overtaken after a restart: {table.run}"] = found
-        for metric in table.not_finite & {*found}:
-            notes[f"values that are not finite are left out: {table.run}"].append(metric)
-    if left:
-        notes[f"not drawn (--metrics draws them): {', '.join(left)}"] = found
-    words = [
+        texts.append(f"{CURVES.get(metric, metric)}:\n\n{_last_values(cells, x)}")
+    name = _plain(groups[0].name) if len(groups) == 1 else f"{len(lines)} lines"
+    figure.suptitle("; band: ".join([name, *([" or ".join(sorted(bands))] if bands else [])]))
+    said = [
         text if len(where) == len(found) else f"{', '.join(where)}: {text}"
         for text, where in notes.items()
     ]
-    return figure, "\n\n".join([*texts, *(["\n".join(words)] if words else [])])
+    return figure, "\n\n".join([*texts, *(["\n".join(said)] if said else [])])
 
 
-def _metrics(
-    tables: Sequence[RunTable], wanted: Sequence[str], x: str
-) -> tuple[list[str], list[str]]:
-    """Return the columns to draw, and those that nobody asked for and that are not drawn.
+def _read(group: Group, x: str) -> list[Line]:
+    """Return the lines of a group: one, or one for each run in a table of ratings.
 
     Raises:
-        ValueError: a wanted column, or any column, is missing in all tables.
+        OSError, ValueError: a file cannot be read, or is not a CSV table in UTF-8.
     """
-    has = [y for y in _columns(tables) if any(len(table.values(x, y)) for table in tables)]
-    if wanted:
-        if missing := [y for y in wanted if y not in has]:
-            for table in tables:  # an entry that is not a number has its own message
-                for y in missing:
-                    table.values(x, y)
-            names = ", ".join(map(repr, missing))
-            raise ValueError(f"{tables[0].file} has no numbers in a column {names}")
-        return list(dict.fromkeys(wanted)), []
-    found = [y for y in CURVES if y in has] or has[:_AT_MOST]
-    if not found:
-        raise ValueError(
-            f"{tables[0].file} has no metric to draw against {x} yet: expected a column {x} and "
-            "another of numbers"
-        )
-    return found, [y for y in has if y not in found]
+    tables = []
+    for run in group.runs:
+        file = run / "metrics.csv" if run.is_dir() else run
+        try:
+            rows = list(csv.DictReader(read_text(file).splitlines()))
+        except csv.Error as error:
+            raise ValueError(f"{file} is not a CSV table ({error!s:.100})") from error
+        parts: dict[str, list[dict[str, str]]] = defaultdict(list)
+        for row in rows:
+            # "runs/a/step-200000" and "mine:player@weights/9.pt" are rows of one run each.
+            player = row.get("spec") or row.get("player") or ""
+            name = re.sub("(step-)?[0-9]+[^0-9/]*$|final.safetensors$", "", player)
+            parts[name.rstrip("/@-_") or player].append(row)
+        for name, part in (parts or {"": []}).items():
+            source = f"{file}, {name}" if len(parts) > 1 else str(file)
+            tables.append((name, source, _columns(part)))
+    if len(group.runs) > 1 or len(tables) == 1:
+        return [Line(group.name, [table for *_, table in tables], [one for _, one, _ in tables])]
+    return [Line(name, [table], [source]) for name, source, table in tables]
 
 
-def _columns(tables: Sequence[RunTable]) -> list[str]:
-    """Return the columns of numbers that are neither an axis nor the end of an interval."""
-    names = number_columns(tables)
-    ends = {name + end for name in names for end in _ENDS}
-    return [name for name in names if name not in ends and name not in (*X_AXES, "update")]
+def _columns(rows: Sequence[dict[str, str]]) -> dict[str, Float64Array]:
+    """Return the columns of a table; see :class:`Line`."""
+
+    def number(cell: str | None) -> float:
+        with suppress(ValueError):
+            if abs(found := float(cell or "nan")) <= _LARGEST:
+                return found
+        return np.nan
+
+    names = [name for name in (rows[0] if rows else ()) if name]
+    return {name: np.array([number(row[name]) for row in rows]) for name in names}
 
 
-def _curve(table: RunTable, x: str, metric: str) -> _Curve:
-    scale = 100.0 if metric.startswith(_PERCENT) else 1.0
-    at, values = table.values(x, metric).T
-    interval = table.values(x, *(metric + end for end in _ENDS)) * [1.0, scale, scale]
-    return _Curve(table, at, scale * values, interval)
+def _points(table: dict[str, Float64Array], x: str, metric: str) -> Float64Array:
+    """Return float64[N, 4] with the place, the value and both ends of its interval, in order.
+
+    What is missing is NaN; each row has a place, and a value or an end.
+    """
+    names = (x, metric, f"{metric}_low", f"{metric}_high")
+    nothing = np.full(len(next(iter(table.values()), [])), np.nan)
+    points = np.stack([table.get(name, nothing) for name in names], axis=1)
+    points[:, 1:] *= 100.0 if metric.startswith(_PERCENT) else 1.0
+    points = points[np.isfinite(points[:, 0]) & np.isfinite(points[:, 1:]).any(axis=1)]
+    return points[np.argsort(points[:, 0], kind="stable")]
 
 
 def _draw_line(
-    axes: Axes, number: int, group: Group, curves: Sequence[_Curve], x: str
-) -> tuple[list[str], list[str]]:
-    """Draw a group's line.
+    axes: Axes, number: int, line: Line, metric: str, x: str
+) -> tuple[list[str], set[str], list[str]]:
+    """Draw a line.
 
     Returns:
-        its row of the table, and a note for each run that is cut or left out.
+        its row of the table, what its band shows, and a note for all that is cut or left out.
     """
-    notes = [f"no values: {curve.table.run}" for curve in curves if not len(curve.at)]
-    curves = [curve for curve in curves if len(curve.at)]
-    nothing = [group.name, "0", "", ""]
+    digits = ".1f" if metric.startswith(_PERCENT) else ".0f" if metric == "elo" else ".3g"
+    unit, style = X_AXES[x][0], look(number)
+    notes, curves = [], []
+    for source, table in zip(line.sources, line.tables, strict=True):
+        points = _points(table, x, metric)
+        bounds = points[np.isnan(points[:, 1])]
+        for at, _, low, high in bounds:
+            words = f"above {low:{digits}}" if np.isfinite(low) else f"below {high:{digits}}"
+            notes.append(f"only a bound at {at:,.0f} {x}, {words}: {source}")
+        if len(line.tables) == 1:
+            for end, marker in ((2, "^"), (3, "v")):
+                arrows = style | {"marker": marker, "linestyle": ""}
+                axes.plot(bounds[:, 0] / unit, bounds[:, end], **arrows)
+        points = points[np.isfinite(points[:, 1])]
+        if len(points):
+            curves.append((source, points))
+        elif not len(bounds):
+            notes.append(f"no values: {source}")
+    nothing = [line.name, "0", "", ""]
     if not curves:
-        return nothing, notes
-    start, end = max(c.at[0] for c in curves), min(c.at[-1] for c in curves)
-    notes += [
-        f"ends at {c.at[-1]:,.0f} {x}: {c.table.run}"
-        for c in curves
-        if c.at[-1] == end and any(other.at[-1] > end for other in curves)
-    ]
-    notes += [
-        f"begins at {c.at[0]:,.0f} {x}: {c.table.run}"
-        for c in curves
-        if c.at[0] == start and any(other.at[0] < start for other in curves)
-    ]
+        return nothing, set(), notes
+    start, end = max(c[0, 0] for _, c in curves), min(c[-1, 0] for _, c in curves)
+    for source, c in curves:
+        if c[-1, 0] == end and any(other[-1, 0] > end for _, other in curves):
+            notes.append(f"ends at {end:,.0f} {x}: {source}")
+        if c[0, 0] == start and any(other[0, 0] < start for _, other in curves):
+            notes.append(f"begins at {start:,.0f} {x}: {source}")
     if start > end:
-        return nothing, [*notes, f"no {x} that all runs of {group.name} have"]
-    unit = X_AXES[x][0]
-    at = np.unique([place for c in curves for place in c.at if start <= place <= end])
-    values = np.array([np.interp(at, c.at, c.values) for c in curves])
-    style = look(number) | ({"marker": ""} if len(at) > 50 else {})
-    axes.plot(at / unit, values.mean(axis=0), label=_plain(group.name), **style)
-    last = values[:, -1]
-    ends = ""
-    if len(curves) > 1:
-        band = at, values.min(axis=0), values.max(axis=0)
-        ends = f" ({last.min():.3g} to {last.max():.3g})"
-    else:
-        band = tuple(curves[0].interval.T)
-        if len(band[0]) and band[0][-1] == at[-1]:
-            ends = f" ({band[1][-1]:.3g} to {band[2][-1]:.3g})"
-    if len(band[0]):
+        return nothing, set(), [*notes, f"no {x} that all runs of {line.name} have"]
+    at = np.unique([place for _, c in curves for place in c[:, 0] if start <= place <= end])
+    values = np.array([np.interp(at, c[:, 0], c[:, 1]) for _, c in curves])
+    mean = values.mean(axis=0)
+    dots = style | ({"marker": ""} if len(at) > 50 else {})
+    axes.plot(at / unit, mean, label=_plain(line.name), **dots)
+    band, kind = np.stack([at, values.min(axis=0), values.max(axis=0)]), "lowest to highest run"
+    if len(curves) == 1:
+        band, kind = curves[0][1][:, [0, 2, 3]].T, "95 % interval of the games"
+        band = band[:, np.isfinite(band).all(axis=0)]
+    said = f"{mean[-1]:{digits}}"
+    if band.size and band[0, -1] == end:
+        said += f" ({band[1, -1]:{digits}} to {band[2, -1]:{digits}})"
+    if len(at) == 1 and band.size:
+        arms = np.abs(band[1:, -1:] - mean)
+        axes.errorbar(at / unit, mean, arms, color=style["color"], capsize=3)
+    elif band.size:
         axes.fill_between(band[0] / unit, *band[1:], color=style["color"], alpha=0.2, linewidth=0)
-    return [group.name, str(len(curves)), f"{end:,.0f}", f"{last.mean():.3g}{ends}"], notes
+    drawn = {kind} if len(at) > 1 and band.size else set()
+    return [line.name, str(len(curves)), f"{end:,.0f}", said], drawn, notes
 
 
 def _dress(axes: Axes, metric: str, x: str) -> None:
@@ -243,6 +267,7 @@ def _dress(axes: Axes, metric: str, x: str) -> None:
     axes.set_title(_plain(CURVES.get(metric, metric)), size=10)
     axes.set_xlabel(X_AXES[x][1], size=9)
     axes.set_xlim(left=0)
+    axes.locator_params(axis="x", nbins=5)
     if "score_against_" in metric:
         axes.axhline(50, color="0.5", linestyle="--", linewidth=1, label="equal play, 50 %")
         axes.set_ylim(-3, 103)  # dots at 0 and 100 % stay whole

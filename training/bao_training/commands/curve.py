@@ -1,12 +1,12 @@
-"""Run ``bao curve``: plot how runs learn, of this project or of another library.
+"""Run ``bao curve``: plot how runs learn.
 
     bao curve runs/first runs/second --out both.pdf
     bao curve 'small=runs/small*' 'large=runs/large*'
-    bao curve runs/td 'PPO=ppo-seed*.csv' --metrics elo
+    bao curve elo.csv          a table of bao rate --format csv
 
 The second form compares settings over seeds: a line is the mean, and its band reaches from the
-lowest to the highest run. Otherwise the band is the 95 % interval, from the columns ``METRIC_low``
-and ``METRIC_high``. All print a table of the last values, and what was left out.
+lowest to the highest run. Otherwise the band is the 95 % interval of the games. All print a table
+of the last values, and what was left out.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "runs",
         nargs="+",
         metavar="RUN",
-        help="folder of a run, or any CSV file with a column steps; NAME=PATTERN is the mean of "
-        "the runs that match, in a band from the lowest to the highest",
+        help="folder of a run, or the CSV of bao rate; NAME=PATTERN is the mean of the runs that "
+        "match, in a band from the lowest to the highest",
     )
     parser.add_argument(
         "--out",
         type=picture_file,
         metavar="FILE",
-        help="the picture: .png, .pdf or .svg (default: curves.png beside the first run's CSV)",
+        help="the picture: .png, .pdf or .svg (default: curves.png, in the folder of a single run)",
     )
     parser.add_argument(
         "--metrics", nargs="+", default=[], metavar="COLUMN", help="columns of the CSV to draw"
@@ -46,8 +46,9 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 def _run(args: argparse.Namespace) -> None:
     groups = read_groups(args.runs)
-    first = groups[0].runs[0]
-    file = args.out or (first if first.is_dir() else Path(first).parent) / "curves.png"
+    runs = [run for group in groups for run in group.runs]
+    folder = runs[0] if len(runs) == 1 and runs[0].is_dir() else Path()
+    file = args.out or folder / "curves.png"
     figure, table = draw_curves(groups, args.metrics, args.x)
     try:
         save_figure(figure, file)
