@@ -5,13 +5,11 @@ A part of a Markdown page that comes from the code stands between a marker and `
 * ``<!-- move NAME POSITION MOVE -->``: the boards before and after a move, which are the files
   ``docs/boards/NAME-before.svg`` and ``NAME-after.svg``, and what happens; with the move ``none``
   only a board, ``NAME.svg``;
-* ``<!-- rules NAME -->``: the rules of a rule set in words;
+* ``<!-- rules NAME -->``: the rules of a rule set in words, in full or what differs from zanzibar;
 * ``<!-- switches -->``: the switches of a rule set;
 * ``<!-- ladder FILE -->``: the players of a rating ladder; FILE begins at the repository's root;
 * ``<!-- commands -->``: the help of every command;
-* ``<!-- docstrings FILE -->``: the docstrings of a module and of its public names, read without
-  importing it; FILE begins at the repository's root;
-* ``<!-- notebook FILE -->``: a notebook with its stored outputs; FILE begins at the page's folder.
+* ``<!-- docstring FILE -->``: the docstring of a module; FILE begins at the repository's root.
 
 The site shows what is committed. ``tests/test_generated.py`` compares it with what is made here.
 """
@@ -28,6 +26,7 @@ import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from textwrap import dedent
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / folder) for folder in ("", "agents", "training")]
@@ -43,7 +42,7 @@ from bao_env.rules_in_words import rules_in_words  # noqa: E402
 BOARDS = ROOT / "docs" / "boards"
 FOLDERS = (".", "agents", "bao_env", "docs", "docs/api", "training")
 """The folders whose Markdown files may have markers."""
-_PART = re.compile(r"(<!-- (move|rules|switches|ladder|commands|docstrings|notebook)(.*?) -->\n)")
+_PART = re.compile(r"(<!-- (move|rules|switches|ladder|commands|docstring)(.*?) -->\n)")
 _END = "<!-- end -->\n"
 
 
@@ -66,8 +65,7 @@ def make(page: Path) -> tuple[str, dict[str, str]]:
         "switches": switches,
         "ladder": ladder,
         "commands": commands,
-        "docstrings": docstrings,
-        "notebook": lambda name: notebook(page, pictures, name),
+        "docstring": docstring,
     }
     made, rest = "", page.read_text(encoding="utf-8")
     while found := _PART.search(rest):
@@ -153,13 +151,24 @@ def _marks(board: Board, action: int) -> list[Mark]:
 
 
 def rules(name: str) -> str:
-    """Return the rules of a rule set in words, as Markdown."""
-    parts = []
-    for part in rules_in_words(RULESETS[name]).split("\n\n"):
+    """Return the rules of zanzibar in words, or what differs from them, as Markdown."""
+    zanzibar, played = _sections("zanzibar"), _sections(name)
+    if name == "zanzibar":
+        return "\n\n".join(played.values())
+    changed = [text for title, text in played.items() if text != zanzibar.get(title)]
+    missing = ", ".join(title for title in zanzibar if title not in played)
+    return "\n\n".join([*changed, f"Left out: {missing}."] if missing else changed)
+
+
+def _sections(name: str) -> dict[str, str]:
+    """Return the sections of the rules of a rule set, Markdown by title."""
+    found = {}
+    for part in re.split(r"\n\n(?=[A-Z]{2})", rules_in_words(RULESETS[name])):
+        title = re.match(r"([A-Z][A-Z ]*[A-Z]\b)?", part)[0]
         part = re.sub(r"^([A-Z][A-Z ]*[A-Z])(\.?) ", _bold, part)
         part = re.sub(r"\n([A-Z]\d( [A-Z]\d)+)\n", r"\n\n`\1`\n\n", part)
-        parts.append(re.sub(r"([.:])\n-", r"\1\n\n-", part))
-    return "\n\n".join(parts)
+        found[title.capitalize()] = re.sub(r"([.:])\n-", r"\1\n\n-", part)
+    return found
 
 
 def _bold(title: re.Match[str]) -> str:
@@ -249,91 +258,22 @@ def commands() -> str:
 # --- docstrings -------------------------------------------------------------------------------
 
 
-def docstrings(file: str) -> str:
-    """Return the docstrings of a module and its public names as Markdown."""
+def docstring(file: str) -> str:
+    """Return the docstring of a module, read without importing it, as Markdown."""
     tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    return "\n\n".join([_markdown(ast.get_docstring(tree) or ""), *_members(tree.body, "")])
-
-
-def _members(statements: list[ast.stmt], owner: str) -> list[str]:
-    """Return what the public classes and functions say of themselves."""
-    parts = []
-    for node in statements:
-        if not isinstance(node, ast.ClassDef | ast.FunctionDef) or node.name.startswith("_"):
-            continue
-        text = ast.get_docstring(node)
-        if not text:
-            continue
-        inner, arguments = [], node
-        if isinstance(node, ast.ClassDef):
-            inner = _members(node.body, f"{node.name}.")
-            starts = [item for item in node.body if getattr(item, "name", "") == "__init__"]
-            arguments = starts[0] if starts else None
-        signature = ast.unparse(arguments.args) if isinstance(arguments, ast.FunctionDef) else ""
-        signature = re.sub(r"^self(, )?", "", signature)
-        parts += [f"**`{owner}{node.name}({signature})`**", _markdown(text), *inner]
-    return parts
+    return _markdown(ast.get_docstring(tree) or "")
 
 
 def _markdown(text: str) -> str:
-    """Return a docstring as Markdown: code, names of code, blocks of code and Google's sections."""
-    lines: list[str] = []
-    block = ""  # the indentation that a line of code has at least
-    for line in text.split("\n"):
-        if block and line and not line.startswith(block):
-            while not lines[-1]:
-                lines.pop()
-            lines += ["```", ""]
-            block = ""
-        if block:
-            lines.append(line.removeprefix(block))
-        elif re.fullmatch(r"(.*[^:])?::|\.\. code-block:: \w+", line):
-            lines += [line.removesuffix("::") + ":"] if line.endswith("::") and line != "::" else []
-            lines.append("```python")
-            block = " " * 4
-        elif re.fullmatch(r"(Args|Raises|Returns|Attributes):", line):
-            lines += [f"**{line}**", ""]
-        elif item := re.fullmatch(r" {4}(\w+(?:, \w+)*): (.*)", line):
-            lines.append(f"* `{item[1]}`: {item[2]}")
-        elif line.startswith(" " * 8):  # the next line of such an item
-            lines.append(f"  {line.strip()}")
-        else:
-            lines.append(line)
-    if block:
-        lines.append("```")
-    made = re.sub(r"```python\n\n", "```python\n", "\n".join(lines))
-    made = re.sub(r":(?!mod)\w+:`~(?:[\w.]*\.)?(\w+)`", r"`\1`", made)
-    made = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", made)
-    return re.sub(r"(?<!`)``(?!`)", "`", made)
-
-
-# --- notebooks --------------------------------------------------------------------------------
-
-
-def notebook(page: Path, pictures: dict[str, str], name: str) -> str:
-    """Return a notebook with its stored outputs, as Markdown without its first heading."""
-    cells = json.loads((page.parent / name).read_text(encoding="utf-8"))["cells"]
-    parts = []
-    for cell in cells:
-        text = "".join(cell["source"])
-        if cell["cell_type"] == "markdown":
-            text = text.replace("](../../docs/", "](").replace("](../../", "](../")  # from docs/
-            parts.append(re.sub(r"\A# .*\n", "", text))
-            continue
-        language = "text" if text.startswith("!") else "python"
-        parts.append(f"```{language}\n{text}\n```")
-        for output in cell["outputs"]:
-            if output.get("name") == "stderr":  # progress bars
-                continue
-            data = output.get("data", {"text/plain": output.get("text")})
-            if "image/svg+xml" in data:
-                picture = f"{Path(name).stem}-{cell['id']}.svg"
-                pictures[picture] = "".join(data["image/svg+xml"])
-                parts.append(f"![The board that the cell draws]({_folder(page)}/{picture})")
-            else:
-                shown = "".join(data["text/plain"]).replace("\r\n", "\n").rstrip()
-                parts.append(f"```text\n{shown}\n```")
-    return "\n\n".join(parts)
+    """Return a docstring as Markdown: blocks, code, and names of code."""
+    text = re.sub(
+        r"::\n\n((?: {4}.*\n|\n)+)",
+        lambda found: f":\n\n```text\n{dedent(found[1]).strip()}\n```\n\n",
+        text,
+    )
+    text = re.sub(r":(?!mod)\w+:`~(?:[\w.]*\.)?(\w+)`", r"`\1`", text)
+    text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", text)
+    return re.sub(r"(?<!`)``(?!`)", "`", text)
 
 
 def main() -> None:

@@ -8,7 +8,6 @@ Run it if a test names it and the change is intended. Read the difference before
 
     recorded/playthroughs/NAME.txt    a random game of a rule set, ply by ply (tests/playthrough.py)
     recorded/numbers/NAME.json        perft numbers of its opening, and the engine's signature
-    recorded/rules/NAME.txt           its rules in words
     recorded/refused/DOOR.txt         refused calls, each with its error (tests/refusals.py)
 """
 
@@ -24,7 +23,6 @@ from bao_agents.cli.perft import perft
 from bao_env.engine.position import packed_opening
 from bao_env.engine.ruleset import RULESETS
 from bao_env.engine.signature import signature
-from bao_env.rules_in_words import rules_in_words
 from tests.playthrough import playthrough
 from tests.refusals import answered
 
@@ -45,11 +43,6 @@ def numbers(name: str) -> str:
     return json.dumps({"signature": signature(ruleset), "perft": counts}) + "\n"
 
 
-def page(name: str) -> str:
-    """Return the rules of a rule set in words."""
-    return f"{rules_in_words(RULESETS[name])}\n"
-
-
 def refusals(door: str) -> str:
     """Return the calls of a door with the errors that they raise now."""
     return answered((FOLDER / "refused" / f"{door}.txt").read_text(encoding="ascii"))
@@ -58,7 +51,6 @@ def refusals(door: str) -> str:
 MAKERS: dict[str, Callable[[str], str]] = {
     "playthroughs": lambda name: playthrough(RULESETS[name]),
     "numbers": numbers,
-    "rules": page,
     "refused": refusals,
 }
 """By folder, what makes a file's text from its name."""

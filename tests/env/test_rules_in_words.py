@@ -1,4 +1,4 @@
-"""Test that the rules in words tell every switch; test_recorded has the pages."""
+"""Test that the rules in words tell every switch; docs/rules-in-words.md has the pages."""
 
 from __future__ import annotations
 

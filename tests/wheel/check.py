@@ -9,6 +9,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable
+from importlib.metadata import metadata
 
 import gymnasium
 import numpy as np
@@ -33,6 +34,13 @@ def imports() -> None:
     command = [sys.executable, "-W", "error", "-c", program]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert found.startswith(sys.prefix), found
+
+
+def description() -> None:
+    """The package index shows the README without what only a clone has."""
+    text = str(metadata("bao_env").get_payload())
+    assert "`pip install bao_env`" in text and "pip install 'bao_env[train]' && bao train" in text
+    assert not re.search(r"<!--|pip install -e|\]\((?!http|#)", text), text
 
 
 PLAY_EVERYTHING = """
@@ -158,6 +166,7 @@ CHECKS = {"train": train, "play": play, "render": render}
 if __name__ == "__main__":
     for name, check in {
         "imports": imports,
+        "description": description,
         **({"warm-up": warm_up} if "--warm-up" in sys.argv else {}),
         "environments": environments,
         "players": players,
