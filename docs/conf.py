@@ -53,6 +53,7 @@ myst_html_meta = {
 myst_enable_extensions = ["attrs_block"]
 myst_heading_anchors = 4
 napoleon_use_rtype = False
+autodoc_mock_imports = ["pyspiel", "open_spiel", "stable_baselines3"]
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True  # as in the code, not as objects
 autodoc_typehints = "description"

@@ -4,7 +4,7 @@ A part of a Markdown page that comes from the code stands between a marker and `
 
 * ``<!-- move NAME POSITION MOVE -->``: the boards before and after a move, which are the files
   ``docs/boards/NAME-before.svg`` and ``NAME-after.svg``, and what happens; with the move ``none``
-  only a board, ``NAME.svg``;
+  only a board, ``NAME.svg``; the page is in ``docs``;
 * ``<!-- rules NAME -->``: the rules of a rule set in words, in full or what differs from zanzibar;
 * ``<!-- switches -->``: the switches of a rule set;
 * ``<!-- ladder FILE -->``: the players of a rating ladder; FILE begins at the repository's root;
@@ -20,7 +20,6 @@ import argparse
 import ast
 import dataclasses
 import json
-import os
 import re
 import sys
 from collections.abc import Callable
@@ -60,7 +59,6 @@ def make(page: Path) -> tuple[str, dict[str, str]]:
     """
     pictures: dict[str, str] = {}
     kinds: dict[str, Callable[..., str]] = {
-        "move": lambda *words: move(page, pictures, *words),
         "rules": rules,
         "switches": switches,
         "ladder": ladder,
@@ -73,12 +71,10 @@ def make(page: Path) -> tuple[str, dict[str, str]]:
         if _END not in rest[found.end() :]:
             raise ValueError(f"{page}: {marker.strip()} has no {_END.strip()}")
         if kind == "move":  # a position text has spaces
-            name, position, last = re.fullmatch(r" (\S+) (.+) (\S+)", words).groups()
-            arguments = [name, position, last]
+            part = move(pictures, *re.fullmatch(r" (\S+) (.+) (\S+)", words).groups())
         else:
-            arguments = words.split()
-        part = kinds[kind](*arguments).strip()
-        made += f"{rest[: found.end()]}\n{part}\n\n{_END}"
+            part = kinds[kind](*words.split())
+        made += f"{rest[: found.end()]}\n{part.strip()}\n\n{_END}"
         rest = rest[found.end() :].partition(_END)[2]
     return made + rest, pictures
 
@@ -86,7 +82,7 @@ def make(page: Path) -> tuple[str, dict[str, str]]:
 # --- boards -----------------------------------------------------------------------------------
 
 
-def move(page: Path, pictures: dict[str, str], name: str, position: str, text: str) -> str:
+def move(pictures: dict[str, str], name: str, position: str, text: str) -> str:
     """Return the pictures of a position and of a move in it, and the move told in words."""
 
     def image(suffix: str, title: str, board: Board, marks: list[Mark]) -> str:
@@ -95,7 +91,7 @@ def move(page: Path, pictures: dict[str, str], name: str, position: str, text: s
         pictures[f"{name}{suffix}.svg"] = svg_board(
             board.position, marks=marks, status=status, width=600
         )
-        return f"![{title}: {_in_words(board)}]({_folder(page)}/{name}{suffix}.svg)"
+        return f"![{title}: {_in_words(board)}](boards/{name}{suffix}.svg)"
 
     board = Board.from_text(position)
     if text == "none":
@@ -108,11 +104,6 @@ def move(page: Path, pictures: dict[str, str], name: str, position: str, text: s
     parts.append(image("-after", f"After {text}", board, [Mark(MarkKind.LAST, seat, pit)]))
     told = "\n".join(f"{number}. {event.sentence}" for number, event in enumerate(events, start=1))
     return "\n\n".join([*parts, f"```text\n{told}\n```"])
-
-
-def _folder(page: Path) -> str:
-    """Return the path of the pictures as a page writes it."""
-    return Path(os.path.relpath(BOARDS, page.parent)).as_posix()
 
 
 def _in_words(board: Board) -> str:
@@ -155,7 +146,12 @@ def rules(name: str) -> str:
     zanzibar, played = _sections("zanzibar"), _sections(name)
     if name == "zanzibar":
         return "\n\n".join(played.values())
-    changed = [text for title, text in played.items() if text != zanzibar.get(title)]
+    changed = [
+        part
+        for title, text in played.items()
+        for number, part in enumerate(text.split("\n\n"))
+        if text != (same := zanzibar.get(title, "")) and (number == 0 or part not in same)
+    ]
     missing = ", ".join(title for title in zanzibar if title not in played)
     return "\n\n".join([*changed, f"Left out: {missing}."] if missing else changed)
 
@@ -164,15 +160,11 @@ def _sections(name: str) -> dict[str, str]:
     """Return the sections of the rules of a rule set, Markdown by title."""
     found = {}
     for part in re.split(r"\n\n(?=[A-Z]{2})", rules_in_words(RULESETS[name])):
-        title = re.match(r"([A-Z][A-Z ]*[A-Z]\b)?", part)[0]
-        part = re.sub(r"^([A-Z][A-Z ]*[A-Z])(\.?) ", _bold, part)
+        title = re.match(r"([A-Z ]+[A-Z]\b\.?)?", part)[0]
+        part = part.replace(title, f"**{title.capitalize()}**", 1) if title else part
         part = re.sub(r"\n([A-Z]\d( [A-Z]\d)+)\n", r"\n\n`\1`\n\n", part)
-        found[title.capitalize()] = re.sub(r"([.:])\n-", r"\1\n\n-", part)
+        found[title.capitalize().rstrip(".")] = re.sub(r"([.:])\n-", r"\1\n\n-", part)
     return found
-
-
-def _bold(title: re.Match[str]) -> str:
-    return f"**{title[1].capitalize()}{title[2]}** "
 
 
 def switches() -> str:
