@@ -40,7 +40,6 @@ include_patterns += ["training/*.md", "training/examples/*.md", "tests/*.md"]
 html_theme = "furo"
 smartquotes_action = "qe"  # "--set" keeps its two dashes
 html_title = "bao_env"
-html_static_path: list[str] = []
 html_favicon = "../agents/bao_agents/play/static/icon.svg"
 html_baseurl = os.environ.get("SITE_URL", "")  # only with an address can links show a picture
 SUMMARY = "Bao la Kiswahili, the four-row mancala of East Africa, for reinforcement learning"
@@ -70,6 +69,8 @@ OTHER_LIBRARIES = {
     r"gymnasium\.spaces\..*": f"{_GYMNASIUM}/spaces/",
     r"gymnasium\.vector\..*|AutoresetMode": f"{_GYMNASIUM}/vector/",
     r"gymnasium\.error\..*|ResetNeeded|DependencyNotInstalled": f"{_GYMNASIUM}/env/",
+    r"stable_baselines3\..*": "https://stable-baselines3.readthedocs.io/",
+    r"pyspiel\..*": "https://openspiel.readthedocs.io/",
     r"pettingzoo\..*": "https://pettingzoo.farama.org/api/aec/",
     r"(collections\.abc|os|pathlib|enum)\.(\w+)": r"https://docs.python.org/3/library/\1.html#\1.\2",
     "Path": "https://docs.python.org/3/library/pathlib.html#pathlib.Path",

@@ -38,7 +38,7 @@ from bao_env.render.svg import svg_board  # noqa: E402
 from bao_env.rules_in_words import rules_in_words  # noqa: E402
 
 BOARDS = ROOT / "docs" / "boards"
-FOLDERS = (".", "agents", "bao_env", "docs", "docs/api", "training")
+FOLDERS = (".", "agents", "bao_env", "docs", "training")
 """The folders whose Markdown files may have markers."""
 _PART = re.compile(r"(<!-- (move|rules|switches|ladder|commands|docstring)(.*?) -->\n)")
 _END = "<!-- end -->\n"
@@ -173,17 +173,14 @@ def switches() -> str:
     words = {
         field.target.id: text.value.value
         for field, text in pairwise(body)
-        if isinstance(field, ast.AnnAssign)
-        and isinstance(field.target, ast.Name)
-        and isinstance(text, ast.Expr)
-        and isinstance(text.value, ast.Constant)
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
     }
     lines = ["| switch | default | what it decides |", "|---|---|---|"]
     for name, value in RULESETS["zanzibar"].to_dict().items():
         if name in words:
             allowed = ", ".join(json.dumps(choice) for choice in CHOICES.get(name, ()))
             default = f"`{json.dumps(value)}`" + (f" of `{allowed}`" if allowed else "")
-            lines.append(f"| `{name}` | {default} | {_cell(_markdown(str(words[name])))} |")
+            lines.append(f"| `{name}` | {default} | {_cell(_markdown(words[name]))} |")
     return "\n".join(lines)
 
 
@@ -271,7 +268,6 @@ def main() -> None:
         text, pictures = make(page)
         everything |= pictures
         page.write_text(text, encoding="utf-8")
-    BOARDS.mkdir(exist_ok=True)
     for old in BOARDS.glob("*.svg"):
         if old.name not in everything:
             old.unlink()
