@@ -21,7 +21,6 @@ import ast
 import json
 import re
 import sys
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from textwrap import dedent
@@ -57,7 +56,7 @@ def make(page: Path) -> tuple[str, dict[str, str]]:
         ValueError: a marker has no ``<!-- end -->``.
     """
     pictures: dict[str, str] = {}
-    kinds: dict[str, Callable[..., str]] = {
+    kinds = {
         "rules": rules,
         "switches": switches,
         "ladder": ladder,
