@@ -38,7 +38,7 @@ def imports() -> None:
 
 def description() -> None:
     """The package index shows the README without what only a clone has."""
-    text = str(metadata("bao_env").get_payload())
+    text = metadata("bao_env")["Description"]
     assert "`pip install bao_env`" in text and "pip install 'bao_env[train]' && bao train" in text
     assert not re.search(r"<!--|pip install -e|\]\((?!http|#)", text), text
 
