@@ -114,4 +114,4 @@ def test_progress_without_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: Ca
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="Windows has no endless file")
 def test_an_endless_file_is_not_read(fails: Fails) -> None:
-    assert "/dev/zero: a device, not a file of games" in fails("replay /dev/zero")
+    assert "/dev/zero: not a regular file" in fails("replay /dev/zero")
