@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import itertools
 import json
 import os
@@ -10,6 +11,7 @@ import random
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -26,6 +28,7 @@ from safetensors.numpy import load_file
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.summary.writer.record_writer import RecordWriter
 
+from bao_agents.cli.main import main
 from bao_agents.nets import checkpoint
 from bao_agents.support import files
 from bao_env.engine.ruleset import load_ruleset
@@ -181,6 +184,33 @@ def run(tmp_path: Path, fails: Fails) -> Iterator[Fails]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(train, "save_figure", lambda *_: None)
         yield lambda line, status=2: fails(f"train --out {tmp_path} --run r {line}", status)
+
+
+class Gone(io.StringIO):
+    """A terminal that is closed."""
+
+    def write(self, text: str) -> int:
+        """Fail."""
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def test_a_run_needs_nobody_who_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says when it is stopped, evaluates, resumes and ends; each of them fails to say so."""
+    update = TdTrainer.train_update
+
+    def stop(self: TdTrainer) -> dict[str, float]:
+        signal.raise_signal(signal.SIGTERM)
+        return update(self)
+
+    monkeypatch.setattr(sys, "stdout", Gone())
+    monkeypatch.setattr(sys, "stderr", Gone())
+    words = f"train --out {tmp_path} --run r".split()
+    with monkeypatch.context() as patch:
+        patch.setattr(TdTrainer, "train_update", stop)
+        assert main([*words, *NEW.split()]) == 128 + signal.SIGTERM
+    assert checkpoint.load(tmp_path / "r" / train.LAST).info["steps"] == 1024
+    assert main([*words, "--resume"]) == 0
+    assert (tmp_path / "r" / "final.safetensors").exists()
 
 
 @pytest.fixture(scope="module")

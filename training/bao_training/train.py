@@ -27,7 +27,6 @@ If one of them dies, the others stop, and ``--resume`` continues from the last c
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -38,6 +37,7 @@ import torch
 
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import CheckpointError
+from bao_agents.support import output
 from bao_agents.support.figures import save_figure
 from bao_agents.support.progress import Progress
 from bao_agents.support.provenance import current_commit
@@ -185,7 +185,7 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> signal.Signals | None:
         if stop:
             raise KeyboardInterrupt
         stop = signal.Signals(number)
-        Progress.write("stopping after this update; repeat to stop at once", file=sys.stderr)
+        output.say("stopping after this update; repeat to stop at once")
 
     first = distributed.rank() == 0
     # Only the main thread may handle signals.
@@ -215,7 +215,7 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> signal.Signals | None:
         scores += [f"blunders {row['blunders']:.1%}"] if "blunders" in row else []
         if not bar.disable:
             steps = f"{trainer.steps / 1e6:.2f}M steps"
-            Progress.write(f"{steps}: {', '.join(scores)}", file=sys.stderr)
+            output.say(f"{steps}: {', '.join(scores)}")
         return row
 
     try:
@@ -316,4 +316,4 @@ def train(
 def say(text: str) -> None:
     """Print a message on stderr, only in the first process."""
     if distributed.rank() == 0:
-        print(text, file=sys.stderr)
+        output.say(text)

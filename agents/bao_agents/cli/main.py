@@ -18,6 +18,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from bao_agents.support.output import optional, say
+
 if TYPE_CHECKING:
     from bao_agents.cli.options import Run
 
@@ -93,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with _environment_kept():
             return _run(words)
     except KeyboardInterrupt as stop:
-        print(f"\nstopped{': ' + str(stop) if str(stop) else ''}", file=sys.stderr)
+        say(f"\nstopped{': ' + str(stop) if str(stop) else ''}")
         return 130
     except BrokenPipeError:  # for example "bao players | head"
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -122,6 +124,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except SystemExit as end:  # argparse has printed help or an error
         return int(end.code or 0)
+    finally:
+        with optional(sys.stderr):  # what is written there changes no exit status
+            pass
 
 
 @contextmanager
@@ -191,7 +196,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _report(error: object) -> None:
-    print(f"error: {_shortened(str(error))}", file=sys.stderr)
+    say(f"error: {_shortened(str(error))}")
 
 
 def _shortened(message: str) -> str:

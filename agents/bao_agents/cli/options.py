@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 
 from bao_agents.support.cores import cores
 from bao_agents.support.figures import SUFFIXES
+from bao_agents.support.output import say
 
 Run: TypeAlias = Callable[[argparse.Namespace], int | None]
 _LONGEST_NAME = 200
@@ -145,7 +146,7 @@ def add_player_options(parser: argparse.ArgumentParser) -> None:
 def warn(lines: Iterable[str]) -> None:
     """Print lines on stderr."""
     for line in lines:
-        print(line, file=sys.stderr)
+        say(line)
 
 
 def write_json(file: str | None, report: Any) -> None:

@@ -69,6 +69,7 @@ def _run(args: argparse.Namespace) -> int:
 def _train(args: argparse.Namespace) -> int:
     """Train the run that the options describe, report how it ends, and return the exit status."""
     from bao_agents.nets.checkpoint import CheckpointError
+    from bao_agents.support import output
     from bao_agents.support.files import HeldError
     from bao_training import distributed
     from bao_training.config import ConfigError, read_settings, ruleset_settings
@@ -95,7 +96,7 @@ def _train(args: argparse.Namespace) -> int:
         say(f"error: {error!s:.2000}")
         return 2
     except distributed.ProcessLost as error:
-        print(f"error: {error}; {goes_on}", file=sys.stderr)
+        output.say(f"error: {error}; {goes_on}")
         return 1
     except (DivergedError, OSError) as error:
         last = folder / LAST
@@ -115,7 +116,7 @@ def _train(args: argparse.Namespace) -> int:
         say(f"stopped by {stop.name}, and saved; {goes_on}")
         return 128 + stop
     if distributed.rank() == 0:
-        print(closing_table(trainer, folder))
+        output.say(closing_table(trainer, folder), sys.stdout)
     return 0
 
 
