@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from bao_training.alphazero import Targets, action_targets, search_statistics
 from bao_training.replay_buffer import NOT_VISITED
+from bao_training.search_guided import Targets, action_targets, search_statistics
 from bao_training.worker import log_softmax
 
 SIZE = 300

@@ -3,7 +3,7 @@
     bao train quick
 
 ``method`` chooses the method: TD(lambda) on afterstates (:mod:`bao_training.td`), or self-play
-guided by search (:mod:`bao_training.alphazero`). In each update every worker, a thread, plays its
+guided by search (:mod:`bao_training.search_guided`). In each update every worker, a thread, plays its
 games. Then the network takes one Adam step per minibatch. The workers compute its gradient side by
 side, and their parts are added up in a fixed order.
 
@@ -42,7 +42,6 @@ from bao_agents.support.figures import save_figure
 from bao_agents.support.progress import Progress
 from bao_agents.support.provenance import current_commit
 from bao_training import distributed
-from bao_training.alphazero import AlphaZeroTrainer
 from bao_training.config import (
     ConfigError,
     MethodConfig,
@@ -54,6 +53,7 @@ from bao_training.config import (
 from bao_training.metrics import Metrics
 from bao_training.plot import Group, draw_curves
 from bao_training.run_settings import read_note, resumed_settings, runs_in, write_note
+from bao_training.search_guided import AlphaZeroTrainer
 from bao_training.td import TdTrainer
 from bao_training.trainer import GUIDED, Trainer
 

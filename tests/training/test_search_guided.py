@@ -17,7 +17,7 @@ from bao_env.bots import RandomAgent
 from bao_env.engine.masks import is_legal
 from bao_env.engine.position import PLY, movers
 from bao_training import train
-from bao_training.alphazero import chances
+from bao_training.search_guided import chances
 from tests.conftest import Says
 from tests.training.runs import check_resumed, make, weights
 
