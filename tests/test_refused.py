@@ -26,7 +26,7 @@ def test_refusals_are_as_recorded(door: str) -> None:
             "{}",
             "match {}",
             "match greedy {}",
-            "match search:{}:5",
+            "match guided:{}:5",
             "match greedy --openings {}",
             "match greedy --ruleset {}",
             "match greedy --pairs {}",

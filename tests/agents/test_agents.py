@@ -97,7 +97,6 @@ def test_every_example_is_a_player() -> None:
     [
         ("alphabeta:06", "alphabeta", ("", Limit(plies=6))),
         ("alphabeta:100 ms", "alphabeta", ("", Limit(seconds=0.1))),
-        ("search:zanzibar:64", "search", ("zanzibar", Limit(nodes=64))),
         ("guided:kibao:20000n", "guided-by", ("kibao", Limit(nodes=20000))),
         ("solver:2s", "solver", ("", Limit(seconds=2))),
         ("kibao", "network", ("kibao", Limit())),
@@ -147,7 +146,6 @@ SEARCHES = (
     "guided:1000n",
     "mcts:50",
     "solver:3000n",
-    "search:zanzibar:30",
     "zanzibar",
 )
 
@@ -186,13 +184,12 @@ def test_plays_only_what_a_mask_allows(spec: str) -> None:
         ("guided:2", Limit(nodes=300)),
         ("mcts:50", Limit(nodes=20)),
         ("solver:3000n", Limit(nodes=400)),
-        ("search:zanzibar:30", Limit(nodes=8)),
     ],
 )
 def test_a_limit_of_a_call_replaces_the_players(spec: str, other: Limit) -> None:
     positions, legal = draw("zanzibar", 40, 30)
     head, _, _ = spec.rpartition(":")
-    unit = "" if head in ("mcts", "search:zanzibar") else "n"
+    unit = "" if head == "mcts" else "n"
     player, limited = bao_agents.load(spec), bao_agents.load(f"{head}:{other.nodes}{unit}")
     expected = limited.act(positions, legal).tolist()
     before = player.act(positions, legal).tolist()
@@ -372,7 +369,6 @@ def test_run_is_a_player(tmp_path: Path) -> None:
     ):
         shutil.copy(CHECKPOINTS / "zanzibar.safetensors", run / f"{stem}.safetensors")
         assert parse(str(run)).title == bao_agents.load(run).name == title
-    assert parse(f"search:{run}:64").title == "search:a0:64"
     assert parse(f"guided:{run}/step-99.safetensors:3").title == "guided:a0/step-99:3"
     assert parse_players([f"{run}", f"{run}/last.safetensors", "b=zanzibar"]) == {
         "a0": f"{run}",
@@ -441,7 +437,7 @@ def test_a_fingerprint_is_of_what_decides() -> None:
 
 def test_a_player_knows_its_rules() -> None:
     rules = dataclasses.replace(RULESETS["kibao"], name="mine")
-    for spec in ("random", "alphabeta:2", "guided:2", "kibao", "search:kibao:8"):
+    for spec in ("random", "alphabeta:2", "guided:2", "kibao"):
         assert parse(spec).plays(RULESETS["kibao"])
         assert parse(spec).plays(RULESETS["dutch"]) == ("kibao" not in spec)
         assert parse(spec).plays(rules) == (spec in ("random", "alphabeta:2"))

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("patience")
 
 @pytest.mark.parametrize(
     "player",
-    ["alphabeta:3", "solver:2000n", "guided:2000n", "zanzibar", "search:zanzibar:8"],
+    ["alphabeta:3", "solver:2000n", "guided:2000n", "zanzibar"],
 )
 def test_alphabeta_the_solver_and_networks_analyse(player: str) -> None:
     """It gives a score to each move, and the solver's proof beside it; lines can be played."""

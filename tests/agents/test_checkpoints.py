@@ -20,9 +20,6 @@ from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Checkpoint, CheckpointError
 from bao_agents.nets.checkpoint_files import CHECKPOINTS, shipped
 from bao_agents.nets.player import NetworkAgent
-from bao_agents.search.gumbel.player import SearchAgent
-from bao_agents.search.gumbel.search import GumbelSearch
-from bao_agents.search.limits import Limit
 from bao_env import RULESETS, Board
 from tests.networks import make_network
 from tests.positions import draw
@@ -66,15 +63,15 @@ def test_half_precision_plays_alike(saved: Path) -> None:
 
 
 def test_shipped_checkpoints_play() -> None:
-    """They play by name, alone and with a search; none exceeds 2 MB."""
+    """They play by name, alone and as guides; none exceeds 2 MB."""
     for name in shipped():
         assert (CHECKPOINTS / f"{name}.safetensors").stat().st_size <= 2_000_000
         board = Board(name)
         assert bao_agents.load(name, ruleset=name).choose(board) in board.legal_actions
-        player = bao_agents.load(f"search:{name}:16", ruleset=name)
+        player = bao_agents.load(f"guided:{name}:100n", ruleset=name)
         assert player.choose(board) in board.legal_actions
     match = play_match(
-        bao_agents.load("search:zanzibar:16"), bao_agents.load("greedy"), pairs=20, seed=1
+        bao_agents.load("guided:zanzibar:100n"), bao_agents.load("greedy"), pairs=20, seed=1
     )
     assert match.score.low > 0.8
 
@@ -84,14 +81,8 @@ def test_network_that_is_not_finite_does_not_play(saved: Path) -> None:
     network, ruleset = checkpoint.load(saved).network, RULESETS["zanzibar"]
     # The compiled network leaves out units that are not above zero.
     network.get_parameter("trunk.0.bias").data[3] = torch.nan
-    rules = ruleset.kernel
-    for play in (
-        NetworkAgent(network, ruleset).act,
-        SearchAgent(network, ruleset, Limit(nodes=8), threads=1).act,
-        lambda positions, _: GumbelSearch(rules, network, 200, 8).search(positions),
-    ):
-        with pytest.raises(ValueError, match="outputs are not finite"):
-            play(positions, legal)
+    with pytest.raises(ValueError, match="outputs are not finite"):
+        NetworkAgent(network, ruleset).act(positions, legal)
 
 
 def split(path: Path) -> tuple[dict, bytes]:

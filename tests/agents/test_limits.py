@@ -73,7 +73,6 @@ HUGE = (
     "alphabeta:40",
     "guided:40",
     "mcts:9000000",
-    "search:zanzibar:900000",
     "solver:900000000n",
 )
 INTERRUPTED = """

@@ -83,7 +83,7 @@ def test_players_with_a_network_evaluate_a_board(tmp_path: Path) -> None:
     positions, legal = board.packed[None], np.array([bits_of(board.legal_actions)], np.uint64)
     logits, values, _, _ = NetworkAgent(network, RULESETS["zanzibar"]).evaluate(positions, legal)
     shares = np.exp(logits) / np.exp(logits).sum()
-    for name in (str(file), f"search:{file}:8", f"guided:{file}:2"):
+    for name in (str(file), f"guided:{file}:2"):
         policy, value = bao_agents.load(name).evaluate(board)
         assert list(policy) == board.legal_actions
         np.testing.assert_allclose(list(policy.values()), shares, rtol=1e-5)
@@ -100,7 +100,7 @@ def another_dtype() -> Iterator[None]:
         torch.set_default_dtype(torch.float32)
 
 
-@pytest.mark.parametrize("player", ["zanzibar", "search:zanzibar:4", "guided:2"])
+@pytest.mark.parametrize("player", ["zanzibar", "guided:2"])
 def test_players_do_not_use_the_callers_defaults(player: str) -> None:
     batch = draw("zanzibar", 20)
     expected = bao_agents.load(player, threads=1).act(*batch)

@@ -173,7 +173,7 @@ def test_game_that_is_too_long_raises(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- hints and evaluation -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("evaluator", ["alphabeta", "zanzibar", "search:zanzibar:16"])
+@pytest.mark.parametrize("evaluator", ["alphabeta", "zanzibar"])
 def test_hints(client: TestClient, evaluator: str) -> None:
     """They list all legal moves, the best one first, with a line that can be played."""
     game, state = start(client)

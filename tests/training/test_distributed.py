@@ -22,7 +22,7 @@ from tests.processes import ROOT
 from tests.training.runs import metrics, options
 
 SMALL = "hidden=[16] envs=32 rollout=8 minibatch=256 evaluate_pairs=2 "
-SEARCH = "method=alphazero max_plies=100 alphazero.simulations=3 alphazero.buffer=4000 "
+SEARCH = "method=search_guided max_plies=100 search_guided.nodes=20 search_guided.buffer=4000 "
 
 
 def command(folder: Path, settings: str) -> str:
@@ -39,9 +39,9 @@ def launch(line: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["td", "alphazero"])
+@pytest.mark.parametrize("method", ["td", "search_guided"])
 def test_two_processes_are_one_run(tmp_path: Path, method: str, says: Says) -> None:
-    settings = "steps=4096 evaluate_every=2048 " + (SEARCH if method == "alphazero" else "")
+    settings = "steps=4096 evaluate_every=2048 " + (SEARCH if method == "search_guided" else "")
     says(command(tmp_path / "1", settings))
     done = launch(command(tmp_path / "2", settings))
     _, errors = done.communicate(timeout=200)

@@ -117,7 +117,7 @@ def certificate() -> None:
 def train() -> None:
     """Train for seconds; the network plays by its run and by its path."""
     assert "quick" in bao("train")
-    small = ("steps=20_000", "envs=256", "evaluate_pairs=1", "alphazero.nodes=20")
+    small = ("steps=20_000", "envs=256", "evaluate_pairs=1", "search_guided.nodes=20")
     bao("train", "quick", *(word for setting in small for word in ("--set", setting)))
     for name in ("runs/quick", "runs/quick/final.safetensors", "zanzibar"):
         bao("match", name, "random", "--pairs", "5")

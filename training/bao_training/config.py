@@ -1,8 +1,8 @@
 """Define the settings of a training run, with defaults, meanings and bounds, and read them.
 
 Settings come in tables. The common ones, :class:`TrainConfig`, are the keys at the top of a TOML
-file. Each method has its own table (``[td]``, ``[alphazero]``), declared beside its algorithm as a
-:class:`MethodConfig`. Defaults are in the code. A TOML file, yours or one that comes with the
+file. Each method has its own table (``[td]``, ``[search_guided]``), declared beside its algorithm
+as a :class:`MethodConfig`. Defaults are in the code. A TOML file, yours or one that comes with the
 package, overrides them, and ``--set key=value`` (``--set td.epochs=1``) overrides the file.
 """
 
@@ -68,8 +68,8 @@ class TrainConfig(Settings):
     rules: dict[str, Any] = Field(default_factory=dict)
     """Rule switches that differ from that rule set (see ``bao_env.Ruleset``)."""
     method: str = "td"
-    """Training method: ``td``, or ``alphazero`` (guided by search). The table of that name holds
-    its settings; the table of the other method is checked but not used."""
+    """Training method: ``td``, or ``search_guided``. The table of that name holds its settings; the
+    table of the other method is checked but not used."""
     hidden: Annotated[
         tuple[Annotated[int, Field(ge=1, le=65536)], ...],
         Field(strict=False, min_length=1, max_length=64),

@@ -3,15 +3,14 @@
     bao train quick
 
 ``method`` chooses the method: TD(lambda) on afterstates (:mod:`bao_training.td`), or self-play
-guided by search (:mod:`bao_training.search_guided`). In each update every worker, a thread, plays its
-games. Then the network takes one Adam step per minibatch. The workers compute its gradient side by
-side, and their parts are added up in a fixed order.
+guided by search (:mod:`bao_training.search_guided`). In each update every worker, a thread, plays
+its games. Then the network takes one Adam step per minibatch. The workers compute its gradient side
+by side, and their parts are added up in a fixed order.
 
 ``runs/NAME/`` keeps the configuration, the commit, metrics.csv, TensorBoard's log,
 ``last.safetensors`` (everything needed to resume) and, at the end, ``final.safetensors``. A run can
 be stopped at any moment, even by SIGKILL. ``--resume`` continues it from its last checkpoint, and
-it ends with the same weights as if it had never stopped. The exception is search-guided training
-with ``alphazero.keep_buffer = false``, which fills its buffer again.
+it ends with the same weights as if it had never stopped.
 
 Only one process may train in a run's folder. If it cannot write, or its network is no longer
 finite, it stops and leaves the last checkpoint as it was.
@@ -19,7 +18,7 @@ finite, it stops and leaves the last checkpoint as it was.
 Under torchrun the processes share the run's workers (:mod:`bao_training.distributed`), with the
 same result::
 
-    torchrun --nproc-per-node 2 -m -- bao_training train guide
+    torchrun --nproc-per-node 2 -m -- bao_training train quick
 
 If one of them dies, the others stop, and ``--resume`` continues from the last checkpoint.
 """
@@ -53,11 +52,14 @@ from bao_training.config import (
 from bao_training.metrics import Metrics
 from bao_training.plot import Group, draw_curves
 from bao_training.run_settings import read_note, resumed_settings, runs_in, write_note
-from bao_training.search_guided import AlphaZeroTrainer
+from bao_training.search_guided import SearchGuidedTrainer
 from bao_training.td import TdTrainer
 from bao_training.trainer import GUIDED, Trainer
 
-METHODS: dict[str, type[Trainer[Any, Any]]] = {"td": TdTrainer, "alphazero": AlphaZeroTrainer}
+METHODS: dict[str, type[Trainer[Any, Any]]] = {
+    "td": TdTrainer,
+    "search_guided": SearchGuidedTrainer,
+}
 """The trainers of the methods, by the name that ``method`` gives. A new one is a file like
 :mod:`bao_training.td` and an entry here."""
 LAST = "last.safetensors"

@@ -1,8 +1,8 @@
 """Provide what all training methods need: model, optimiser, workers, counters, saving.
 
 A training method is a :class:`Trainer` and its :class:`~bao_training.worker.Worker`:
-:mod:`bao_training.td` or :mod:`bao_training.search_guided`. Workers play and compute gradients side by
-side, each in its own thread; the trainer updates the model. All methods have the same verbs. A
+:mod:`bao_training.td` or :mod:`bao_training.search_guided`. Workers play and compute gradients side
+by side, each in its own thread; the trainer updates the model. All methods have the same verbs. A
 worker has ``play``, ``targets`` (what the model should say) and ``loss`` (how far it is from that).
 A trainer has ``collect``, which lets its workers play, and ``learn``.
 """

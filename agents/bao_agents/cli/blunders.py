@@ -1,7 +1,7 @@
 """Run ``bao blunders``: measure how often players give won games away.
 
     bao blunders greedy alphabeta:4 --ruleset kujifunza
-    bao blunders zanzibar search:zanzibar:64 --json blunders.json --plot blunders.png
+    bao blunders zanzibar guided:64n --json blunders.json --plot blunders.png
 
 The same options give the same results on any number of threads, unless a player is limited by time.
 Solved positions are kept in a folder: after Ctrl-C, run the same command to continue.

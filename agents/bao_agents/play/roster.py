@@ -28,7 +28,7 @@ from bao_env.bots import check_actions
 from bao_env.engine.ruleset import RULESETS, Ruleset
 
 HUMAN = "human"
-NETWORKS = ("network", "search")
+NETWORKS = ("network",)
 """The kinds of players that give hints."""
 _MAX_LOADED = 8
 """Maximum number of idle players."""

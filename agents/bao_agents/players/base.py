@@ -206,7 +206,7 @@ class Unit(NamedTuple):
     """What the number of a limit counts, and the numbers that the board offers."""
 
     unit: str
-    """``plies``, ``playouts``, ``simulations``, ``nodes``, ``s`` or ``ms``."""
+    """``plies``, ``playouts``, ``nodes``, ``s`` or ``ms``."""
     low: int = 0
     high: int = 0
     """0 if the board does not offer the unit."""

@@ -66,13 +66,6 @@ def _network(name: PlayerName, setting: Setting) -> Agent:
     return NetworkAgent(setting.checkpoint(name).network, setting.ruleset)
 
 
-def _search(name: PlayerName, setting: Setting) -> Agent:
-    from bao_agents.search.gumbel.player import SearchAgent
-
-    network = setting.checkpoint(name).network
-    return SearchAgent(network, setting.ruleset, name.limit, threads=setting.threads)
-
-
 def _pipe(name: PlayerName, setting: Setting) -> Agent:
     seconds, command = split_limit(name.text.removeprefix("pipe:"))
     return PipeAgent(command, setting.ruleset, setting.seed, setting.threads, seconds)
@@ -147,14 +140,6 @@ KINDS = (
         },
         _network,
         searches=False,
-        needs_torch=True,
-    ),
-    Kind(
-        "search",
-        "search:CHECKPOINT:LIMIT",
-        {"search:zanzibar:64": "a checkpoint with a search of 64 simulations a move"},
-        _search,
-        {"": Unit("simulations", 2, 2_000, 64)},
         needs_torch=True,
     ),
     Kind(

@@ -1,1 +1,1 @@
-"""Search: alpha-beta, Monte Carlo tree search, Gumbel search with a network, and exact proofs."""
+"""Search: alpha-beta, Monte Carlo tree search, and exact proofs."""

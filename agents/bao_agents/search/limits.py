@@ -43,7 +43,7 @@ class Limit(NamedTuple):
     seconds: float | None = None
     """Wall-clock time. The choice is then the best one found so far, and depends on the machine."""
     nodes: int | None = None
-    """Positions visited; of a Monte Carlo search its playouts or simulations."""
+    """Positions visited; of a Monte Carlo search its playouts."""
 
 
 def check_limit(name: str, limit: Limit, lowest: Limit, highest: Limit) -> Limit:

@@ -210,8 +210,8 @@ def test_players_have_names_and_units(open_page: Open) -> None:
     page = open_page()
     unfold(page, "panel-study")
     offered = page.locator("#evaluator option").all_inner_texts()
-    assert "Network zanzibar with search: 64 simulations" in offered
-    page.select_option("#evaluator", label="Network zanzibar with search: 64 simulations")
+    assert "Network zanzibar, alpha-beta: 500 milliseconds" in offered
+    page.select_option("#evaluator", label="Network zanzibar, alpha-beta: 500 milliseconds")
     assert page.locator("#evaluator").evaluate("(e) => e.offsetWidth") > 300
     for value, budget, words in (
         ("mcts", "500", "Monte Carlo tree search: 500 playouts"),

@@ -72,7 +72,7 @@ def training(method: str) -> None:
     from bao_training.train import load_config, make_trainer  # it needs torch
 
     small = ["envs=64", "rollout=8", "minibatch=512", "hidden=[8]", "workers=1", "device='cpu'"]
-    settings = [*small, f"method={method}", "alphazero.simulations=4"]
+    settings = [*small, f"method={method}", "search_guided.nodes=20"]
     make_trainer(*load_config(None, settings)).train_update()
 
 

@@ -1,1 +1,0 @@
-"""Search with a network, as Gumbel AlphaZero does."""
