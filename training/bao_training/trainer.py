@@ -217,6 +217,7 @@ class Trainer(ABC, Generic[W, C]):
     # An update and its parts.
 
     @one_thread()
+    @torch.enable_grad()
     def train_update(self) -> dict[str, float]:
         """Play, learn, and return a row of metrics.
 
