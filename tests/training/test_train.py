@@ -337,20 +337,31 @@ def test_resume_keeps_the_settings_of_the_run(tmp_path: Path, run: Fails) -> Non
     train.start_run(note.parent, config, method_config)
     before = json.loads(note.read_text())
     assert "the runs there: r" in run("--run typo --resume")
-    assert "no checkpoint yet: starting" in run("--resume", status=0)
+    assert "no checkpoint yet: starting" in run("quick --resume", status=0)
     assert json.loads(note.read_text()) == before
     for wrong in ("--set learning_rate=0.001", "--seed 7", "--ruleset kibao", "--set steps=1024"):
         error = run(f"--resume {wrong} --set device=cpu")
         assert "was started with" in error and "a resumed run keeps its settings" in error
-    assert "learning_rate=0.0005, not 0.001;" not in run(f"{settings} --resume", status=0)
+    assert "grows" not in run(f"{settings} --resume", status=0)
     error = run("quick --resume --set td.epochs=3")
-    assert "envs=64, not 1024" in error and "td.epochs=2, not 3" in error
+    assert "was started with td.epochs=2, not 3:" in error
+    assert "grows" not in run("quick --resume", status=0)
     assert json.loads(note.read_text()) == before
-    run("--resume --set steps=3072 --set device=cpu --set keep_every=1024", status=0)
+    longer = "--resume --set steps=3072 --set device=cpu --set keep_every=1024"
+    assert "steps grows from 2,048 to 3,072\n" in run(longer, status=0)
     changed = json.loads(note.read_text())["config"]
     assert changed == before["config"] | {"steps": 3072, "device": "cpu", "keep_every": 1024}
     assert [row["steps"] for row in metrics(tmp_path)] == ["0", "1024", "2048", "3072"]
     assert (note.parent / "step-3072.safetensors").exists()
+
+
+def test_a_caller_may_have_switched_gradients_off() -> None:
+    with torch.no_grad():
+        trainer = tiny("workers=1")
+        trainer.train_update()
+    other = tiny("workers=1")
+    other.train_update()
+    assert weights(trainer) == weights(other)
 
 
 def test_training_in_another_thread(tmp_path: Path) -> None:

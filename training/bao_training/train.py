@@ -149,6 +149,8 @@ def resume_run(folder: Path, given: Mapping[str, Any] | None = None) -> Trainer[
             "the version of the project that started it; start a new one with another --run"
         ) from error
     wanted = resumed_settings(folder, settings, given or {})
+    if wanted["steps"] != config.steps:
+        say(f"steps grows from {config.steps:,} to {wanted['steps']:,}")
     if wanted != settings:
         config, method_config = config_from_dict(wanted)
     trainer = make_trainer(config, method_config)
@@ -273,15 +275,15 @@ def describe_settings() -> str:
 
 
 def train(
-    settings: Mapping[str, Any], folder: Path, resume: bool = False
+    settings: Mapping[str, Any], folder: Path, given: Mapping[str, Any] | None = None
 ) -> tuple[Trainer[Any, Any], signal.Signals | None]:
     """Start or resume the run in a folder, and train it.
 
     Args:
-        settings: plain values, as in a configuration; the others have their defaults. A resumed run
-            has its own settings; see :func:`resumed_settings` for what may be given.
+        settings: of a new run: plain values, as in a configuration; the others have their defaults.
         folder: the run's folder.
-        resume: continue the run if it exists.
+        given: continue the run if it exists. It keeps its own settings, except those given here
+            (see :func:`resumed_settings`); None starts a new run.
 
     Returns:
         the trainer, and the signal that stopped it; None if the run is finished.
@@ -292,11 +294,11 @@ def train(
         DivergedError, MetricsError, OSError, ProcessLost: see :func:`run`.
     """
     exists = (folder / LAST).exists() or read_note(folder) is not None
-    if exists and not resume:
+    if exists and given is None:
         raise ConfigError(
             f"{folder} already holds a run: continue it with --resume, or choose another --run"
         )
-    if resume and not exists and not settings:
+    if given is not None and not exists and not settings:
         known = ", ".join(runs_in(folder.parent)) or "none"
         raise ConfigError(f"there is no run {folder} to resume; the runs there: {known}")
     checked = None if exists else config_from_dict(settings)
@@ -306,7 +308,7 @@ def train(
         if checked is not None:
             trainer = start_run(folder, *checked)
         else:
-            trainer = resume_run(folder, settings)
+            trainer = resume_run(folder, given)
             say(
                 f"resumed {folder} at step {trainer.steps:,}"
                 if (folder / LAST).exists()

@@ -86,12 +86,12 @@ def _train(args: argparse.Namespace) -> int:
                 f"--run {name!r:.200}: expected the name of a folder, of at most 200 characters, "
                 "without slashes; --out says where it lies"
             )
-        settings = read_settings(args.config, args.set)
-        if args.ruleset:
-            settings |= ruleset_settings(args.ruleset)
-        if args.seed is not None:
-            settings["seed"] = args.seed
-        trainer, stop = train(settings, folder, args.resume)
+        options = ruleset_settings(args.ruleset) if args.ruleset else {}
+        options |= {} if args.seed is None else {"seed": args.seed}
+        settings = read_settings(args.config, args.set) | options
+        # A configuration is for a new run: a resumed one has its own settings.
+        given = read_settings(None, args.set) | options if args.resume else None
+        trainer, stop = train(settings, folder, given)
     except (ConfigError, CheckpointError, HeldError, MetricsError) as error:
         say(f"error: {error!s:.2000}")
         return 2
