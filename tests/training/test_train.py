@@ -306,9 +306,14 @@ def test_resume_after_a_killed_write(saved_run: Path, tmp_path: Path, run: Fails
     (folder / f".{train.LAST}.12.tmp").write_bytes(b"begun")
     table = folder / "metrics.csv"
     cut_inside = b"update,steps\n1,64\n2\n3,192\n"
-    for content in (b"update,steps\n1,\xff\n", b"1,64,0.5\n2,128,0.4\n", cut_inside):
+    no_table = "it is not a metrics table"
+    for content, reason in (
+        (b"update,steps\n1,\xff\n", "line 2: the byte 0xff is not UTF-8"),
+        (b"1,64,0.5\n2,128,0.4\n", no_table),
+        (cut_inside, no_table),
+    ):
         table.write_bytes(content)
-        assert "it is not a metrics table" in (error := run("--resume")) and str(table) in error
+        assert reason in (error := run("--resume")) and str(table) in error
         assert table.read_bytes() == content
     table.write_text("update,steps,exploration\n1,64,0.5\n2")  # cut short in 24
     assert f"resumed {folder} at step" in run("--resume", status=0)

@@ -43,7 +43,6 @@ from bao_agents.nets.network import PolicyNetwork
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.limits import Limit
 from bao_agents.support.array_types import Float32Array, Int64Array
-from bao_env.compiled.compile import jit
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import FULL
 from bao_env.engine.position import PLY, movers
