@@ -210,7 +210,7 @@ assert roster.act("greedy", board, 0) in board.legal_actions
 listed = (*roster.choices(), *roster.levels(), *evaluators(roster))
 names = " ".join(one.get("value", one.get("spec")) for one in listed if one["rulesets"])
 assert "alphabeta:10" in names and "solver" in names and "guided" in names
-assert not any(word in names for word in ("network", "search:")), names
+assert "network" not in names, names
 try:
     roster.act("zanzibar", board, 0)
 except Refused as refused:
