@@ -84,7 +84,8 @@ def test_pictures() -> None:
     images, boards = np.array(envs.get_images()), envs.envs.render()
     assert boards is not None and np.array_equal(images, boards)
     height, width = images.shape[1:3]
-    assert envs.render().shape == (2 * height, 2 * width, 3)  # in a grid
+    grid = envs.render()
+    assert grid is not None and grid.shape == (2 * height, 2 * width, 3)
     assert sb3.SB3VecEnv(3).get_images() == [None] * 3
 
 
