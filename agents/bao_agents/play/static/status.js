@@ -15,6 +15,7 @@ export function statusWords({ game, state, mode, pending, task }) {
 }
 
 function outcomeWords({ outcome: { winner, how }, seats }) {
+  if (winner === null) return t(`end ${how}`);
   const end = `${t("wins", { who: seatName(winner) })}: ${t(`end ${how}`)}`;
   const people = [0, 1].filter((seat) => seats[seat] === "human");
   return people.length === 1 ? `${t(people[0] === winner ? "you_won" : "you_lost")} ${end}` : end;
