@@ -165,6 +165,8 @@ def _run(words: list[str]) -> int:
 def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
     """Return the function that runs a command, and its arguments.
 
+    ``given`` among the arguments names those on the command line; the others have their defaults.
+
     Raises:
         ValueError: there is no such command.
         SystemExit: the arguments are wrong, or ask for help; argparse has printed why.
@@ -184,7 +186,12 @@ def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
     )
     run = find(name)(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bars and no notices")
-    return run, parser.parse_args(list(words[length:]))
+    args = parser.parse_args(list(words[length:]))
+    unset: list[object] = []  # in place of the defaults, to see what replaces it
+    again = argparse.Namespace(**dict.fromkeys(vars(args), unset))
+    parser.parse_args(list(words[length:]), again)
+    args.given = {name for name, value in vars(again).items() if value is not unset}
+    return run, args
 
 
 class _Parser(argparse.ArgumentParser):

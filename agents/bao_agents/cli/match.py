@@ -37,6 +37,7 @@ from bao_agents.cli.options import (
     add_player_options,
     at_least,
     new_file,
+    refuse_unused,
     warn,
     write_json,
 )
@@ -152,6 +153,7 @@ def _run(args: argparse.Namespace) -> None:
     if args.balance is None and any(registry.parse(one).kind.searches for one in players.values()):
         args.balance = BALANCE
     if args.openings:
+        refuse_unused(args, "with --openings", "opening_plies", "balance")
         openings = read_openings(args.openings, ruleset, args.pairs, args.seed)
     else:
         openings = draw_openings(ruleset, args.pairs, args.opening_plies, args.seed, args.balance)

@@ -143,6 +143,23 @@ def add_player_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "bao players lists the players."
 
 
+def refuse_unused(args: argparse.Namespace, why: str, *names: str) -> None:
+    """Refuse options that would change nothing, rather than drop them in silence.
+
+    Args:
+        args: the arguments of the command.
+        why: what makes them useless, such as ``"with --openings"``.
+        names: the options' names among the arguments, such as ``"opening_plies"``.
+
+    Raises:
+        ValueError: the command line has one of them; the message names it.
+    """
+    for name in names:
+        if name in args.given:
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{option} changes nothing {why}: leave it out")
+
+
 def warn(lines: Iterable[str]) -> None:
     """Print lines on stderr."""
     for line in lines:
