@@ -137,7 +137,12 @@ def test_ratings_of_two_players_are_an_elo_difference() -> None:
     elo, low, high = score_pairs(points).elo
     assert ratings.names == ("a", "b")
     assert ratings.elo[0] == pytest.approx(elo, abs=1e-6)
-    assert (ratings.low[0], ratings.high[0]) == pytest.approx((low, high), abs=1e-4)
+    # The standard error of the score, carried to Elo by the slope of the logistic model.
+    means = points.mean(axis=1)
+    slope = 400.0 / math.log(10.0) / (means.mean() * (1.0 - means.mean()))
+    half = 1.959964 * slope * means.std(ddof=1) / math.sqrt(len(means))
+    assert (ratings.low[0], ratings.high[0]) == pytest.approx((elo - half, elo + half), abs=1e-3)
+    assert (elo - half, elo + half) == pytest.approx((low, high), abs=0.5)  # score_pairs' own
 
 
 def test_a_clean_sweep_is_as_in_a_match() -> None:
@@ -147,6 +152,8 @@ def test_a_clean_sweep_is_as_in_a_match() -> None:
     ratings = rate({("a", "b"): sweep}, anchor="b")
     assert (ratings.elo[0], ratings.high[0]) == (elo, high) == (math.inf, math.inf)
     assert ratings.low[0] == pytest.approx(low, abs=1e-6)
+    lone = rate({("a", "b"): sweep})  # no other has a finite rating, so its 0 says nothing
+    assert 0.0 in lone.elo.tolist() and np.isnan(lone.low[lone.elo == 0.0]).all()
     close = pairs_of((3, 0, 9, 0, 6))
     alone = rate({("b", "c"): close})
     ratings = rate({("a", "b"): sweep, ("c", "b"): 1.0 - close, ("a", "c"): sweep})

@@ -15,7 +15,6 @@ import numpy as np
 from bao_agents.arena.elo import (
     ELO_PER_LOGIT,
     LEAST_EFFECT,
-    REACH,
     Z95,
     Placement,
     logistic,
@@ -26,8 +25,6 @@ from bao_env.engine.position import Flags
 
 _TOLERANCE = 1e-5
 _STEPS = 200
-_HALVINGS = 32
-"""Halvings of the range that contains the end of an interval; 4,000 / 2**32 Elo remain."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,8 @@ class Ratings:
     elo: Float64Array
     """float64[P], relative to the anchor, or to the mean; infinite after a clean sweep."""
     low: Float64Array
-    """float64[P], lower end of the 95 % interval of ``elo``; 0 for the anchor."""
+    """float64[P], lower end of the 95 % interval of ``elo``: 0 for the anchor, NaN for a player who
+    has a finite rating alone."""
     high: Float64Array
     """float64[P], upper end of it."""
     score: Float64Array
@@ -58,12 +56,10 @@ def rate(results: Mapping[tuple[str, str], Float64Array], *, anchor: str | None 
     The others are infinitely better or worse, with the bound that
     :func:`bao_agents.arena.elo.place` gives.
 
-    An interval holds the ratings that a score test does not reject: with the player's rating fixed
-    and the others fitted anew, its points lie within 1.96 standard errors of those expected. The
-    error is taken over pairs, as in :func:`bao_agents.arena.elo.score_pairs`, which gives the same
-    interval for two players. Percentiles of a bootstrap are too narrow: with 5 pairs a pairing they
-    cover 86 to 89 % instead of 95. After few games the likeliest ratings lie a little too far
-    apart: by some 5 % with 5 pairs a pairing, 1 % with 25.
+    An interval ends 1.96 standard errors from the rating. The error is taken over pairs, as in
+    :func:`bao_agents.arena.elo.score_pairs`. Percentiles of a bootstrap are too narrow: with 5
+    pairs a pairing they cover 86 to 89 % instead of 95. After few games the likeliest ratings lie a
+    little too far apart: by some 5 % with 5 pairs a pairing, 1 % with 25.
 
     Args:
         results: float64[pairs, 2] for each pairing, the points of its first name in each game
@@ -179,53 +175,28 @@ def _intervals(
         anchor: see :func:`rate`.
     """
     count = len(names)
-    level = np.full((1, count, 1), 1.0 / math.sqrt(count))  # ratings keep their mean
-    middle = _fit(np.zeros((1, count)), level, points, games)
+    ratings = _fit(points, games)
     # A rating is a contrast of the strengths. That of the anchor, or of one player alone, is 0.
     origin = np.full(count, 1.0 / count)
     if anchor is not None:
         origin = np.eye(count)[names.index(anchor)]
     contrasts = np.eye(count) - origin
-    found = np.repeat(contrasts @ middle.T, 3, axis=1)
-    moving = np.abs(contrasts).max(axis=1) > 0.0
-    if not moving.any():
-        return found
-    contrasts = contrasts[moving]
-    effects = _design_effects(names, pairings, contrasts, middle[0], points, games)
-    # Both ends at once: the lower ones, then the upper ones.
-    contrasts, effects = np.tile(contrasts, (2, 1)), np.tile(effects, 2)
-    sign = np.repeat([-1.0, 1.0], moving.sum())
-    # The contrast as a direction in which the mean stays 0, and the step that moves it by 1.
-    direction = contrasts - contrasts.mean(axis=1, keepdims=True)
-    step = direction / (direction * contrasts).sum(axis=1, keepdims=True)
-    unit = direction / np.linalg.norm(direction, axis=1, keepdims=True)
-    fixed = np.stack([np.broadcast_to(level[0, :, 0], unit.shape), unit], axis=2)
-    ratings = np.repeat(middle, len(sign), axis=0)
-    best = (contrasts * ratings).sum(axis=1)
-    near, far = np.zeros(len(sign)), np.full(len(sign), REACH / ELO_PER_LOGIT)
-    for _ in range(_HALVINGS):
-        distance = (near + far) / 2
-        move = best + sign * distance - (contrasts * ratings).sum(axis=1)
-        ratings = _fit(ratings + move[:, None] * step, fixed, points, games)
-        gradient, curvature = _slopes(ratings, points, games)
-        surplus = (gradient * step).sum(axis=1)
-        along = (curvature @ step[:, :, None])[:, :, 0]
-        free = _solve(curvature, along, fixed)
-        information = (along * (step - free)).sum(axis=1)
-        inside = surplus**2 <= Z95**2 * effects * information
-        near, far = np.where(inside, distance, near), np.where(inside, far, distance)
-    ends = (best + sign * (near + far) / 2).reshape(2, -1)
-    found[moving, 1:] = ends.T
-    return found * ELO_PER_LOGIT
+    _, curvature = _slopes(ratings, points, games)
+    influence = contrasts @ np.linalg.pinv(curvature)
+    variances = (influence * contrasts).sum(axis=1)  # if games were independent
+    effects = _design_effects(names, pairings, influence, ratings)
+    elo = contrasts @ ratings
+    half = Z95 * np.sqrt(effects * variances)
+    if count == 1 and anchor is None:  # its Elo is 0 because there is no other
+        half[:] = math.nan
+    return np.stack([elo, elo - half, elo + half], axis=1) * ELO_PER_LOGIT
 
 
 def _design_effects(
     names: list[str],
     pairings: Mapping[tuple[str, str], Float64Array],
-    contrasts: Float64Array,
+    influence: Float64Array,
     ratings: Float64Array,
-    points: Float64Array,
-    games: Int64Array,
 ) -> Float64Array:
     """Return the variance of each contrast over pairs, relative to that of independent games.
 
@@ -235,31 +206,27 @@ def _design_effects(
     Args:
         names: the players.
         pairings: the points in each pair of games.
-        contrasts: float64[C, P].
+        influence: float64[C, P], how much a point of each player moves each contrast.
         ratings: float64[P], the fit.
-        points, games: as for :func:`_fit`.
     """
     pairs = sum(map(len, pairings.values()))
     degrees = pairs - len(names) + 1
-    if degrees < 1:
-        return np.ones(len(contrasts))
-    _, curvature = _slopes(ratings[None], points, games)
-    influence = contrasts @ np.linalg.pinv(curvature[0])
-    seen, independent = np.zeros((2, len(contrasts)))
+    seen, independent = np.zeros((2, len(influence)))
     for (a, b), of_a in pairings.items():
         i, j = names.index(a), names.index(b)
         weight = (influence[:, i] - influence[:, j]) ** 2
         expected = float(logistic(ratings[i] - ratings[j]))
         seen += weight * ((of_a.sum(axis=1) - 2.0 * expected) ** 2).sum()
         independent += weight * len(of_a) * 2.0 * expected * (1.0 - expected)
-    effects: Float64Array = np.maximum(LEAST_EFFECT, seen / independent * pairs / degrees)
-    return effects
+    if degrees < 1:
+        return np.ones(len(influence))
+    known = independent > 0.0  # not of the anchor, which nothing moves
+    effects = np.divide(seen, independent, out=np.ones(len(seen)), where=known) * pairs / degrees
+    return np.asarray(np.maximum(LEAST_EFFECT, effects))
 
 
-def _fit(
-    ratings: Float64Array, fixed: Float64Array, points: Float64Array, games: Int64Array
-) -> Float64Array:
-    """Fit maximum likelihood ratings from several starts at once.
+def _fit(points: Float64Array, games: Int64Array) -> Float64Array:
+    """Fit maximum likelihood ratings, of mean 0.
 
     Newton's method with the step length log(1 + d) / d, where d is the largest change of a rating
     difference: the likelihood rises at every step, and near the maximum the steps are full
@@ -267,20 +234,19 @@ def _fit(
     2019; F. Bach, "Self-concordant analysis for logistic regression", 2010).
 
     Args:
-        ratings: float64[S, P], natural logarithms of the strengths to start from.
-        fixed: float64[S, P, K], orthonormal directions in which they do not move.
         points: float64[P, P], points of the row's player against the column's.
         games: int64[P, P], numbers of games; the players are comparable.
 
     Returns:
-        float64[S, P].
+        float64[P], natural logarithms of the strengths.
     """
+    ratings = np.zeros(len(points))
     for _ in range(_STEPS):
         gradient, curvature = _slopes(ratings, points, games)
-        change = _solve(curvature, gradient, fixed)
-        spread = np.maximum(np.ptp(change, axis=1), np.finfo(np.float64).tiny)
-        ratings = ratings + change * (np.log1p(spread) / spread)[:, None]
-        if spread.max() <= _TOLERANCE:
+        change = np.linalg.pinv(curvature) @ gradient
+        spread = max(float(np.ptp(change)), np.finfo(np.float64).tiny)
+        ratings = ratings + change * math.log1p(spread) / spread
+        if spread <= _TOLERANCE:
             return ratings
     raise RuntimeError(f"the fit did not converge: {points.tolist()}")
 
@@ -289,21 +255,8 @@ def _slopes(
     ratings: Float64Array, points: Float64Array, games: Int64Array
 ) -> tuple[Float64Array, Float64Array]:
     """Return the log-likelihood's gradient, and its curvature with the sign changed."""
-    wins = logistic(ratings[:, :, None] - ratings[:, None, :])
-    losses = wins.transpose(0, 2, 1)
-    gradient = (points * losses - points.T * wins).sum(axis=2)
-    curvature = -games * wins * losses
-    diagonal = np.arange(len(games))
-    curvature[:, diagonal, diagonal] = -curvature.sum(axis=2)
+    wins = logistic(ratings[:, None] - ratings)
+    gradient = (points * wins.T - points.T * wins).sum(axis=1)
+    curvature = -games * wins * wins.T
+    np.fill_diagonal(curvature, -curvature.sum(axis=1))
     return gradient, curvature
-
-
-def _solve(curvature: Float64Array, right: Float64Array, fixed: Float64Array) -> Float64Array:
-    """Solve curvature x = right, float64[S, P], among the x that are at right angles to ``fixed``.
-
-    Their part along ``fixed`` is projected out of both sides.
-    """
-    away = fixed @ fixed.transpose(0, 2, 1)
-    kept = np.eye(right.shape[1]) - away
-    system, column = kept @ curvature @ kept + away, kept @ right[:, :, None]
-    return np.asarray(np.linalg.solve(system, column)[:, :, 0])
