@@ -129,14 +129,14 @@ KINDS = {
         lambda path: read_openings(path, "zanzibar", 1, seed=1),
     ),
     "ladder": Kind(_small_ladder, _read_ladder),
-    "results of a tournament": Kind(_record, _read_record),
+    "results of an event": Kind(_record, _read_record),
     "solved positions": Kind(_solved, lambda path: SolvedPositions.load(str(path))),
     "checkpoint": Kind((GUIDES / "kujifunza.safetensors").read_bytes, _read_checkpoint),
     "settings": Kind((ROOT / "configs" / "quick.toml").read_bytes, _read_settings),
     "note of a run": Kind(_note, _read_note, "run.json"),
     "metrics": Kind(lambda: b"update,steps,value_loss\n1,10,0.5\n2,20,0.4\n", _read_metrics),
 }
-IN_JSON = {"ladder", "results of a tournament", "note of a run"}
+IN_JSON = {"ladder", "results of an event", "note of a run"}
 """Kinds whose values are drawn, too."""
 
 # --- what Python does ---------------------------------------------------------------------------

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import bao_agents
-from bao_agents.arena.match import play_match
+from bao_agents.arena.pairs import play_match
 from bao_agents.cli.tournament import parse_players
 from bao_agents.nets.checkpoint_files import CHECKPOINTS, GUIDES
 from bao_agents.players.base import NamedPlayer, new_games

@@ -9,7 +9,7 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
@@ -19,14 +19,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bao_agents.arena import placement, scheduler, tournament
+from bao_agents.arena import scheduler
 from bao_agents.arena.elo import Sprt, score_pairs, wilson_interval
-from bao_agents.arena.match import SPRT_PAIRS, play_match, play_named
+from bao_agents.arena.event import Event, Task
 from bao_agents.arena.openings import BALANCED, MatchOpenings, draw_openings, read_openings
-from bao_agents.arena.pairs import Pairs
+from bao_agents.arena.pairs import Pairs, play_match
+from bao_agents.arena.plan import Gauntlet, Part
 from bao_agents.arena.report import notes
-from bao_agents.arena.scheduler import Event, Part, Workers
-from bao_agents.cli import match
+from bao_agents.arena.scheduler import Clock, Workers
+from bao_agents.cli import games as cli_games
 from bao_agents.cli.main import main as bao
 from bao_agents.evaluators.tables import SCALE
 from bao_agents.players import registry
@@ -263,19 +264,6 @@ def test_games_are_kept(ruleset: str) -> None:
     assert match.moves.sum() == chosen
 
 
-def test_sequential_test_stops_early() -> None:
-    players = AlphaBetaAgent("zanzibar", Limit(plies=3)), GreedyAgent()
-    sprt = Sprt(0, 10)
-    match = play_match(*players, pairs=1000, seed=1, sprt=sprt)
-    assert sprt.verdict(match.score.pair_counts) == "H1" and match.score.pairs < 1000
-    assert match.score.pairs % SPRT_PAIRS == 0
-    # Checking in between does not change the games.
-    whole = play_match(*players, pairs=match.score.pairs, seed=1)
-    np.testing.assert_array_equal(whole.points, match.points)
-    losing = play_match(*players[::-1], pairs=1000, seed=1, sprt=sprt)
-    assert sprt.verdict(losing.score.pair_counts) == "H0"
-
-
 def test_results_add_up() -> None:
     """Here by hand. The second player's results are the first one's from the other side."""
     one = Pairs(
@@ -302,8 +290,14 @@ def test_results_add_up() -> None:
 class Backwards(Workers):
     """Workers of whom the last one always ends first."""
 
-    def play(self, parts: Sequence[Part], bar: Progress) -> Iterator[tuple[Part, Pairs]]:
-        yield from reversed([*super().play(parts, bar)])
+    def play(
+        self,
+        tasks: Sequence[Task],
+        bar: Progress,
+        clock: Clock | None = None,
+        wait_for_first: bool = False,
+    ) -> Iterator[tuple[Part, Pairs]]:
+        yield from reversed([*super().play(tasks, bar, clock, wait_for_first)])
 
 
 def test_workers_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,8 +311,11 @@ def test_workers_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
     def play(opponent: str, workers: Workers, sprt: Sprt | None = None) -> Pairs:
+        results: dict[Part, Pairs] = {}
         with workers, Progress(disable=True) as bar:
-            return play_named(event, "mean", opponent, workers, bar, sprt)
+            plan = Gauntlet("mean", [opponent], 130, sprt)
+            scheduler.play(event, plan, workers, bar, results)
+        return sum(results.values(), Pairs())
 
     here = play("lot", Workers(1))
     there = play("lot", Backwards(1))
@@ -334,6 +331,38 @@ def test_workers_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sprt.verdict(stopped[0].score.pair_counts) == "H0"
     for other in stopped[1:]:
         np.testing.assert_array_equal(other.points, stopped[0].points)
+
+
+def test_a_decision_is_not_an_estimate(says: Says) -> None:
+    line = "match alphabeta:3 greedy --sprt 0 400 --pairs 200 --threads 1 --json "
+    [row] = json.loads(says(line + "-"))["results"]
+    assert row["sprt"] == "H1" and row["stopped_early"] and row["games"] < 400
+    said = says(line.removesuffix("--json "))
+    assert "H1 accepted: nearer to +400 than to +0." in said and "leans to the verdict" in said
+
+
+def test_a_match_goes_on_from_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: Says
+) -> None:
+    """With its games; a part that is damaged is played again."""
+    line = f"match greedy random --pairs 40 --threads 1 --out {tmp_path} --games {tmp_path}/games"
+    text = says(line)
+    games = (tmp_path / "games").read_bytes()
+    [first, *_] = sorted((tmp_path / "results").rglob("*.json"))
+    first.write_text("{}")
+    played = []
+    play = Task.play
+
+    def count(task: Task, threads: int, progress: Callable[[int], None]) -> Pairs:
+        played.append(task.part.numbers)
+        return play(task, threads, progress)
+
+    monkeypatch.setattr(Task, "play", count)
+    again = says(line)
+    assert played == [(0, 1, 2)] and (tmp_path / "games").read_bytes() == games
+    assert again.splitlines()[:5] == text.splitlines()[:5]
+    report = json.loads((tmp_path / "table.json").read_text())
+    assert [row["games"] for row in report["results"]] == [80]
 
 
 def test_the_numbers_are_those_of_the_games(tmp_path: Path, says: Says) -> None:
@@ -357,30 +386,30 @@ def test_the_numbers_are_those_of_the_games(tmp_path: Path, says: Says) -> None:
             won[None if seat is None else names[seat]] += 1
             by_pair[game.get("event")] += 0 if seat is None else 2 * (names[seat] == "new")
             plies.append(len(replay(game).actions))
-        assert won[None] == row["draws"] == 0  # no game of bao is drawn before 1,000 plies
-        assert (won["new"], won[row["opponent"]]) == (row["wins"], row["losses"])
+        assert won[None] == row["drawn"] == 0  # no game of bao is drawn before 1,000 plies
+        assert (won["new"], won[row["opponent"]]) == (row["won"], row["lost"])
         assert len(plies) == row["games"] == 60 and np.mean(plies) == row["mean_plies"]
-        assert row["score"] == row["wins"] / 60
+        assert row["score"] == row["won"] / 60
         assert [*by_pair.values()].count(4) == row["pairs_by_points"][4]
         [printed] = [text.split() for text in out.splitlines() if text.startswith(row["opponent"])]
-        assert printed[1:4] == [str(row[key]) for key in ("wins", "draws", "losses")]
+        assert printed[1:4] == [str(row[key]) for key in ("won", "drawn", "lost")]
         assert printed[4] == f"{100 * row['score']:.1f}"
 
 
 def test_tables_for_papers_and_programs(says: Says) -> None:
     """They say how they were made, and in which units."""
-    line = "match random greedy random --pairs 2 --format "
-    rows = list(csv.DictReader(says(line + "csv").splitlines()))
-    assert [row["opponent"] for row in rows] == ["greedy", "random"]
+    line = "match random greedy alphabeta:1 --pairs 2 "
+    rows = list(csv.DictReader(says(line + "--csv -").splitlines()))
+    assert [row["opponent"] for row in rows] == ["greedy", "alphabeta:1"]
     assert all(row["player"] == "random" and float(row["ms_a_move"]) >= 0 for row in rows)
     made = {"ruleset": "zanzibar", "seed": "1"}
-    made["openings"] = "random, --opening-plies 8"
+    made["openings"] = "random, --opening-plies 8 --balance 1"
     assert all(made.items() <= row.items() and row["commit"] for row in rows)
-    latex = says(line + "latex")
+    latex = says(line + "--format latex")
     assert latex.count("\\\\\n") == 3 and r"score, \%" in latex and "ms a move" in latex
     for name, value in made.items():
         assert f"% {name}: {value}\n" in latex
-    table = says(line + "markdown").splitlines()
+    table = says(line + "--format markdown").splitlines()
     assert len(table) == 4 and table[2].startswith("| greedy ")
 
 
@@ -414,7 +443,7 @@ def test_a_move_takes_no_time_to_compile(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(moves) == 1
 
 
-@pytest.mark.parametrize(("module", "failing"), [(match, "games"), (files, "json")])
+@pytest.mark.parametrize(("module", "failing"), [(cli_games, "games"), (files, "json")])
 def test_results_are_kept_if_a_file_cannot_be_written(
     module: ModuleType,
     failing: str,
@@ -438,7 +467,7 @@ def test_results_are_kept_if_a_file_cannot_be_written(
 @pytest.mark.parametrize(
     ("line", "files"),
     [
-        ("match random greedy --pairs 1 --games games --json json", "games json"),
+        ("match random greedy --pairs 1 --games games --json json --csv csv", "games json csv"),
         ("tournament random greedy --pairs 1 --threads 1 --out .", "table.md table.json elo.png"),
         ("rate greedy --precision 150 --threads 1 --json json", "json"),
         (
@@ -458,8 +487,6 @@ def test_files_are_written_although_nothing_can_be_printed(
             raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.chdir(tmp_path)
-    for module in (tournament, placement):
-        monkeypatch.setattr(module, "LocalPool", ThreadPoolExecutor)
     monkeypatch.setattr(sys, "stdout", Full())
     assert bao(line.split()) == 2
     assert all((tmp_path / name).stat().st_size for name in files.split())

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
 import bao_agents
-from bao_agents.arena.match import play_match
+from bao_agents.arena.pairs import play_match
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Checkpoint, CheckpointError
 from bao_agents.nets.checkpoint_files import CHECKPOINTS, shipped

@@ -12,17 +12,17 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bao_agents.arena import scheduler, tournament
-from bao_agents.arena.match import play_match
+from bao_agents.arena import event as events
+from bao_agents.arena import scheduler
+from bao_agents.arena.event import Event, Task
 from bao_agents.arena.openings import draw_openings
-from bao_agents.arena.scheduler import Event
-from bao_agents.arena.tournament import TournamentSettings, run
+from bao_agents.arena.pairs import play_match
+from bao_agents.arena.plan import cut
 from bao_agents.cli.engine import Engine
 from bao_agents.players import pipe
 from bao_agents.players.pipe import PipeAgent
@@ -125,7 +125,6 @@ def test_a_fault_loses_one_game(
 ) -> None:
     """The program is started again for the next one, and its name cannot harm terminal or table."""
     monkeypatch.setattr(pipe, "QUIET_SECONDS", 0.2)  # it is ready only once
-    monkeypatch.setattr(tournament, "LocalPool", ThreadPoolExecutor)
     file = tmp_path / "bot.py"
     file.write_text(FRAGILE)
     out = says(
@@ -133,18 +132,11 @@ def test_a_fault_loses_one_game(
     )
     [found] = json.loads((tmp_path / "match.json").read_text())["results"]
     faults = found["faults"]
-    assert (
-        found["games"] == 4 and 0 < len(faults) <= found["losses"] and not found["opponent_faults"]
-    )
+    assert found["games"] == 4 and 0 < len(faults) <= found["lost"] and not found["opponent_faults"]
     assert set(faults) == {"crashed: exit status 3"}
     games = "1 game" if len(faults) == 1 else f"{len(faults)} games"
     assert f"bot lost {games} by faults: crashed: exit status 3" in out
     assert load(f"pipe:{sys.executable} {file}").name == r"a\x1b[2J|<b>"
-
-    players = {"bot": f"pipe:{sys.executable} {file}", "random": "random"}
-    settings = TournamentSettings(players=players, ruleset=ZANZIBAR, pairs=2)
-    [pairs] = run(settings, tmp_path / "out", 1, False).values()
-    assert set(pairs.faults[0]) == set(faults) and pairs.faults[1] == []
 
 
 def test_silence_is_reported(
@@ -217,9 +209,9 @@ def test_a_program_plays_all_parts_of_a_match(tmp_path: Path, says: Says) -> Non
         keep_games=True,
     )
     anew = ""
-    for part in event.parts("front", "random", size=4):
-        anew += "\n".join([*part.play().games, ""])
-        scheduler._program.cache_clear()
+    for part in cut("front", "random", 60, size=4):
+        anew += "\n".join([*event.task(part).play().games, ""])
+        events.program.cache_clear()
     assert games.read_text() + "\n" == anew
 
 
@@ -233,16 +225,17 @@ def test_opponent_in_an_environment() -> None:
         one.close()
 
 
-def test_tournament_on_two_processes_and_continued(tmp_path: Path) -> None:
+def test_tournament_on_two_processes_and_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: Says
+) -> None:
     """The version shows that the program is the same, so its games are not played again."""
-    players = {"front": f"pipe:{EXAMPLE}", "greedy": "greedy", "random": "random"}
-    settings = TournamentSettings(players=players, ruleset=ZANZIBAR, pairs=30)
-    found = run(settings, tmp_path, 2, False)
-    assert {pairs.points.shape for pairs in found.values()} == {(30, 2)}
-    again = run(settings, tmp_path, 1, False)
-    for names, pairs in found.items():
-        np.testing.assert_array_equal(again[names].points, pairs.points)
-        np.testing.assert_allclose(again[names].seconds, pairs.seconds, atol=1e-6)
+    line = f"tournament 'front=pipe:{EXAMPLE}' greedy random --pairs 30 --out {tmp_path}"
+    monkeypatch.setattr(scheduler, "START_SECONDS", -1.0)
+    says(f"{line} --threads 2")
+    monkeypatch.setattr(Task, "play", lambda *_: 1 / 0)
+    says(f"{line} --threads 1")
+    report = json.loads((tmp_path / "table.json").read_text())
+    assert [row["games"] for row in report["pairings"]] == [60, 60, 60]
 
 
 def engine(player: str) -> subprocess.Popen[str]:

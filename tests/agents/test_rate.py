@@ -10,6 +10,8 @@ import re
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -18,21 +20,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bao_agents.arena import placement
+from bao_agents.arena import scheduler
 from bao_agents.arena.elo import place, score_pairs
-from bao_agents.arena.ladder import DEFAULT, Ladder, load_ladder, make_ladder, shipped
+from bao_agents.arena.event import Event, Task
+from bao_agents.arena.ladder import DEFAULT, Ladder, load_ladder, shipped
 from bao_agents.arena.openings import draw_openings
 from bao_agents.arena.pairs import Pairs
-from bao_agents.arena.placement import Session
-from bao_agents.arena.scheduler import Part
-from bao_agents.arena.tournament import TournamentSettings
+from bao_agents.arena.placement import OnLadder
+from bao_agents.arena.plan import Gauntlet, Part
+from bao_agents.arena.scheduler import Workers
 from bao_agents.cli import rate
-from bao_agents.cli.main import main as bao
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint_files import CHECKPOINTS
 from bao_agents.players import registry
-from bao_env.engine.ruleset import RULESETS
-from tests.conftest import Capsys, Fails, Says
+from bao_agents.support.progress import Progress
+from bao_agents.support.provenance import provenance
+from bao_env.engine.ruleset import RULESETS, Ruleset
+from docs.make_ladder import make_ladder
+from tests.conftest import Fails, Says
 
 OPENINGS = 60
 BOTS = {"random": 0.0, "greedy": 333.0, "alphabeta:1": 700.0}
@@ -66,15 +71,23 @@ def drawn_points(rng: np.random.Generator, elo: float, opponents: np.ndarray) ->
 @pytest.fixture(scope="session")
 def report() -> dict[str, Any]:
     """Return the ``table.json`` of a tournament of three quick bots."""
-    settings = TournamentSettings(
-        players={name: name for name in BOTS}, ruleset=RULESETS["zanzibar"], pairs=9, balance=None
-    )
+    rules = RULESETS["zanzibar"]
     played = {"games": 36, "ms_a_move": 0.01}
-    players = [
+    rows = [
         {"player": name, "elo": elo, "elo_low": elo - 9, "elo_high": elo + 9, **played}
         for name, elo in BOTS.items()
     ]
-    return {"settings": settings.description, "anchor": "random", "players": players}
+    return {
+        "made_with": provenance(rules),
+        "players": {name: name for name in BOTS},
+        "ruleset": rules.to_dict(),
+        "pairs": 9,
+        "opening_plies": 8,
+        "balance": None,
+        "seed": 1,
+        "anchor": "random",
+        "results": rows,
+    }
 
 
 @pytest.fixture(scope="session")
@@ -92,7 +105,7 @@ def ladder_file(small: Ladder, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placement, "LocalPool", ThreadPoolExecutor)  # processes start slowly
+    monkeypatch.setattr(scheduler, "LocalPool", ThreadPoolExecutor)  # processes start slowly
 
 
 # --- the fit ------------------------------------------------------------------------------------
@@ -143,57 +156,49 @@ def wide_ladder(small: Ladder, openings: int = OPENINGS) -> Ladder:
     return Ladder.model_validate(plain)
 
 
-def simulate(session: Session, elo: float, precision: float = 30.0, seed: int = 0) -> list[Part]:
-    """Play a session with results drawn from the model; return what was played."""
+def simulate(plan: OnLadder, elo: float, seed: int = 0) -> dict[Part, Pairs]:
+    """Return the results of a rating, drawn from the model."""
     rng = np.random.default_rng(seed)
-    played = []
-    while parts := session.plan(precision):
+    results: dict[Part, Pairs] = {}
+    while parts := plan.next_round(results):
         for part in parts:
-            [elo_of] = [a.elo for a in session.ladder.anchors if a.player == part.names[1]]
+            [elo_of] = [a.elo for a in plan.ladder.anchors if a.player == part.second]
             opponents = np.full(len(part.numbers), elo_of)
-            session.played[part] = Pairs(points=drawn_points(rng, elo, opponents))
-        played += parts
-    return played
+            results[part] = Pairs(points=drawn_points(rng, elo, opponents))
+    return results
 
 
-@pytest.mark.parametrize("elo", [-100.0, 1250.0])
-def test_true_rating_lies_in_the_interval(small: Ladder, elo: float) -> None:
-    ladder = wide_ladder(small, 500)
-    hits = pairs = 0
-    for seed in range(25):
-        session = Session(ladder, seed)
-        simulate(session, elo, seed=seed)
-        found = session.placement()
-        assert found.margin <= 30.0
-        hits += found.low <= elo <= found.high
-        pairs += len(session.total)
-    assert hits >= 21  # of 25; fewer by chance once in 30 times, and the seeds are fixed
-    assert pairs < 600 * 25
+def pairs_against(results: dict[Part, Pairs], anchor: str) -> int:
+    return sum(len(part.numbers) for part in results if part.second == anchor)
 
 
 def test_no_game_is_played_twice(small: Ladder) -> None:
     """A precision that is out of reach takes every opening against every anchor once."""
-    session = Session(wide_ladder(small))
-    parts = simulate(session, 900.0, precision=1.0)
-    games = {(part.names[1], opening) for part in parts for opening in part.numbers}
-    assert len(games) == len(session.total) == 8 * OPENINGS
+    results = simulate(OnLadder(wide_ladder(small), "me", precision=1.0), 900.0)
+    games = {(part.second, opening) for part in results for opening in part.numbers}
+    assert len(games) == sum(map(len, results.values())) == 8 * OPENINGS
 
 
 def test_nearest_anchors_are_played(small: Ladder) -> None:
-    session = Session(wide_ladder(small, 500))
-    simulate(session, 1500.0)
-    pairs = [len(session.against(anchor.player)) for anchor in session.ladder.anchors]
+    """The first round begins in the middle of the ladder, for who has no time for more."""
+    plan = OnLadder(wide_ladder(small, 500), "me")
+    elos = {anchor.player: anchor.elo for anchor in plan.ladder.anchors}
+    first = [elos[part.second] for part in plan.next_round({})]
+    assert set(first[:2]) == {750.0, 1000.0}
+    results = simulate(plan, 1500.0)
+    assert plan.placement(results).margin <= 30.0
+    pairs = [pairs_against(results, name) for name in elos]
     assert sum(pairs[5:8]) > 0.7 * sum(pairs) and pairs[0] == 0
 
 
 def test_anchor_does_not_meet_itself(small: Ladder) -> None:
-    session = Session(small, player="greedy")
-    simulate(session, 333.0, precision=1.0)
-    assert [len(session.against(name)) for name in BOTS] == [OPENINGS, 0, OPENINGS]
+    results = simulate(OnLadder(small, "greedy", precision=1.0), 333.0)
+    assert [pairs_against(results, name) for name in BOTS] == [OPENINGS, 0, OPENINGS]
 
 
 def test_seed_decides_the_plan(small: Ladder) -> None:
-    one, same, other = (Session(wide_ladder(small), seed).plan(30.0) for seed in (3, 3, 4))
+    ladder = wide_ladder(small)
+    one, same, other = (OnLadder(ladder, "me", seed=seed).next_round({}) for seed in (3, 3, 4))
     assert one == same != other
 
 
@@ -237,7 +242,9 @@ def test_rate_a_bot(ladder_file: Path, tmp_path: Path, says: Says) -> None:
     def rated(line: str) -> tuple[str, dict[str, Any]]:
         out = says(f"{line} --json {file}")
         [result] = json.loads(file.read_text())["results"]
-        return out, result | {"ms_a_move": 0}
+        for row in (result, *result["against"]):
+            row["ms_a_move"] = 0
+        return out, result
 
     out, found = rated(
         f"rate greedy --ladder {ladder_file} --precision 120 --threads 2 --path {tmp_path}"
@@ -245,10 +252,10 @@ def test_rate_a_bot(ladder_file: Path, tmp_path: Path, says: Says) -> None:
     printed = out.partition("- command: `bao ")[2].partition("`")[0]
     assert printed.endswith(f" --threads 2 --path {tmp_path}")
     assert rated(printed.replace("--threads 2", "--threads 1"))[1] == found
-    assert out.startswith(f"# greedy: {found['elo']:.0f} Elo (95 % interval {found['low']:.0f} to")
-    assert found["low"] <= 333 <= found["high"] and found["ended"] == "precise"
-    assert found["blunders"]["moves"] >= 500
-    assert 0.02 < found["blunders"]["of_moves"]["rate"] < 0.2
+    assert out.startswith(
+        f"# greedy: {found['elo']:.0f} Elo (95 % interval {found['elo_low']:.0f} to"
+    )
+    assert found["elo_low"] <= 333 <= found["elo_high"] and found["ended"] == "precise"
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in out.splitlines()[4:]]
     for name, elo, games, won, drawn, lost, score, expected in (row for row in rows if row):
         assert float(elo) == BOTS[name]
@@ -259,7 +266,8 @@ def test_rate_a_bot(ladder_file: Path, tmp_path: Path, says: Says) -> None:
         chance = 100 / (1 + 10 ** ((BOTS[name] - found["elo"]) / 400))
         assert float(expected) == pytest.approx(chance, abs=0.05)
     assert found["games"] == sum(int(row[2]) for row in rows if row)
-    for text in ("small", "numba", found["made_with"]["commit"], "seed 1", "gives won games away"):
+    commit = json.loads(file.read_text())["made_with"]["commit"]
+    for text in ("small", "numba", commit, "seed 1"):
         assert text in out
 
 
@@ -275,14 +283,14 @@ def test_families(
         info = whole.info | {"steps": steps}
         checkpoint.save(run / f"step-{steps}.safetensors", replace(whole, info=info))
     monkeypatch.chdir(tmp_path)
-    line = f"rate mine/step-*.safetensors greedy --ladder {ladder_file} --seconds 0.001 --threads 1"
-    text = says(f"{line} --format csv")
+    line = f"rate mine/step-*.safetensors greedy --ladder {ladder_file} --precision 300 --threads 1"
+    text = says(f"{line} --csv -")
     rows = list(csv.DictReader(text.splitlines()))
     assert [row["player"] for row in rows] == ["mine/step-90", "mine/step-1000", "greedy"]
     assert [row["steps"] for row in rows] == ["90", "1000", ""]
     assert all(row["ruleset"] == "zanzibar" and row["seed"] == "1" for row in rows)
     (tmp_path / "elo.csv").write_text(text)
-    assert says("curve elo.csv --metrics low --out elo.png").count("\n") >= 3
+    assert says("curve elo.csv --metrics elo --out elo.png").count("\n") >= 3
     assert says(line).count("| mine/step-") == 2
 
     (tmp_path / "mine.py").write_text(MINE)
@@ -291,7 +299,7 @@ def test_families(
     for name in ("w_9.pt", "w_10.pt"):
         (tmp_path / name).write_text("weights")
     line = f"rate mine:lowest@w_*.pt --path . --ladder {ladder_file} --seconds 0.001 --threads 1"
-    rows = list(csv.DictReader(says(f"{line} --format csv").splitlines()))
+    rows = list(csv.DictReader(says(f"{line} --csv -").splitlines()))
     assert [(row["player"], row["steps"]) for row in rows] == [
         ("mine:lowest@w_9.pt", "9"),
         ("mine:lowest@w_10.pt", "10"),
@@ -300,16 +308,55 @@ def test_families(
 
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize(
-    ("limit", "why"), [("precision 2", "no openings left"), ("seconds 0.001", "time is up")]
+    ("limit", "why"),
+    [("precision 2", "no openings left"), ("seconds 0.001", "time is up")],
 )
-def test_ends_without_the_precision(
-    ladder_file: Path, capsys: Capsys, limit: str, why: str
-) -> None:
+def test_ends_without_the_precision(ladder_file: Path, says: Says, limit: str, why: str) -> None:
     """The first games count, however long they take."""
-    assert bao(f"rate greedy --ladder {ladder_file} --threads 1 --{limit}".split()) == 0
-    captured = capsys.readouterr()
-    assert "# greedy: " in captured.out and f"ended: {why}" in captured.out
-    assert re.search(rf"{why} before \+-\d+ Elo was reached", captured.err)
+    out = says(f"rate greedy --ladder {ladder_file} --threads 1 --{limit}")
+    assert "# greedy: " in out and f"ended: {why}" in out
+    assert re.search(rf"{why} before \+-\d+ Elo was reached", out)
+
+
+class Slow:
+    """Tasks whose players take long to get ready, and then some time for each game."""
+
+    def __init__(self, ready: float, game: float) -> None:
+        self.ready, self.game = ready, game
+
+    def warm_up(self, spec: str, ruleset: Ruleset) -> None:
+        time.sleep(self.ready)
+
+    def play(self, threads: int, progress: Callable[[int], None]) -> Pairs:
+        for _ in range(2):
+            time.sleep(self.game)
+            progress(1)
+        return Pairs(points=np.array([[1.0, 0.0]]), plies=np.array([[9, 9]]))
+
+
+def test_the_clock_starts_with_the_first_game(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part that is cut short counts nothing."""
+    slow = Slow(ready=0.5, game=0.1)
+    monkeypatch.setattr(registry, "warm_up", slow.warm_up)
+    monkeypatch.setattr(Task, "play", lambda task, threads, progress: slow.play(threads, progress))
+    rules = RULESETS["zanzibar"]
+    names = {name: name for name in ("greedy", "random")}
+    event = Event(names, rules, draw_openings(rules, 20, 4, 1, None), seed=1)
+    results: dict[Part, Pairs] = {}
+    with Workers(1) as workers, Progress(disable=True) as bar, pytest.raises(TimeoutError):
+        scheduler.play(event, Gauntlet("greedy", ["random"], 16), workers, bar, results, 0.5)
+    assert [len(pairs) for pairs in results.values()] == [1, 1]
+
+
+def test_a_few_games_are_no_rating(small: Ladder) -> None:
+    plan = OnLadder(small, "greedy")
+    first, second = (Part("greedy", name, (0, 1, 2)) for name in ("random", "alphabeta:1"))
+    draw = Pairs(points=np.full((3, 2), 0.5), plies=np.full((3, 2), 9))
+    row = rate.to_dict("me", plan, {first: draw}, "time is up")
+    assert row["rating"] == "6 games are too few" and row["games"] == 6
+    assert row["elo"] is row["elo_low"] is row["elo_high"] is None
+    row = rate.to_dict("me", plan, {first: draw, second: draw}, "time is up")
+    assert row["elo_low"] < row["elo"] < row["elo_high"]
 
 
 @pytest.mark.usefixtures("threads")
@@ -337,7 +384,7 @@ sys.exit(main(sys.argv[1:]))
 @pytest.mark.slow
 def test_ctrl_c_prints_what_there_is(ladder_file: Path, tmp_path: Path) -> None:
     """The worker process finds the player's module, which is in another folder."""
-    source = MINE.replace("lowest = m", "import time; time.sleep(0.02); lowest = m")
+    source = MINE.replace("lowest = l", "import time; time.sleep(0.02); lowest = l")
     (tmp_path / "slow.py").write_text(source)
     line = f"rate slow:lowest --path {tmp_path} --ladder {ladder_file} --precision 1 --threads 1"
     process = subprocess.Popen(
@@ -350,10 +397,10 @@ def test_ctrl_c_prints_what_there_is(ladder_file: Path, tmp_path: Path) -> None:
     )
     assert process.stderr is not None
     seen = ""
-    while "Elo" not in seen:  # the bar has a rating after the first round
+    while not re.search(r"/(?!40)\d+ \[", seen):  # the second round has begun
         letter = process.stderr.read(1)
         assert letter, seen
         seen += letter
     os.killpg(process.pid, signal.SIGINT)
     out, error = process.communicate(timeout=60)
-    assert process.returncode == 0 and "ended: stopped" in out, error
+    assert process.returncode == 0 and "ended: stopped" in out, seen + error

@@ -23,7 +23,7 @@ from bao_agents.arena.elo import (
     score_pairs,
     wilson_interval,
 )
-from bao_agents.arena.match import SPRT_PAIRS
+from bao_agents.arena.plan import SPRT_PAIRS
 from bao_agents.arena.ratings import rate
 from bao_agents.support.array_types import Float64Array
 
@@ -196,6 +196,19 @@ def sprt_error(games: Games, elo: float, count: int = 400) -> float:
             verdict = sprt.verdict(counts.tolist())
         errors += verdict == wrong
     return errors / count
+
+
+def test_the_interval_of_a_stopped_match_is_too_narrow() -> None:
+    """``bao match --sprt`` says by how much."""
+    sprt, covered, count = Sprt(0.0, 50.0), 0, 400
+    for rng in seeds(count, "stopped"):
+        points = np.empty((0, 2))
+        while not len(points) or sprt.verdict(score_pairs(points).pair_counts) is None:
+            drawn = openings(rng, SPRT_PAIRS)
+            points = np.concatenate([points, Games().play(rng, expected_score(25.0), drawn)])
+        score = score_pairs(points)
+        covered += score.low <= expected_score(25.0) <= score.high
+    assert 0.86 <= covered / count <= 0.925
 
 
 def los_of_equals(games: Games, pairs: int, count: int = SIMULATIONS) -> Float64Array:

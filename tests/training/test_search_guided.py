@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from bao_agents import load
-from bao_agents.arena.match import play_match
+from bao_agents.arena.pairs import play_match
 from bao_env.engine.masks import is_legal
 from bao_env.engine.position import PLY, movers
 from bao_training import train

@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from bao_agents.arena.elo import Score, wilson_interval
-from bao_agents.arena.match import play_match
+from bao_agents.arena.pairs import play_match
 from bao_agents.evaluators.learning import NNUEModel
 from bao_agents.exact.solved_positions import SolvedPositions
 from bao_agents.nets import checkpoint

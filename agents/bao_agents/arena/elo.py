@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -71,20 +71,6 @@ class Score:
         if self.rate in (0.0, 1.0):
             return "After a clean sweep the interval only bounds the strength on one side."
         return ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as plain values, for JSON."""
-        return {
-            "games": self.games,
-            "wins": self.wins,
-            "draws": self.draws,
-            "losses": self.losses,
-            "pairs_by_points": self.pair_counts,
-            "score": self.rate,
-            "score_low": self.low,
-            "score_high": self.high,
-            "los": self.los,
-        }
 
 
 def elo_difference(rate: float) -> float:

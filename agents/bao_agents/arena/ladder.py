@@ -2,8 +2,8 @@
 
 A ladder is a JSON file for one rule set. People share these files, so the anchors are built-in bots
 and nothing in a file runs. Its ratings are its scale, so they never change under its name. If an
-anchor begins to play differently, make a new ladder with a new number: :func:`make_ladder` makes
-one from a tournament.
+anchor begins to play differently, make a new ladder with a new number: ``docs/make_ladder.py``
+makes one from a tournament.
 """
 
 from __future__ import annotations
@@ -26,12 +26,8 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
-from bao_agents.arena.openings import (
-    MatchOpenings,
-    draw_openings,
-    parse_openings,
-    write_openings,
-)
+from bao_agents.arena.openings import MatchOpenings, parse_openings
+from bao_agents.nets.checkpoint import OtherRulesError
 from bao_agents.players import registry
 from bao_agents.players.base import NamedPlayer
 from bao_agents.players.fingerprint import fingerprint
@@ -73,6 +69,7 @@ _Text = Annotated[str, StringConstraints(pattern="^[ -~]{1,200}$")]
 
 
 _Elo = Annotated[float, Field(ge=-10_000, le=10_000)]
+_Count = Annotated[int, Field(ge=0, lt=1 << 53)]
 
 
 class Anchor(_Table):
@@ -85,9 +82,9 @@ class Anchor(_Table):
     """Lower end of the 95 % interval of ``elo`` in the tournament, against the player at 0."""
     high: _Elo
     """Upper end of it."""
-    games: int
+    games: _Count
     """Games of the tournament that it played."""
-    ms_a_move: float
+    ms_a_move: Annotated[float, Field(ge=0, le=1e9)]
     answers: str
     """:func:`answers` of the rated player; empty if they are unknown."""
     fingerprint: str
@@ -106,7 +103,7 @@ class _Tournament(TypedDict):
 
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     made_with: _MadeWith
-    opening_plies: int
+    opening_plies: _Count
 
 
 class Ladder(_Table):
@@ -160,11 +157,12 @@ class Ladder(_Table):
         """Load a player for the ladder's rules, on one core.
 
         Raises:
-            LadderError: the player is unknown, or cannot be used under these rules.
+            LadderError: the player is a network that was trained under other rules.
+            ValueError: the player is unknown, or cannot be used.
         """
         try:
             return registry.load(player, ruleset=self.ruleset, seed=seed, threads=1)
-        except ValueError as error:
+        except OtherRulesError as error:
             raise LadderError(
                 f"{error} ({self.name} is for {self.ruleset.name}; bao tournament compares players "
                 "under any rules)"
@@ -229,53 +227,3 @@ def load_ladder(name: str = DEFAULT) -> Ladder:
             f"{ladder.ruleset.name} differently; make a new ladder"
         )
     return ladder
-
-
-def make_ladder(name: str, report: dict[str, Any], openings: int) -> Ladder:
-    """Make a ladder from the players of a tournament; its openings differ from the tournament's.
-
-    ``model_dump_json(indent=1)`` of the result is the content of its file in :data:`LADDERS`.
-
-    Args:
-        name: name of the ladder.
-        report: the tournament's ``table.json``.
-        openings: number of openings.
-
-    Raises:
-        KeyError: ``report`` is not the JSON of a tournament.
-        LadderError: no player has Elo 0, or one has no finite rating.
-        ValueError: a player is not a built-in bot, or there are too few openings.
-    """
-    settings = report["settings"]
-    if report["anchor"] is None:
-        raise LadderError("the tournament has no player with Elo 0: play it with --anchor NAME")
-    ruleset = Ruleset.from_dict(settings["ruleset"])
-    seed = settings["seed"] + 1
-    drawn = draw_openings(ruleset, openings, settings["opening_plies"], seed, settings["balance"])
-    anchors = []
-    for row in report["players"]:
-        if None in (row["elo"], row["elo_low"], row["elo_high"]):
-            raise LadderError(f"{row['player']} won or lost everything: it has no rating")
-        spec = _built_in(settings["players"][row["player"]])
-        player = registry.load(spec, ruleset=ruleset, threads=1)
-        anchors.append(
-            Anchor(
-                player=spec,
-                elo=round(row["elo"], 1),
-                low=round(row["elo_low"], 1),
-                high=round(row["elo_high"], 1),
-                games=row["games"],
-                ms_a_move=round(row["ms_a_move"], 4),
-                answers=answers(player, drawn, ruleset),
-                fingerprint=fingerprint(spec, player, ruleset) or "",
-            )
-        )
-    return Ladder(
-        name=name,
-        rules=ruleset.to_dict(),
-        engine_signature=settings["made_with"]["engine_signature"],
-        tournament={key: settings[key] for key in settings if key != "ruleset"},
-        openings_seed=seed,
-        anchors=tuple(sorted(anchors, key=lambda anchor: anchor.elo)),
-        openings=write_openings(drawn),
-    )

@@ -11,14 +11,14 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from bao_agents.arena.elo import Score, score_pairs
 from bao_agents.arena.games import GAME_OVER, MAX_PLIES, MatchGames, play_games
-from bao_agents.arena.openings import MatchOpenings
+from bao_agents.arena.openings import BALANCE, OPENING_PLIES, MatchOpenings, draw_openings
 from bao_agents.support.array_types import Float64Array, Int64Array
 from bao_agents.support.files import printable
 from bao_env.bots import Agent
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import opening
-from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.game import SEAT_NAMES
 from bao_env.notation.transcript import format_transcript, rules_head, transcribe
 
@@ -83,7 +83,7 @@ class Pairs:
         return 1000.0 * self.seconds / np.maximum(1, self.moves)
 
     def to_json(self) -> str:
-        """Return the results as JSON, without the games."""
+        """Return the results as JSON."""
         return _Plain(
             points=self.points.tolist(),
             plies=self.plies.tolist(),
@@ -91,6 +91,7 @@ class Pairs:
             seconds=np.round(self.seconds, 6).tolist(),
             faults=list(self.faults),
             commits=sorted(self.commits),
+            games=list(self.games),
         ).model_dump_json()
 
     @classmethod
@@ -101,6 +102,8 @@ class Pairs:
             ValueError: they are damaged.
         """
         found = _Plain.model_validate_json(text)
+        if len(found.plies) != len(found.points):
+            raise ValueError("expected as many lengths as points")
         return cls(
             points=np.array(found.points).reshape(-1, 2),
             plies=np.array(found.plies, np.int64).reshape(-1, 2),
@@ -108,6 +111,7 @@ class Pairs:
             seconds=np.array(found.seconds),
             faults=(found.faults[0], found.faults[1]),
             commits=frozenset(found.commits),
+            games=tuple(found.games),
         )
 
 
@@ -129,6 +133,47 @@ class _Plain(BaseModel):
     seconds: Annotated[list[_Seconds], _Two]
     faults: Annotated[list[list[_Text]], _Two]
     commits: list[_Text]
+    games: list[str] = []
+
+
+def play_match(
+    first: Agent,
+    second: Agent,
+    *,
+    ruleset: str | Ruleset = "zanzibar",
+    pairs: int,
+    opening_plies: int = OPENING_PLIES,
+    balance: float | None = BALANCE,
+    seed: int = 0,
+    max_plies: int = MAX_PLIES,
+    names: tuple[str, str] | None = None,
+    progress: Callable[[int], None] = lambda ended: None,
+) -> Pairs:
+    """Play ``pairs`` pairs of games: each opening once with ``first`` as South, once as North.
+
+    Args:
+        first, second: the players; each gets all of its positions of a ply in one call.
+        ruleset: the rules.
+        pairs: number of openings; twice as many games are played.
+        opening_plies: random legal plies that make an opening.
+        balance: skip openings that a search finds less balanced than this; see
+            :func:`bao_agents.arena.openings.draw_openings`.
+        seed: the seed of the openings; players have their own.
+        max_plies: a game that reaches this length is a draw.
+        names: keep the games as transcripts, with these names of the players.
+        progress: called after each ply with the number of games that have just ended.
+
+    Raises:
+        ValueError: ``pairs`` is below 1, there are too few different openings, or a player chose an
+            illegal action; the message says which of these.
+    """
+    if pairs < 1:
+        raise ValueError(f"pairs={pairs}: expected at least 1")
+    engine = Engine(get_ruleset(ruleset))
+    openings = draw_openings(engine.ruleset, pairs, opening_plies, seed, balance)
+    return play_pairs(
+        first, second, openings, engine, max_plies=max_plies, names=names, progress=progress
+    )
 
 
 def play_pairs(

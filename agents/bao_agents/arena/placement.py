@@ -1,16 +1,16 @@
-"""Rate one player on a ladder.
+"""Plan the rating of one player on a ladder.
 
 Games are played in rounds against the anchors nearest to the player. Each round is planned from the
-earlier results. A pair of games depends only on the seed, the opening and the two players. So
-neither the number of processes nor their speed changes a rating, unless the time runs out.
+earlier results.
 """
 
 from __future__ import annotations
 
 import math
-import time
 import zlib
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -24,175 +24,106 @@ from bao_agents.arena.elo import (
 )
 from bao_agents.arena.ladder import Ladder
 from bao_agents.arena.pairs import Pairs
-from bao_agents.arena.scheduler import PART_PAIRS, Event, LocalPool, Part, play_parts
+from bao_agents.arena.plan import PART_PAIRS, Part, Plan, Results
 from bao_agents.support.array_types import Float64Array, Int64Array
-from bao_agents.support.progress import Progress
 
 FIRST_PAIRS = 20
 """Pairs in the first round; each later round at most doubles the number played."""
 
-Ended = Literal["precise", "no openings left", "time is up", "stopped"]
-"""Why the games ended."""
 
+@dataclass(frozen=True)
+class OnLadder(Plan):
+    """Play anchors of a ladder until a player's rating is precise, or all openings are used."""
 
-class Session:
-    """The games of a player on a ladder so far, and the plan for the next ones.
-
-    Args:
-        ladder: the ladder.
-        seed: the seed of the order of each anchor's openings.
-        player: the rated player. An anchor with that name is skipped: a deterministic player
-            always draws a pair of games against itself.
-    """
-
-    def __init__(self, ladder: Ladder, seed: int = 0, player: str = "") -> None:
-        self.ladder = ladder
-        self.seed = seed
-        self.player = player
-        self.expected_pairs = 0
-        """Estimated number of pairs at the end, from the last plan."""
-        self.played: dict[Part, Pairs] = {}
-        """The parts with their results, in the planned order."""
-        self.ended: Ended | None = None
-        names = [anchor.player for anchor in ladder.anchors]
-        self._elos = dict(zip(names, ladder.ratings.tolist(), strict=True))
-        self._event = Event(
-            {name: name for name in (*names, player)},
-            ladder.ruleset,
-            ladder.starts,
-            seed,
-            keys={name: (i,) for i, name in enumerate(names)} | {player: ()},
-        )
-        count = len(ladder.openings)
-        self._orders = [
-            np.random.default_rng([seed, zlib.crc32(name.encode())]).permutation(count)
-            for name in names
-        ]
-        self._used = np.array([count if name == player else 0 for name in names], np.int64)
+    ladder: Ladder
+    player: str
+    """The rated player. An anchor with that name is skipped: a deterministic player always draws a
+    pair of games against itself."""
+    precision: float = 30.0
+    """The required length of the interval's longer arm, in Elo."""
+    seed: int = 1
+    """The seed of the order of each anchor's openings."""
 
     @property
-    def total(self) -> Pairs:
-        """All games so far, as results of the player."""
-        return sum(self.played.values(), Pairs())
+    def keys(self) -> Mapping[str, tuple[int, ...]]:
+        """See :attr:`bao_agents.arena.event.Event.keys`."""
+        numbers = {anchor.player: (i,) for i, anchor in enumerate(self.ladder.anchors)}
+        return numbers | {self.player: ()}
 
-    def against(self, anchor: str) -> Pairs:
-        """Return the games against an anchor, as results of the player."""
-        games = (pairs for part, pairs in self.played.items() if part.names[1] == anchor)
-        return sum(games, Pairs())
-
-    def placement(self) -> Placement:
+    def placement(self, results: Results) -> Placement:
         """Return the rating so far.
 
         Raises:
             ValueError: there are no games yet.
         """
-        return place(*self._games())
+        return place(*self._games(results))
 
-    def _games(self) -> tuple[Float64Array, Int64Array, Float64Array]:
+    def is_precise(self, results: Results) -> bool:
+        """Return whether the rating is as precise as required."""
+        return bool(results) and self.placement(results).margin <= self.precision
+
+    def next_round(self, results: Results) -> list[Part]:
+        """See :class:`~bao_agents.arena.plan.Plan`.
+
+        An anchor is chosen if a pair against it gives at least half as much information as a pair
+        against the best one: roughly those within 300 Elo. So a rating uses several kinds of
+        opponents. The first round begins in the middle of the ladder: if there is no time for
+        more, it says most about any player. The others begin with the slowest anchors.
+        """
+        used = np.array([self._used(anchor.player, results) for anchor in self.ladder.anchors])
+        left = len(self.ladder.openings) - used
+        if self.is_precise(results) or not left.any():
+            return []
+        ratings, pairs = self.ladder.ratings, sum(map(len, results.values()))
+        elo = self._guess(results)
+        gains = information(elo, ratings)
+        chosen = np.flatnonzero((left > 0) & (gains >= gains[left > 0].max() / 2.0))
+        missing = self._missing(elo, results) / float(gains[chosen].mean())
+        wanted = min(max(FIRST_PAIRS, math.ceil(missing)), max(FIRST_PAIRS, pairs))
+        each = math.ceil(wanted / len(chosen))
+        late = [anchor.ms_a_move for anchor in self.ladder.anchors] if results else elo - ratings
+        parts = []
+        for anchor in sorted(chosen.tolist(), key=lambda i: abs(late[i]), reverse=bool(results)):
+            size = min(each, int(left[anchor]))
+            taken = self._orders[anchor][used[anchor] : used[anchor] + size]
+            for openings in np.array_split(taken, math.ceil(size / PART_PAIRS)):
+                opponent = self.ladder.anchors[anchor].player
+                parts.append(Part(self.player, opponent, tuple(openings.tolist())))
+        return parts
+
+    @cached_property
+    def _orders(self) -> list[Int64Array]:
+        """The order of the openings against each anchor."""
+        seeds = [[self.seed, zlib.crc32(one.player.encode())] for one in self.ladder.anchors]
+        count = len(self.ladder.openings)
+        return [np.random.default_rng(seed).permutation(count) for seed in seeds]
+
+    def _used(self, anchor: str, results: Results) -> int:
+        """Return how many openings have been played against an anchor."""
+        if anchor == self.player:
+            return len(self.ladder.openings)
+        return sum(len(part.numbers) for part in results if part.second == anchor)
+
+    def _games(self, results: Results) -> tuple[Float64Array, Int64Array, Float64Array]:
         """Return what :func:`~bao_agents.arena.elo.place` needs of the games so far."""
-        ratings = [self._elos[part.names[1]] for part in self.played for _ in part.numbers]
-        openings = [number for part in self.played for number in part.numbers]
-        return np.array(ratings), np.array(openings, np.int64), self.total.points
+        elos = {anchor.player: anchor.elo for anchor in self.ladder.anchors}
+        ratings = [elos[part.second] for part in results for _ in part.numbers]
+        openings = [number for part in results for number in part.numbers]
+        points = sum(results.values(), Pairs()).points
+        return np.array(ratings), np.array(openings, np.int64), points
 
-    def guess(self) -> float:
+    def _guess(self, results: Results) -> float:
         """Return a finite rating for the plan, with one more pair drawn at the anchors' mean."""
-        ratings, openings, points = self._games()
+        ratings, openings, points = self._games(results)
         return place(
             np.append(ratings, self.ladder.ratings.mean()),
             np.append(openings, -1),
             np.concatenate([points, [[0.5, 0.5]]]),
         ).elo
 
-    def plan(self, precision: float) -> list[Part]:
-        """Return the parts of the next round, the slowest anchors first.
-
-        An anchor is chosen if a pair against it gives at least half as much information as a pair
-        against the best one: roughly those within 300 Elo. So a rating uses several kinds of
-        opponents.
-
-        Args:
-            precision: the required length of the interval's longer arm, in Elo.
-
-        Returns:
-            the parts; none if the rating is precise enough or all openings have been used.
-        """
-        pairs = len(self.total)
-        if pairs and self.placement().margin <= precision:
-            return []
-        left = len(self.ladder.openings) - self._used
-        if not left.any():
-            return []
-        elo = self.guess()
-        gains = information(elo, self.ladder.ratings)
-        chosen = np.flatnonzero((left > 0) & (gains >= gains[left > 0].max() / 2.0))
-        missing = self._missing(elo, precision) / float(gains[chosen].mean())
-        wanted = min(max(FIRST_PAIRS, math.ceil(missing)), max(FIRST_PAIRS, pairs))
-        each = math.ceil(wanted / len(chosen))
-        parts = []
-        for anchor in sorted(chosen.tolist(), key=lambda i: -self.ladder.anchors[i].ms_a_move):
-            size = min(each, int(left[anchor]))
-            start = self._used[anchor]
-            self._used[anchor] += size
-            taken = self._orders[anchor][start : start + size]
-            for openings in np.array_split(taken, math.ceil(size / PART_PAIRS)):
-                opponent = self.ladder.anchors[anchor].player
-                parts.append(self._event.part(self.player, opponent, openings.tolist()))
-        planned = sum(len(part.numbers) for part in parts)
-        self.expected_pairs = pairs + max(planned, math.ceil(min(missing, left.sum())))
-        return parts
-
-    def _missing(self, elo: float, precision: float) -> float:
+    def _missing(self, elo: float, results: Results) -> float:
         """Return the missing :func:`~bao_agents.arena.elo.information`."""
-        ratings, openings, points = self._games()
+        ratings, openings, points = self._games(results)
         effect = design_effect(elo, ratings, openings, points)
-        needed = effect * (Z95 * ELO_PER_LOGIT / precision) ** 2
+        needed = effect * (Z95 * ELO_PER_LOGIT / self.precision) ** 2
         return max(0.0, needed - float(information(elo, ratings).sum()))
-
-
-def rate_player(
-    player: str,
-    ladder: Ladder,
-    *,
-    precision: float = 30.0,
-    seconds: float = math.inf,
-    seed: int = 1,
-    processes: int = 1,
-) -> Session:
-    """Rate a player on a ladder. Ctrl-C ends it early and keeps the results.
-
-    Args:
-        player: the player's name for :func:`bao_agents.players.registry.load`.
-        ladder: the ladder.
-        precision: play until the longer arm of the 95 % interval is no longer than this, in Elo.
-        seconds: the time limit; games that are unfinished then do not count. If none has ended,
-            the first ones are waited for.
-        seed: the seed of the openings' order and of the players.
-        processes: the number of processes, each on one core.
-
-    Raises:
-        ValueError: the player cannot be loaded, or failed while it played.
-    """
-    session = Session(ladder, seed, player)
-    deadline = time.monotonic() + seconds
-    try:
-        with LocalPool(processes) as pool, Progress(unit="game", desc=player) as bar:
-            while parts := session.plan(precision):
-                bar.total = 2 * session.expected_pairs
-                bar.refresh()
-                ended: dict[Part, Pairs] = {}
-                try:
-                    # Without any game there would be no rating.
-                    for part, pairs in play_parts(parts, pool, bar, deadline, not session.played):
-                        ended[part] = pairs
-                finally:
-                    # In the planned order, so the order in which they ended does not matter. At
-                    # once: Ctrl-C may come at any moment.
-                    session.played |= {part: ended[part] for part in parts if part in ended}
-                bar.set_postfix_str(str(session.placement()))
-        precise = session.placement().margin <= precision
-        session.ended = "precise" if precise else "no openings left"
-    except TimeoutError:
-        session.ended = "time is up"
-    except KeyboardInterrupt:
-        session.ended = "stopped"
-    return session

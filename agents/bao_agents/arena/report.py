@@ -1,31 +1,50 @@
-"""Report the results of a tournament: tables as Markdown and JSON, and a plot."""
+"""Report the results of an event: one set of columns for its tables, JSON and CSV, and a plot."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tabulate
 
-from bao_agents.arena.elo import FEW_PAIRS, finite
+from bao_agents.arena.elo import finite
 from bao_agents.arena.pairs import Pairs
+from bao_agents.arena.plan import of_player
 from bao_agents.arena.ratings import rate
 from bao_agents.players import registry
-from bao_agents.support.array_types import Float64Array
-from bao_agents.support.figures import errorbars, look, save_figure
-from bao_agents.support.files import write_atomically
+from bao_agents.support.figures import errorbars, look
+from bao_agents.support.provenance import current_commit
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 tabulate.MIN_PADDING = 0  # the tables have to fit a terminal of 80 columns
+
+HEADS = {
+    "player": "player",
+    "opponent": "opponent",
+    "opponent_elo": "its Elo",
+    "steps": "steps",
+    "elo": "Elo",
+    "games": "games",
+    "won": "won",
+    "drawn": "drawn",
+    "lost": "lost",
+    "score": "score, %",
+    "expected": "expected, %",
+    "los": "LOS, %",
+    "ms_a_move": "ms a move",
+    "opponent_ms_a_move": "its ms",
+}
+"""The columns of tables, by their names in JSON and CSV. Shares are 0..1 there. An interval of
+``elo`` or ``score`` has its ends in ``elo_low`` and ``elo_high``; None is infinite, or unknown if
+both are None."""
 
 LEAST_TIME = 0.4
 """Share of its time limit that a player uses on an idle machine at least, on average over moves.
@@ -58,142 +77,152 @@ def notes(name: str, spec: str, ms_a_move: float, faults: Sequence[str]) -> list
     return found
 
 
-def all_notes(report: Mapping[str, Any]) -> list[str]:
-    """Return the :func:`notes` about all players of a tournament's report."""
-    specs = report["settings"]["players"]
-    return [
-        note
-        for row in report["players"]
-        for note in notes(row["player"], specs[row["player"]], row["ms_a_move"], row["faults"])
-    ]
+def commit_notes(pairs: Pairs) -> list[str]:
+    """Return a note if some games were played by another commit of the code."""
+    others = sorted(pairs.commits - {current_commit()})
+    return others and [f"some results come from commit {', '.join(others)}, not {current_commit()}"]
 
 
-def to_dict(
-    results: Mapping[tuple[str, str], Pairs],
-    settings: Mapping[str, Any],
-    anchor: str | None = None,
-) -> dict[str, Any]:
-    """Return the results and the ratings as plain values, for ``table.json`` and the tables.
+# --- rows -----------------------------------------------------------------------------------------
 
-    Args:
-        results: the results of each pairing.
-        settings: the tournament's settings.
-        anchor: the player with Elo 0; by default the mean is 0.
 
-    Returns:
-        ``elo``, ``elo_low`` and ``elo_high`` are None where they are infinite.
-    """
-    ratings = rate({names: pairs.points for names, pairs in results.items()}, anchor=anchor)
-    everything = sum(results.values(), Pairs())
-    players = []
-    for i, name in enumerate(ratings.names):
-        own = Pairs()
-        for names, pairs in results.items():
-            if name in names:
-                own += pairs if name == names[0] else pairs.swapped()
-        players.append(
-            {
-                "player": name,
-                "elo": finite(ratings.elo[i]),
-                "elo_low": finite(ratings.low[i]),
-                "elo_high": finite(ratings.high[i]),
-                "score": float(ratings.score[i]),
-                "games": int(ratings.games[i]),
-                "ms_a_move": float(own.ms_a_move[0]),
-                "faults": own.faults[0],
-            }
-        )
-    pairings = [
-        {"first": first, "second": second} | pairs.score.to_dict()
-        for (first, second), pairs in results.items()
-    ]
+def result(pairs: Pairs) -> dict[str, Any]:
+    """Return the results of the first player as plain values."""
+    score = pairs.score
     return {
-        "settings": dict(settings),
-        "anchor": anchor,
-        "players": players,
-        "pairings": pairings,
-        "mean_plies": float(everything.plies.mean()),
-        "commits": sorted(everything.commits),
+        "games": score.games,
+        "won": score.wins,
+        "drawn": score.draws,
+        "lost": score.losses,
+        "score": score.rate,
+        "ms_a_move": float(pairs.ms_a_move[0]),
+        "mean_plies": float(pairs.plies.mean()),
+        "pairs_by_points": score.pair_counts,
+        "faults": pairs.faults[0],
     }
 
 
-def elos_of(report: Mapping[str, Any]) -> dict[str, list[float]]:
-    """Return the Elo of each player and both ends of its interval; infinite ones as the other."""
-    found = {}
-    for row in report["players"]:
-        values = [row[key] for key in ("elo", "elo_low", "elo_high")]
-        bound = next((value for value in values if value is not None), math.nan)
-        found[row["player"]] = [bound if value is None else value for value in values]
-    return found
+def match_row(player: str, opponent: str, pairs: Pairs) -> dict[str, Any]:
+    """Return the results of two players as plain values; ``elo`` is their difference."""
+    score = pairs.score
+    elo, low, high = map(finite, score.elo)
+    return {
+        "player": player,
+        "opponent": opponent,
+        "elo": elo,
+        "elo_low": low,
+        "elo_high": high,
+        **result(pairs),
+        "score_low": score.low,
+        "score_high": score.high,
+        "los": score.los,
+        "opponent_ms_a_move": float(pairs.ms_a_move[1]),
+        "opponent_faults": pairs.faults[1],
+    }
 
 
-def _elo(value: float | None, infinite: str) -> str:
-    return infinite if value is None else f"{value:+.0f}"
+def standings(
+    results: Mapping[tuple[str, str], Pairs], anchor: str | None = None
+) -> list[dict[str, Any]]:
+    """Return the rating and the results of each player of a round robin, strongest first.
 
-
-def _zero(report: Mapping[str, Any]) -> str:
-    """Return what has Elo 0."""
-    swept = any(row["elo"] is None for row in report["players"])
-    mean = "the mean of the finite ones" if swept else "the mean of all"
-    return report["anchor"] or mean
-
-
-def _games(report: Mapping[str, Any]) -> int:
-    return sum(pairing["games"] for pairing in report["pairings"])
-
-
-def _crosstable(report: Mapping[str, Any]) -> Float64Array:
-    """Return the points of the row against the column, in percent; NaN if they did not meet."""
-    names = [player["player"] for player in report["players"]]
-    table = np.full((len(names), len(names)), np.nan)
-    for pairing in report["pairings"]:
-        first, second = names.index(pairing["first"]), names.index(pairing["second"])
-        table[first, second] = 100 * pairing["score"]
-        table[second, first] = 100 * (1.0 - pairing["score"])
-    return table
-
-
-def standings(report: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Return head and rows of the table of players."""
-    rows = [
-        [
-            row["player"],
-            _elo(row["elo"], "+inf" if row["elo_high"] is None else "-inf"),
-            ""
-            if row["player"] == report["anchor"]
-            else f"{_elo(row['elo_low'], '-inf')} to {_elo(row['elo_high'], '+inf')}",
-            f"{100 * row['score']:.1f}",
-            f"{row['games']:,}",
-            f"{row['ms_a_move']:.{3 if row['ms_a_move'] < 1 else 1}f}",
-        ]
-        for row in report["players"]
+    Args:
+        results: the results of each pairing.
+        anchor: the player with Elo 0; by default the mean is 0.
+    """
+    ratings = rate({names: pairs.points for names, pairs in results.items()}, anchor=anchor)
+    return [
+        {
+            "player": name,
+            "elo": finite(ratings.elo[i]),
+            "elo_low": finite(ratings.low[i]),
+            "elo_high": finite(ratings.high[i]),
+            **result(of_player(name, results)),
+        }
+        for i, name in enumerate(ratings.names)
     ]
-    return ["player", "Elo", "95 % interval", "score, %", "games", "ms a move"], rows
 
 
-def markdown(report: Mapping[str, Any]) -> str:
-    """Return the tables of a report (:func:`to_dict`), and a line about their sources."""
-    settings, players = report["settings"], report["players"]
-    zero = _zero(report)
+# --- texts ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Report:
+    """The results of an event, and how they were made."""
+
+    results: Sequence[Mapping[str, Any]]
+    """The rows."""
+    columns: Sequence[str]
+    """The columns of a table for people, of :data:`HEADS`."""
+    source: Mapping[str, Any]
+    """How the results were made, in a few words: columns of CSV, comments of LaTeX."""
+    facts: Mapping[str, Any]
+    """The same and more, for JSON."""
+
+    def table(self, style: str = "simple") -> str:
+        """Return the rows as a table for people, in a style of :func:`markdown_table`."""
+        return table(self.results, self.columns, style)
+
+    def to_json(self) -> str:
+        """Return everything as JSON."""
+        return json.dumps({**self.facts, "results": self.results}, indent=2, allow_nan=False) + "\n"
+
+    def to_csv(self) -> str:
+        """Return the rows as CSV; see :func:`to_csv`."""
+        return to_csv(self.results, self.source)
+
+    def formatted(self, style: str) -> str:
+        """Return the table in a style of :func:`formatted`."""
+        head = [HEADS[name] for name in self.columns]
+        return formatted(style, head, _cells(self.results, self.columns), self.source)
+
+
+def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], style: str = "simple") -> str:
+    """Return a table of some columns of :data:`HEADS`, in a style of :func:`markdown_table`."""
+    return markdown_table([HEADS[name] for name in columns], _cells(rows, columns), style)
+
+
+def _cells(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[list[str]]:
+    return [[_cell(row, name) for name in columns] for row in rows]
+
+
+def _cell(row: Mapping[str, Any], name: str) -> str:
+    """Return a value as text; its interval is a second line."""
+    value, low, high = (row.get(key) for key in (name, f"{name}_low", f"{name}_high"))
+    if name == "elo" and value is None:
+        bound = (
+            f"above {low:.0f}" if low is not None else "" if high is None else f"below {high:.0f}"
+        )
+        return bound or str(row.get("rating", ""))
+    if value is None:
+        return ""
+    if name in ("player", "opponent"):
+        return str(value)
+    if "ms_a_move" in name:
+        return f"{value:.{3 if value < 1 else 1}f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    scale, digits = (1, 0) if "elo" in name else (100, 1)
+    text = f"{scale * value:.{digits}f}"
+    if low is not None and high is not None and low < high:
+        text += f"\n{scale * low:.{digits}f} to {scale * high:.{digits}f}"
+    return text
+
+
+def crosstable(rows: Sequence[Mapping[str, Any]], pairings: Sequence[Mapping[str, Any]]) -> str:
+    """Return the points of the row against the column, in percent, as Markdown."""
+    names = [row["player"] for row in rows]
+    points = np.full((len(names), len(names)), np.nan)
+    for pairing in pairings:
+        first, second = names.index(pairing["player"]), names.index(pairing["opponent"])
+        points[first, second] = 100 * pairing["score"]
+        points[second, first] = 100 * (1.0 - pairing["score"])
     # Numbers as column heads: names would make it too wide for a terminal.
-    against = [
-        [f"{i} {row['player']}", *("" if np.isnan(points) else f"{points:.1f}" for points in line)]
-        for i, (row, line) in enumerate(zip(players, _crosstable(report), strict=True), 1)
+    cells = [
+        [f"{i} {name}", *("" if np.isnan(value) else f"{value:.1f}" for value in line)]
+        for i, (name, line) in enumerate(zip(names, points, strict=True), 1)
     ]
-    paragraphs = [
-        f"Rule set {settings['ruleset']['name']}; {_games(report):,} games in pairs, each opening "
-        f"of {settings['opening_plies']} random plies from both seats;\nseed {settings['seed']}; "
-        f"{report['mean_plies']:.1f} plies a game. Elo 0 is {zero}.",
-        markdown_table(*standings(report)),
-        "Score of the row against the column, in percent:",
-        markdown_table(["", *map(str, range(1, len(players) + 1))], against),
-    ]
-    if any(row["elo"] is None for row in players):
-        paragraphs.append("A player who won or lost all games has no rating, only a bound.")
-    if _games(report) < 2 * FEW_PAIRS:
-        paragraphs.append("These games are too few for 95 % intervals: take them as a rough guide.")
-    paragraphs += map(escaped, all_notes(report))
-    return "\n\n".join(paragraphs) + "\n"
+    return markdown_table(["", *map(str, range(1, len(names) + 1))], cells)
 
 
 def escaped(text: object) -> str:
@@ -206,72 +235,63 @@ def markdown_table(head: list[str], rows: Sequence[Sequence[object]], style: str
 
     Args:
         head: the head of each column.
-        rows: the cells.
+        rows: the cells. A second line comes in brackets, except in the style ``simple``.
         style: a format of tabulate; Markdown by default.
     """
+    if style != "simple":
+        rows = [[re.sub(r"\n(.+)", r" (\1)", str(cell)) for cell in row] for row in rows]
     if style == "pipe":
         rows = [[escaped(cell) for cell in row] for row in rows]
     align = ["left"] + ["right"] * (len(head) - 1)
     return tabulate.tabulate(rows, head, tablefmt=style, colalign=align, disable_numparse=True)
 
 
-def result_table(
-    style: str,
-    head: list[str],
-    rows: Sequence[Sequence[str]],
-    values: Sequence[Mapping[str, Any]],
-    source: Mapping[str, Any],
+def formatted(
+    style: str, head: list[str], rows: Sequence[Sequence[object]], source: Mapping[str, Any]
 ) -> str:
-    """Return the results of a command as one table.
+    """Return a table as ``markdown``, or as ``latex`` with a comment for each entry of ``source``.
 
     Args:
-        style: ``markdown``, ``latex`` or ``csv``.
-        head, rows: the table for people; a cell's second line comes in brackets.
-        values: the same results as for JSON; CSV has a column for each of their names and numbers.
-        source: how the results were made. LaTeX has a comment for each entry; CSV has a column,
-            because other programs do not expect comments there.
+        style: the format.
+        head, rows: as for :func:`markdown_table`.
+        source: how the results were made.
     """
-    if style == "csv":
-        values = [{**source, **row, **source} for row in values]
-        columns = [
-            name for name, value in values[0].items() if not isinstance(value, dict | list | tuple)
-        ]
-        file = io.StringIO()
-        writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(values)
-        return file.getvalue().rstrip()
-    lines = [[re.sub(r"\n(.+)", r" (\1)", cell) for cell in row] for row in rows]
-    table = markdown_table(head, lines, {"markdown": "pipe", "latex": "latex_booktabs"}[style])
     if style == "markdown":
-        return table
+        return markdown_table(head, rows)
     comments = [f"% {name}: {' '.join(str(value).split())}" for name, value in source.items()]
-    return "\n".join([*comments, table])
+    return "\n".join([*comments, markdown_table(head, rows, "latex_booktabs")])
 
 
-def plot(report: Mapping[str, Any]) -> Figure:
-    """Plot Elo with intervals."""
+def to_csv(rows: Sequence[Mapping[str, Any]], source: Mapping[str, Any]) -> str:
+    """Return rows as CSV.
+
+    There is a column for each of their names and numbers, and for each entry of ``source``: other
+    programs do not expect comments there.
+    """
+    values = [{**row, **source} for row in rows]
+    columns = [name for name, v in values[0].items() if not isinstance(v, dict | list | tuple)]
+    file = io.StringIO()
+    writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(values)
+    return file.getvalue()
+
+
+def plot(report: Report, title: str, zero: str) -> Figure:
+    """Plot the Elo of each row with its interval; of a bound, the known end."""
     from matplotlib.figure import Figure
 
-    elos = elos_of(report)
-    names, count = list(elos), len(elos)
-    figure = Figure(figsize=(6, 1.6 + 0.5 * count), layout="constrained")
+    elos = []
+    for row in report.results:
+        known = [row[key] for key in ("elo", "elo_low", "elo_high")]
+        bound = next((value for value in known if value is not None), np.nan)
+        elos.append([bound if value is None else value for value in known])
+    figure = Figure(figsize=(6, 1.6 + 0.5 * len(elos)), layout="constrained")
     axes = figure.subplots()
-    style = look(0) | {"linestyle": ""}
-    errorbars(axes, range(count), list(elos.values()), **style)
-    axes.set_yticks(range(count), names)
+    errorbars(axes, range(len(elos)), elos, **look(0) | {"linestyle": ""})
+    axes.set_yticks(range(len(elos)), [row[report.columns[0]] for row in report.results])
     axes.invert_yaxis()
     axes.grid(axis="x", alpha=0.3)
-    axes.set_xlabel(f"Elo, 95 % intervals; 0 is {_zero(report)}")
-    title = f"Bao, {report['settings']['ruleset']['name']}: {_games(report):,} games"
+    axes.set_xlabel(f"Elo, 95 % intervals; 0 is {zero}")
     figure.suptitle(title, size=11)
     return figure
-
-
-def write_report(report: Mapping[str, Any], folder: Path) -> str:
-    """Write ``table.md``, ``table.json`` and ``elo.png`` into a folder; return the tables."""
-    text = markdown(report)
-    save_figure(plot(report), folder / "elo.png")
-    write_atomically(folder / "table.json", json.dumps(report, indent=2, allow_nan=False) + "\n")
-    write_atomically(folder / "table.md", text)
-    return text

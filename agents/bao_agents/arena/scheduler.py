@@ -1,8 +1,7 @@
-"""Play parts of an event in parallel, on the cores of this machine or of a Ray cluster.
+"""Play the plan of an event, on the cores of this machine or of a Ray cluster.
 
-:mod:`bao_agents.arena.match`, :mod:`bao_agents.arena.tournament` and
-:mod:`bao_agents.arena.placement` decide which parts are played. A part's result depends only on the
-part, not on the number of processes or their speed, except for players limited by time.
+A part's result depends only on the part, not on the number of processes or their speed, except for
+players limited by time.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ import socket
 import sys
 import threading
 import time
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -24,186 +23,204 @@ from concurrent.futures import (
     ProcessPoolExecutor,
     wait,
 )
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
-from functools import cache
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import chain
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Barrier
 from typing import Any
 
-import numpy as np
-
-from bao_agents.arena.openings import MatchOpenings
-from bao_agents.arena.pairs import Pairs, play_pairs
+from bao_agents.arena.event import Event, Interrupted, Task, program
+from bao_agents.arena.pairs import Pairs
+from bao_agents.arena.plan import Part, Plan
 from bao_agents.players import registry
-from bao_agents.players.base import NamedPlayer
-from bao_agents.players.fingerprint import fingerprint
 from bao_agents.support.progress import Progress
-from bao_agents.support.provenance import current_commit
-from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
 
-PART_PAIRS = 25
-"""Pairs that a process plays, and a tournament saves, at a time, at most."""
 START_SECONDS = 10.0
-"""A match plays in this process what takes no longer than this: processes take seconds to start."""
+"""An event plays in this process what takes no longer than this: processes take seconds to start.
+"""
 
 
-@dataclass(frozen=True)
-class Part:
-    """Some pairs of games of an event, with all that a process needs to play them.
-
-    Parts of an event are equal if they have the same players and openings.
-    """
-
-    names: tuple[str, str]
-    """The names of the first and the second player."""
-    numbers: tuple[int, ...]
-    """The numbers of the openings, each played from both seats."""
-    specs: tuple[str, str] = field(compare=False)
-    """The players' names for :func:`bao_agents.players.registry.load`."""
-    seeds: tuple[int, int] = field(compare=False)
-    """The seeds of the players."""
-    ruleset: Ruleset = field(compare=False)
-    openings: MatchOpenings = field(compare=False)
-    known: Mapping[str, str | None] = field(compare=False)
-    """See :attr:`Event.known`."""
-    keep_games: bool = field(compare=False)
-
-    def play(self, threads: int = 1, progress: Callable[[int], None] = lambda ended: None) -> Pairs:
-        """Play the games.
-
-        Args:
-            threads: number of threads of a search.
-            progress: called after each ply with the number of games that have just ended.
-
-        Raises:
-            ValueError: a player has an unexpected fingerprint, cannot be loaded, or failed.
-        """
-        players = []
-        for side, spec in enumerate(self.specs):
-            player = self._load(side, threads)
-            if spec in self.known and fingerprint(spec, player, self.ruleset) != self.known[spec]:
-                raise ValueError(
-                    f"player {spec} changed meanwhile: give a file that does not change, and "
-                    "another --out"
-                )
-            players.append(player)
-        try:
-            for spec in self.specs:
-                registry.warm_up(spec, self.ruleset)
-            played = play_pairs(
-                players[0],
-                players[1],
-                self.openings,
-                Engine(self.ruleset),
-                names=self.names if self.keep_games else None,
-                numbers=self.numbers,
-                progress=progress,
-            )
-        except Exception as error:  # a player may raise anything
-            first, second = self.specs
-            raise ValueError(
-                f"{first} failed against {second}: {type(error).__name__}: {error}"
-            ) from error
-        return replace(played, commits=frozenset([current_commit()]))
-
-    def _load(self, side: int, threads: int) -> NamedPlayer:
-        """Load the first player (0) or the second (1)."""
-        spec, seed = self.specs[side], self.seeds[side]
-        if not registry.parse(spec).kind.gets_ready:
-            return registry.load(spec, ruleset=self.ruleset, seed=seed, threads=threads)
-        player = _program(side, spec, self.ruleset, threads)
-        player.reseed(seed)
-        return player
-
-
-@dataclass(frozen=True, eq=False)
-class Event:
-    """Players who meet under the same rules, from the same openings."""
-
-    players: Mapping[str, str]
-    """The players by name, each with what :func:`bao_agents.players.registry.load` takes."""
-    ruleset: Ruleset
-    openings: MatchOpenings
-    seed: int
-    keys: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Numbers that tell players apart in place of their names. With ``seed`` and the first opening
-    they seed a part."""
-    known: Mapping[str, str | None] = field(default_factory=dict)
-    """The :func:`~bao_agents.players.fingerprint.fingerprint` that each player must have, by
-    specification."""
-    keep_games: bool = False
-    """Keep the games as transcripts."""
-
-    def part(self, first: str, second: str, numbers: Sequence[int]) -> Part:
-        """Return the part in which two players play the openings of these numbers."""
-        # Not Python's hash(), which differs from process to process.
-        keys = [self.keys.get(name, (zlib.crc32(name.encode()),)) for name in (first, second)]
-        words = [self.seed, *keys[0], *keys[1], numbers[0]]
-        seeds = np.random.SeedSequence(words).generate_state(2).tolist()
-        return Part(
-            names=(first, second),
-            numbers=tuple(numbers),
-            specs=(self.players[first], self.players[second]),
-            seeds=(seeds[0], seeds[1]),
-            ruleset=self.ruleset,
-            openings=self.openings[np.array(numbers)],
-            known=self.known,
-            keep_games=self.keep_games,
-        )
-
-    def parts(self, first: str, second: str, size: int = PART_PAIRS) -> list[Part]:
-        """Return the parts, each of up to ``size`` pairs, in which two players play all openings.
-
-        More openings only add parts, unless the last one was not full.
-        """
-        pairs = len(self.openings)
-        return [
-            self.part(first, second, range(low, min(low + size, pairs)))
-            for low in range(0, pairs, size)
-        ]
-
-
-@cache
-def _program(side: int, spec: str, ruleset: Ruleset, threads: int) -> NamedPlayer:
-    """Return the first (0) or the second (1) player of all parts here, a running program."""
-    return registry.load(spec, ruleset=ruleset, threads=threads)
-
-
-def play_parts(
-    parts: Sequence[Part],
-    pool: Executor,
-    bar: Progress,
-    deadline: float = math.inf,
-    wait_for_first: bool = False,
-) -> Iterator[tuple[Part, Pairs]]:
-    """Play parts; yield each with its results as it ends.
+class Clock:
+    """The time that games may take. It stands while players and processes get ready.
 
     Args:
-        parts: the parts; processes take them in this order.
-        pool: the pool that plays them. As a context manager it stops running work, for example
-            after an error.
-        bar: counts the games.
-        deadline: the time of ``time.monotonic`` at which to stop.
-        wait_for_first: stop only when a part has ended.
+        seconds: how long; endless by default.
+    """
+
+    def __init__(self, seconds: float = math.inf) -> None:
+        self._end = time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left, 0 or more."""
+        return max(0.0, self._end - time.monotonic())
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Stop the clock for the length of the block."""
+        begun = time.monotonic()
+        yield
+        self._end += time.monotonic() - begun
+
+
+def play(
+    event: Event,
+    plan: Plan,
+    workers: Workers,
+    bar: Progress,
+    results: dict[Part, Pairs],
+    seconds: float = math.inf,
+) -> None:
+    """Play an event to the end of its plan. What its folder has is not played again.
+
+    Args:
+        event: the event.
+        plan: its plan.
+        workers: they play the games.
+        bar: counts them.
+        results: gets the results in the planned order, whatever ends the event.
+        seconds: the time limit; games that are unfinished then do not count. If none has ended,
+            the first ones are waited for.
 
     Raises:
-        TimeoutError: the time is up; unfinished parts are lost.
-        ValueError: see :meth:`Part.play`.
+        TimeoutError: the time is up.
+        ValueError: see :meth:`~bao_agents.arena.event.Task.play`.
+        OSError: a result cannot be written.
     """
-    waiting = {pool.submit(Part.play, part): part for part in parts}
+    clock = Clock(seconds)
+    while parts := plan.next_round(results):
+        kept = {part: found for part in parts if (found := event.read(part)) is not None}
+        bar.total = 2 * sum(len(part.numbers) for part in [*results, *parts])
+        bar.update(2 * sum(map(len, kept.values())))
+        ended: dict[Part, Pairs] = {}
+        following = deque(parts)
+        is_decided = False
+        tasks = [event.task(part) for part in parts if part not in kept]
+        played = workers.play(tasks, bar, clock, wait_for_first=not results)
+        try:
+            for part, pairs in chain(kept.items(), played):
+                if part not in kept:
+                    event.keep(part, pairs)
+                ended[part] = pairs
+                while following and following[0] in ended and not is_decided:
+                    next_part = following.popleft()
+                    results[next_part] = ended.pop(next_part)
+                    is_decided = plan.is_decided(results)
+                if is_decided:
+                    ended.clear()
+                    break
+        finally:  # at once: Ctrl-C may come at any moment
+            results |= {part: ended[part] for part in parts if part in ended}
+
+
+class Workers(ExitStack):
+    """Play tasks in this process while that is quick, else in a pool.
+
+    At the end of the ``with`` block running work is lost.
+
+    Args:
+        processes: the number of processes, and of threads of a search in this process; with 1 all
+            tasks are played here.
+        ray_address: play on the Ray cluster there instead (:class:`RayPool`).
+    """
+
+    def __init__(self, processes: int, ray_address: str | None = None) -> None:
+        super().__init__()
+        self.callback(program.cache_clear)  # ends the programs
+        self._processes = processes
+        self._pool: Executor | None = None
+        if ray_address is not None:
+            self._pool = self.enter_context(RayPool(ray_address))
+
+    def play(
+        self,
+        tasks: Sequence[Task],
+        bar: Progress,
+        clock: Clock | None = None,
+        wait_for_first: bool = False,
+    ) -> Iterator[tuple[Part, Pairs]]:
+        """Play tasks; yield each with its results as it ends.
+
+        The first ones are played here, which tells how long the others would take.
+
+        Args:
+            tasks: the tasks; they are taken in this order.
+            bar: counts the games.
+            clock: the time that they may take.
+            wait_for_first: stop only when a task has ended.
+
+        Raises:
+            TimeoutError: the time is up; unfinished tasks are lost.
+            ValueError: see :meth:`~bao_agents.arena.event.Task.play`.
+        """
+        clock = clock or Clock()
+        specs = list(dict.fromkeys(spec for task in tasks for spec in task.specs))
+        waiting = deque(tasks)
+        if self._pool is None and tasks:
+            with clock.stopped():
+                _get_ready(specs, tasks[0].ruleset)
+        begun = time.monotonic()
+        while waiting:
+            left = (time.monotonic() - begun) / max(1, len(tasks) - len(waiting)) * len(waiting)
+            if self._pool is None and self._processes > 1 and left > START_SECONDS:
+                with clock.stopped():
+                    self._start_pool(specs, tasks[0].ruleset)
+            if self._pool is not None:
+                yield from _play_in_pool(self._pool, waiting, bar, clock, wait_for_first)
+                return
+            found = self._play_here(waiting[0], bar, clock, wait_for_first)
+            if found is not None:
+                wait_for_first = False
+                yield waiting.popleft().part, found
+
+    def _play_here(
+        self, task: Task, bar: Progress, clock: Clock, wait_for_end: bool
+    ) -> Pairs | None:
+        """Play a task in this process; return None if it takes so long that a pool is better."""
+        begun, counted = time.monotonic(), 0
+
+        def progress(ended: int) -> None:
+            nonlocal counted
+            counted += ended
+            bar.update(ended)
+            slow = self._processes > 1 and time.monotonic() - begun > START_SECONDS
+            if slow or (clock.left == 0.0 and not wait_for_end):
+                raise Interrupted
+
+        try:
+            return task.play(self._processes, progress)
+        except Interrupted:
+            bar.update(-counted)
+            if clock.left == 0.0 and not wait_for_end:
+                raise TimeoutError("the time is up") from None
+            return None
+
+    def _start_pool(self, specs: Sequence[str], ruleset: Ruleset) -> None:
+        """Start the processes, and wait until they are ready to play."""
+        pool = self._pool = self.enter_context(LocalPool(self._processes))
+        ready = [pool.submit(_get_ready, specs, ruleset) for _ in range(self._processes)]
+        for one in ready:
+            one.result()
+
+
+def _play_in_pool(
+    pool: Executor, tasks: Sequence[Task], bar: Progress, clock: Clock, wait_for_first: bool
+) -> Iterator[tuple[Part, Pairs]]:
+    """Play tasks in a pool; see :meth:`Workers.play`."""
+    waiting = {pool.submit(Task.play, task): task for task in tasks}
     try:
         while waiting:
-            first = wait_for_first and len(waiting) == len(parts)
-            left = math.inf if first else max(0.0, deadline - time.monotonic())
+            left = threading.TIMEOUT_MAX if wait_for_first else clock.left
             ended, _ = wait(waiting, min(left, threading.TIMEOUT_MAX), FIRST_COMPLETED)
             if not ended:
                 raise TimeoutError("the time is up")
+            wait_for_first = False
             for future in ended:
                 played = future.result()
                 bar.update(2 * len(played))
-                yield waiting.pop(future), played
+                yield waiting.pop(future).part, played
     finally:
         for future in waiting:
             future.cancel()
@@ -212,11 +229,17 @@ def play_parts(
 # --- pools ----------------------------------------------------------------------------------------
 
 
-def _start_worker(parent: Connection) -> None:
+_others: Barrier | None = None
+"""In a process of a :class:`LocalPool`, where its processes wait for each other."""
+
+
+def _start_worker(parent: Connection, barrier: Barrier) -> None:
     """Ignore Ctrl-C, which the parent handles; exit as soon as the connection closes.
 
     It closes when the parent closes it or ends for any reason.
     """
+    global _others
+    _others = barrier
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def end_with_parent() -> None:
@@ -225,6 +248,15 @@ def _start_worker(parent: Connection) -> None:
         os._exit(1)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+def _get_ready(specs: Sequence[str], ruleset: Ruleset) -> None:
+    """Compile what players need. In a pool, wait until all of its processes have done so."""
+    for spec in specs:
+        with suppress(Exception):  # Task.play raises it again, and says whose it is
+            registry.warm_up(spec, ruleset)
+    if _others is not None:
+        _others.wait()
 
 
 class LocalPool(ProcessPoolExecutor):
@@ -241,14 +273,19 @@ class LocalPool(ProcessPoolExecutor):
         context = get_context("spawn")
         receiver, self._sender = context.Pipe(duplex=False)
         super().__init__(
-            processes, mp_context=context, initializer=_start_worker, initargs=(receiver,)
+            processes,
+            mp_context=context,
+            initializer=_start_worker,
+            initargs=(receiver, context.Barrier(processes)),
         )
 
     def __exit__(self, *exception: object) -> None:
-        self._sender.close()
-        for process in list((self._processes or {}).values()):
-            process.terminate()
+        processes = list((self._processes or {}).values())
+        # First: its thread must not find that processes ended while a future waits.
         self.shutdown(wait=False, cancel_futures=True)
+        self._sender.close()
+        for process in processes:
+            process.terminate()
 
 
 class RayPool(Executor):
@@ -266,7 +303,7 @@ class RayPool(Executor):
         ValueError: Ray is not installed.
         ConnectionError: there is no cluster at the address.
         BrokenExecutor: at the end of the ``with`` block, if a process of Ray itself has died.
-        ValueError: likewise, as :meth:`Part.play` raised it.
+        ValueError: likewise, as :meth:`Task.play` raised it.
     """
 
     def __init__(self, address: str) -> None:
@@ -297,7 +334,7 @@ class RayPool(Executor):
         self.shutdown()
         if isinstance(error, self._ray.exceptions.RayError):
             cause = getattr(error, "cause", error)  # that of a RayTaskError, a whole traceback
-            if isinstance(cause, ValueError):  # of Part.play
+            if isinstance(cause, ValueError):  # of Task.play
                 raise cause from None
             raise BrokenExecutor(str(cause).partition("\n")[0]) from error
 
@@ -308,49 +345,3 @@ class RayPool(Executor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Leave the cluster, which ends running and waiting calls."""
         self._ray.shutdown()
-
-
-class Workers(ExitStack):
-    """Play the parts of a match in this process while that is quick, else in a pool.
-
-    At the end of the ``with`` block running work is lost.
-
-    Args:
-        processes: the number of processes, and of threads of a search in this process; with 1 all
-            parts are played here.
-        ray_address: play on the Ray cluster there instead (:class:`RayPool`).
-    """
-
-    def __init__(self, processes: int, ray_address: str | None = None) -> None:
-        super().__init__()
-        self.callback(_program.cache_clear)  # ends the programs
-        self._processes = processes
-        self._pool: Executor | None = None
-        if ray_address is not None:
-            self._pool = self.enter_context(RayPool(ray_address))
-
-    def play(self, parts: Sequence[Part], bar: Progress) -> Iterator[tuple[Part, Pairs]]:
-        """Play parts; yield each with its results as it ends.
-
-        The first part is played here, which tells how long the others would take.
-
-        Args:
-            parts: the parts; they are taken in this order.
-            bar: counts the games.
-
-        Raises:
-            ValueError: see :meth:`Part.play`.
-        """
-        if self._pool is None:  # compiling is no part of the time that the others would take
-            with suppress(Exception):  # Part.play raises it again, and says whose it is
-                for spec in parts[0].specs:
-                    registry.warm_up(spec, parts[0].ruleset)
-        begun = time.monotonic()
-        for i, part in enumerate(parts):
-            left = (time.monotonic() - begun) / max(1, i) * (len(parts) - i)
-            if self._pool is None and self._processes > 1 and left > START_SECONDS:
-                self._pool = self.enter_context(LocalPool(self._processes))
-            if self._pool is not None:
-                yield from play_parts(parts[i:], self._pool, bar)
-                return
-            yield part, part.play(self._processes, bar.update)

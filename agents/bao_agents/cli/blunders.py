@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bao_agents.arena.report import markdown_table, result_table
+from bao_agents.arena.report import formatted, markdown_table, to_csv
 from bao_agents.cli.options import (
     Run,
     add_options,
@@ -23,6 +23,7 @@ from bao_agents.cli.options import (
     at_least,
     picture_file,
     write_json,
+    write_text,
 )
 from bao_agents.exact.blunders import SOURCES, STRONG, Settings, Share, measure, solved
 from bao_agents.exact.solved_positions import SolvedPositions
@@ -155,7 +156,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--plot", type=picture_file, metavar="FILE", help="also draw: .png, .pdf or .svg"
     )
-    add_options(parser, "ruleset", "seed", "threads", "json", "format")
+    add_options(parser, "ruleset", "seed", "threads", "json", "csv", "format")
     add_player_options(parser)
     return _run
 
@@ -217,10 +218,11 @@ def _write(report: dict[str, Any], args: argparse.Namespace) -> None:
     }
     with ExitStack() as last:  # in the opposite order, and each even if another one fails
         if args.format and results:
-            rows = [values(row) for row in results]
-            last.callback(print, result_table(args.format, *table(results), rows, source))
-        elif args.json != "-":
+            last.callback(print, formatted(args.format, *table(results), source))
+        elif "-" not in (args.json, args.csv):
             last.callback(print, tables(report))
         last.callback(write_json, args.json, report)
+        if results:
+            last.callback(write_text, args.csv, to_csv([values(row) for row in results], source))
         if args.plot and results:
             save_figure(plot(results, f"Rule set {args.ruleset.name}"), args.plot)

@@ -112,8 +112,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "metavar": "FILE",
         "help": "also write the results as JSON; - prints only them",
     },
+    "csv": {
+        "type": new_file,
+        "metavar": "FILE",
+        "help": "also write the results as CSV; - prints only them",
+    },
     "format": {
-        "choices": ["markdown", "csv", "latex"],
+        "choices": ["markdown", "latex"],
         "help": "print only a table of the results, in this format",
     },
     "out": {"type": Path, "metavar": "DIR", "help": "folder of the results"},
@@ -167,12 +172,20 @@ def warn(lines: Iterable[str]) -> None:
 
 
 def write_json(file: str | None, report: Any) -> None:
-    """Write the results of ``--json FILE``; ``-`` is standard output, None writes nothing.
+    """Write the results of ``--json FILE``; see :func:`write_text`."""
+    write_text(file, json.dumps(report, indent=2, allow_nan=False) + "\n")
+
+
+def write_text(file: str | None, text: str) -> None:
+    """Write the results of ``--json FILE`` or ``--csv FILE``.
+
+    Args:
+        file: the file; ``-`` is standard output, None writes nothing.
+        text: its content.
 
     Raises:
         OSError: the file cannot be written.
     """
-    text = json.dumps(report, indent=2, allow_nan=False) + "\n"
     if file == "-":
         sys.stdout.write(text)
     elif file is not None:

@@ -2,7 +2,7 @@
 
     bao rate runs/quick
     bao rate mine:fullest --path FOLDER_OF_MINE > card.md
-    bao rate 'runs/quick/step-*.safetensors' --format csv > elo.csv
+    bao rate 'runs/quick/step-*.safetensors' --csv elo.csv
 
 A player meets the ladder's anchors, bots of fixed ratings, from the ladder's openings, each from
 both seats, until its 95 % interval is short enough (:mod:`bao_agents.arena.placement`). Elo 0 is
@@ -15,32 +15,33 @@ import argparse
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping
 from glob import glob
 from typing import Any
 
-from bao_agents.arena.elo import expected_score, finite
+from bao_agents.arena.elo import FEW_PAIRS, expected_score, finite
 from bao_agents.arena.ladder import DEFAULT, Ladder, load_ladder, shipped
-from bao_agents.arena.placement import Session, rate_player
-from bao_agents.arena.report import escaped, markdown_table, notes, result_table
-from bao_agents.cli.games import NAMED, parse_players
-from bao_agents.cli.options import (
-    Run,
-    add_options,
-    add_player_options,
-    at_least,
-    warn,
-    write_json,
+from bao_agents.arena.pairs import Pairs
+from bao_agents.arena.placement import OnLadder
+from bao_agents.arena.plan import Part, pairings
+from bao_agents.arena.report import Report, commit_notes, escaped, notes, result, table
+from bao_agents.arena.scheduler import Workers, play
+from bao_agents.cli.games import (
+    NAMED,
+    add_event,
+    check_event,
+    make_event,
+    parse_players,
+    playing,
+    show,
 )
-from bao_agents.exact.blunders import Blunders
-from bao_agents.exact.solved_positions import shipped_won_positions
+from bao_agents.cli.options import Run, at_least
 from bao_agents.players import registry
 from bao_agents.players.fingerprint import fingerprint
+from bao_agents.support.progress import Progress
 from bao_agents.support.provenance import provenance
 
-BLUNDER_SECONDS = 10.0
-"""Time that a player gets for won positions."""
+COLUMNS = ("player", "steps", "elo", "games", "won", "drawn", "lost", "score", "ms_a_move")
 
 
 def expand(words: Iterable[str]) -> Iterator[str]:
@@ -70,142 +71,82 @@ def steps_of(spec: str) -> int | None:
     return checkpoint.load(path).info.get("steps")
 
 
-def to_dict(name: str, session: Session) -> dict[str, Any]:
-    """Return a rating and its games as plain values for JSON.
+def to_dict(name: str, plan: OnLadder, results: Mapping[Part, Pairs], ended: str) -> dict[str, Any]:
+    """Return a rating and its games as plain values.
 
     Args:
         name: the player's name.
-        session: the games that rate it.
+        plan: the plan of the games.
+        results: the games.
+        ended: why they ended.
 
     Returns:
-        ``elo``, ``low`` and ``high`` are None where they are infinite; ``steps`` is None if
-        unknown.
+        ``elo``, ``elo_low`` and ``elo_high`` are None where they are infinite, and all of them
+        after too few games; ``steps`` is None if unknown.
     """
-    ladder, total, found = session.ladder, session.total, session.placement()
-    rows = []
-    for anchor in ladder.anchors:
-        pairs = session.against(anchor.player)
-        if len(pairs):
+    total, found = sum(results.values(), Pairs()), plan.placement(results)
+    text, elos = str(found), [found.elo, found.low, found.high]
+    if len(total) < FEW_PAIRS:
+        text, elos = f"{total.points.size} games are too few", 3 * [float("nan")]
+    against = []
+    for anchor in plan.ladder.anchors:
+        pairs = pairings(results).get((plan.player, anchor.player))
+        if pairs is not None:
             expected = expected_score(found.elo - anchor.elo)
-            row = {"opponent": anchor.player, "elo": anchor.elo, "expected": expected}
-            rows.append(row | pairs.score.to_dict())
-    made_with = provenance(ladder.ruleset)
+            row = {"opponent": anchor.player, "opponent_elo": anchor.elo, "expected": expected}
+            against.append(row | result(pairs))
     return {
         "player": name,
-        "spec": session.player,
-        "steps": steps_of(session.player),
-        "rating": str(found),
-        "elo": finite(found.elo),
-        "low": finite(found.low),
-        "high": finite(found.high),
-        "ladder": ladder.name,
-        "ruleset": ladder.ruleset.to_dict(),
-        "games": total.points.size,
-        "opening_plies": ladder.tournament["opening_plies"],
-        "seed": session.seed,
-        "ended": session.ended,
-        "ms_a_move": float(total.ms_a_move[0]),
-        "faults": total.faults[0],
-        "against": rows,
-        "made_with": made_with,
-        "commit": made_with["commit"],
-        "ladder_made_with": ladder.tournament["made_with"],
+        "steps": steps_of(plan.player),
+        "rating": text,
+        **dict(zip(("elo", "elo_low", "elo_high"), map(finite, elos), strict=True)),
+        **result(total),
+        "ended": ended,
+        "spec": plan.player,
+        "against": against,
     }
 
 
-def ask_blunders(player: str, ladder: Ladder, ms_a_move: float) -> Blunders | None:
-    """Count how often a player gives won games away in shipped positions.
-
-    It gets as many as it can answer in :data:`BLUNDER_SECONDS`. Return None if there are none for
-    the ladder's rules, or after Ctrl-C.
+def card(report: Report, row: Mapping[str, Any], command: str, style: str) -> str:
+    """Format a rating as Markdown.
 
     Args:
-        player: its name on the command line.
-        ladder: ladder of the rating.
-        ms_a_move: its milliseconds per move.
-
-    Raises:
-        ValueError: it chooses an illegal action.
-    """
-    won = shipped_won_positions(ladder.ruleset)
-    if won is None:
-        return None
-    won = won[: max(1, int(1000 * BLUNDER_SECONDS / max(ms_a_move, 0.001)))]
-    try:
-        return Blunders.count(won, won.mistakes(ladder.load(player)))
-    except KeyboardInterrupt:
-        return None
-
-
-def table(reports: Iterable[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """Return head and rows of a table of the ratings in reports of :func:`to_dict`."""
-    rows = [
-        [
-            report["player"],
-            "" if report["steps"] is None else f"{report['steps']:,}",
-            report["rating"],
-            f"{report['games']:,}",
-            f"{report['ms_a_move']:.3f}",
-        ]
-        for report in reports
-    ]
-    return ["player", "steps", "rating", "games", "ms a move"], rows
-
-
-def card(report: dict[str, Any], command: str) -> str:
-    """Format the result of :func:`to_dict` as Markdown.
-
-    Args:
-        report: the result.
+        report: the report.
+        row: its row, of :func:`to_dict`.
         command: the command that made it.
+        style: the style of the table.
     """
-    rows = [
-        [
-            row["opponent"],
-            f"{row['elo']:.0f}",
-            *map(str, (row["games"], row["wins"], row["draws"], row["losses"])),
-            f"{100 * row['score']:.1f}",
-            f"{100 * row['expected']:.1f}",
-        ]
-        for row in report["against"]
-    ]
-    head = ["opponent", "Elo", "games", "won", "drawn", "lost", "score, %", "expected, %"]
-    made_with, ladder = report["made_with"], report["ladder_made_with"]
+    columns = ("opponent", "opponent_elo", "games", "won", "drawn", "lost", "score", "expected")
+    of_report = report.facts
+    made_with, ladder = of_report["made_with"], of_report["ladder_made_with"]
     packages = ", ".join(f"{name} {number}" for name, number in made_with["packages"].items())
     facts = {
-        "ladder": f"{report['ladder']}, anchors rated with commit {ladder['commit']}",
-        "rules": f"{report['ruleset']['name']}, version {made_with['rules_version']}, engine "
+        "ladder": f"{of_report['ladder']}, anchors rated with commit {ladder['commit']}",
+        "rules": f"{of_report['ruleset']['name']}, version {made_with['rules_version']}, engine "
         f"{made_with['engine_signature']}",
-        "games": f"{report['games']}, openings of {report['opening_plies']} random plies from both "
-        f"seats, seed {report['seed']}; ended: {report['ended']}",
-        **({"fingerprint": report["fingerprint"]} if report["fingerprint"] else {}),
+        "games": f"{row['games']}, openings of {of_report['opening_plies']} random plies from both "
+        f"seats, seed {of_report['seed']}; ended: {row['ended']}",
+        **({"fingerprint": row["fingerprint"]} if row["fingerprint"] else {}),
         "commit": made_with["commit"],
         "versions": packages,
         "command": f"`{command}`",
     }
-    if report["blunders"]:
-        moves, choices = (report["blunders"][of] for of in ("of_moves", "of_choices"))
-        facts["gives won games away"] = (
-            f"by {moves['rate']:.1%} (95 % interval {moves['low']:.1%} to {moves['high']:.1%}) of "
-            f"{report['blunders']['moves']} moves from won positions"
-            + (f", {choices['rate']:.1%} of those that could" if choices else "")
-        )
-    if report["changed_anchors"]:
-        facts["anchors that now play otherwise"] = ", ".join(report["changed_anchors"])
+    if of_report["changed_anchors"]:
+        facts["anchors that now play otherwise"] = ", ".join(of_report["changed_anchors"])
     lines = [f"- {name}: {text}" for name, text in facts.items()]
-    lines += [f"- note: {escaped(note)}" for note in notes_of(report)]
+    lines += [f"- note: {escaped(note)}" for note in notes_of(row)]
     return "\n\n".join(
         [
-            f"# {report['player']}: {report['rating']}, {report['ms_a_move']:.3f} CPU ms a move",
-            markdown_table(head, rows),
+            f"# {row['player']}: {row['rating']}, {row['ms_a_move']:.3f} CPU ms a move",
+            table(row["against"], columns, style),
             "\n".join(lines),
         ]
     )
 
 
-def notes_of(report: dict[str, Any]) -> list[str]:
+def notes_of(row: Mapping[str, Any]) -> list[str]:
     """Return what a reader must know about a player's games."""
-    return notes(report["player"], report["spec"], report["ms_a_move"], report["faults"])
+    return notes(row["player"], row["spec"], row["ms_a_move"], row["faults"])
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
@@ -220,7 +161,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "--ladder",
         default=DEFAULT,
         metavar="LADDER",
-        help=f"{', '.join(shipped())}, or a file (default: {DEFAULT})",
+        help=f"{', '.join(shipped())}, or a file; it has the rules (default: {DEFAULT})",
     )
     parser.add_argument(
         "--precision",
@@ -233,77 +174,104 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "--seconds",
         type=at_least(0.001, float),
         default=100.0,
-        help="time limit of a player (default: 100); then up to "
-        f"{BLUNDER_SECONDS:g} more in won positions",
+        help="time limit of a player's games (default: 100)",
     )
-    add_options(parser, "seed", "threads", "json", "format")
-    add_player_options(parser)
+    add_event(parser)
     return _run
 
 
 def _run(args: argparse.Namespace) -> None:
     ladder = load_ladder(args.ladder)
     players = parse_players([*expand(args.players)])
+    check_event(args, players)
     marks = {
         name: fingerprint(spec, ladder.load(spec), ladder.ruleset) for name, spec in players.items()
     }
     changed = ladder.changed()
-    reports: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
+    total = Pairs()
     try:
-        for name, spec in players.items():
-            session = rate_player(
-                spec,
-                ladder,
-                precision=args.precision,
-                seconds=args.seconds,
-                seed=args.seed,
-                processes=args.threads,
-            )
-            stopped = session.ended == "stopped"
-            if session.played:
-                report = to_dict(name, session)
-                blunders = None if stopped else ask_blunders(spec, ladder, report["ms_a_move"])
-                report |= {
-                    "fingerprint": marks[name],
-                    "changed_anchors": changed,
-                    "blunders": blunders and blunders.to_dict(),
-                }
-                reports.append(report)
-            if (stopped and len(players) > 1) or not session.played:
-                raise KeyboardInterrupt(f"{len(reports)} of {len(players)} players are rated")
+        with playing(args) as workers:
+            for name, spec in players.items():
+                plan = OnLadder(ladder, spec, args.precision, args.seed)
+                results: dict[Part, Pairs] = {}
+                ended = _rate(args, name, plan, workers, results)
+                if results:
+                    row = to_dict(name, plan, results, ended)
+                    rows.append(row | {"fingerprint": marks[name]})
+                    total += sum(results.values(), Pairs())
+                if not results or (ended == "stopped" and len(players) > 1):
+                    raise KeyboardInterrupt(f"{len(rows)} of {len(players)} players are rated")
     finally:  # ratings from before an error or Ctrl-C are shown anyway
-        if reports:
-            _report(args, players, reports)
+        if rows:
+            _report(args, ladder, players, rows, total, changed)
+
+
+def _rate(
+    args: argparse.Namespace,
+    name: str,
+    plan: OnLadder,
+    workers: Workers,
+    results: dict[Part, Pairs],
+) -> str:
+    """Play the games of a rating; return why they ended."""
+    specs = [*(anchor.player for anchor in plan.ladder.anchors), plan.player]
+    players, ladder = {spec: spec for spec in specs}, plan.ladder
+    event = make_event(args, players, ladder.ruleset, ladder.starts, plan.keys)
+    try:
+        with Progress(unit="game", desc=name) as bar:
+            play(event, plan, workers, bar, results, args.seconds)
+    except TimeoutError:
+        return "time is up"
+    except KeyboardInterrupt:
+        return "stopped"
+    return "precise" if plan.is_precise(results) else "no openings left"
 
 
 def _report(
-    args: argparse.Namespace, players: dict[str, str], reports: list[dict[str, Any]]
+    args: argparse.Namespace,
+    ladder: Ladder,
+    players: Mapping[str, str],
+    rows: list[dict[str, Any]],
+    total: Pairs,
+    changed: list[str],
 ) -> None:
-    """Write the file that the options name, and print the ratings."""
+    """Write the files that the options name, and print the ratings."""
+    made_with = provenance(ladder.ruleset)
+    report = Report(
+        rows,
+        COLUMNS,
+        {
+            "ladder": ladder.name,
+            "ruleset": ladder.ruleset.name,
+            "seed": args.seed,
+            "commit": made_with["commit"],
+        },
+        {
+            "made_with": made_with,
+            "players": players,
+            "ladder": ladder.name,
+            "ladder_made_with": ladder.tournament["made_with"],
+            "ruleset": ladder.ruleset.to_dict(),
+            "opening_plies": ladder.tournament["opening_plies"],
+            "seed": args.seed,
+            "changed_anchors": changed,
+        },
+    )
     said = [
-        f"note: {report['player']}: {report['ended']} before +-{args.precision:g} Elo was reached: "
-        f"give a larger {'--seconds' if report['ended'] == 'time is up' else '--precision'}"
-        for report in reports
-        if report["ended"] in ("time is up", "no openings left")
+        f"note: {row['player']}: {row['ended']} before +-{args.precision:g} Elo was reached: give "
+        f"a larger {'--seconds' if row['ended'] == 'time is up' else '--precision'}"
+        for row in rows
+        if row["ended"] in ("time is up", "no openings left")
     ]
-    if args.format:
-        source = {
-            key: ", ".join({str(report[key]): None for report in reports})
-            for key in ("ladder", "seed", "commit")
-        }
-        source["ruleset"] = reports[0]["ruleset"]["name"]
-        text = result_table(args.format, *table(reports), reports, source)
-    elif len(players) == 1:
-        text = card(reports[0], _command(args))
-    else:
-        text = markdown_table(*table(reports))
-    if args.format or len(players) > 1:
-        said += [note for report in reports for note in notes_of(report)]
-    with ExitStack() as last:  # in the opposite order, and each even if another one fails
-        last.callback(warn, said)
-        if args.format or args.json != "-":
-            last.callback(print, text)
-        write_json(args.json, {"results": reports})
+    if len(players) > 1 or args.format:
+        said += [note for row in rows for note in notes_of(row)]
+
+    def text(style: str) -> str:
+        return report.table(style) if len(players) > 1 else card(report, rows[0], again, style)
+
+    again = _command(args)
+    show(args, report, text, said + commit_notes(total), total.games, "random", "pipe")
 
 
 def _command(args: argparse.Namespace) -> str:

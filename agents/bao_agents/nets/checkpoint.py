@@ -58,6 +58,10 @@ class CheckpointError(ValueError):
     """The file is not a checkpoint that this version of the project can use."""
 
 
+class OtherRulesError(CheckpointError):
+    """The checkpoint was trained under other rules."""
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """A network, perhaps with an NNUE, the rules of its training, and its trainer's notes."""
@@ -153,7 +157,7 @@ def load(
                 for key in found:
                     if found[key] != wanted[key]:
                         message += f"; {key}={found[key]!r}, not {wanted[key]!r}"
-            raise CheckpointError(message)
+            raise OtherRulesError(message)
         weights = {name: _read_weights(path, file, name) for name in names}
         rest = {
             name: _read_tensor(path, file, name)
