@@ -115,9 +115,9 @@ def _read_note(path: Path) -> None:
 
 def _read_metrics(path: Path) -> None:
     pytest.importorskip("torch")
-    from bao_training.plot import Group, draw_curves
+    from bao_training.plot import draw_curves, read_lines
 
-    draw_curves([Group("forged", [path])])
+    draw_curves(read_lines([str(path)]))
 
 
 KINDS = {

@@ -5,16 +5,16 @@ from __future__ import annotations
 import csv
 import os
 import re
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from glob import glob
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
 
 from bao_agents.arena.report import markdown_table
 from bao_agents.support.array_types import Float64Array
@@ -34,32 +34,27 @@ CURVES = {
     "elo": "Elo",
 }
 """The columns that are drawn by default, with their titles."""
+X_AXES = {"steps": "steps", "seconds": "seconds of training"}
+"""The columns that the x axis may show, with their titles."""
 _PERCENT = ("score_against_", "guided_score_against_", "blunders")
 _LARGEST = 1e100
 """Larger numbers count as missing: no axis can show them."""
-X_AXES = {"steps": (1e6, "million steps"), "seconds": (60, "minutes of training")}
-"""What the x axis may show: a column, its unit, and its title."""
+_CHECKPOINT = r"step-\d+(\.safetensors)?|final\.safetensors|\d+[^\d/]*$"
+"""What tells a checkpoint from the others of its run, in the name of a player."""
 
-
-class Group(NamedTuple):
-    """Runs that are one line of the picture."""
-
-    name: str
-    runs: list[Path]
-    """Their folders, or CSV files of ``bao rate``."""
+Rows = Sequence[Mapping[str, str]]
+"""The rows of a table; the cells of each by their columns."""
 
 
 class Line(NamedTuple):
-    """A line of the picture: a table for each of its runs."""
+    """A line of the picture."""
 
     name: str
-    tables: list[dict[str, Float64Array]]
-    """The columns of each run, float64[rows]; NaN where a cell holds no finite number."""
-    sources: list[str]
-    """Where each table comes from, for messages."""
+    runs: Mapping[str, Rows]
+    """The table of each of its runs, by where it comes from."""
 
 
-def read_groups(words: Sequence[str]) -> list[Group]:
+def read_lines(words: Sequence[str]) -> list[Line]:
     """Return the lines of a picture.
 
     Args:
@@ -67,222 +62,177 @@ def read_groups(words: Sequence[str]) -> list[Group]:
             match. The name of a folder or file that exists is never a pattern.
 
     Raises:
-        ValueError: a word names no run.
+        OSError, ValueError: a word names no run, or a file cannot be read.
     """
-    groups = []
+    lines = []
     for word in words:
         name, equals, pattern = word.partition("=")
         if not equals or os.path.exists(word):
             name, pattern = "", word
-        runs = [Path(pattern)] if os.path.exists(pattern) else []
-        if not runs:
-            with suppress(RecursionError):  # glob calls itself for every slash
-                runs = [Path(found) for found in sorted(glob(pattern))]
-        if not runs:
+        found = [pattern] if os.path.exists(pattern) else []
+        with suppress(RecursionError):  # glob calls itself for every slash
+            found = found or sorted(glob(pattern))
+        if not found:
             raise ValueError(
                 f"{word!r:.200}: no such run, or it cannot be read; expected its folder or CSV"
             )
-        groups += [Group(name, runs)] if name else [Group("", [run]) for run in runs]
-    # Folders with the same name are told apart by the part of their paths that differs.
-    alone = [str(group.runs[0].resolve()) for group in groups if not group.name]
-    shared = os.path.commonpath([str(Path(run).parent) for run in alone]) if alone else ""
-    return [
-        group if group.name else group._replace(name=os.path.relpath(group.runs[0], shared))
-        for group in groups
-    ]
+        runs = {source: rows for one in found for source, rows in read_runs(Path(one)).items()}
+        lines += [Line(name, runs)] if name else [Line(run, {run: runs[run]}) for run in runs]
+    return lines
+
+
+def read_runs(path: Path) -> dict[str, Rows]:
+    """Return the table of a run's folder, or of each run in a CSV file of ratings.
+
+    The ratings of ``runs/a/step-2000`` and ``runs/a/step-4000`` are one table, and so are those of
+    ``mine:player@weights/9.pt`` and ``mine:player@weights/12.pt``.
+
+    Raises:
+        OSError, ValueError: the file cannot be read, or is not a CSV table in UTF-8.
+    """
+    file = path / "metrics.csv" if path.is_dir() else path
+    runs: dict[str, list[dict[str, str]]] = {}
+    try:
+        for row in csv.DictReader(read_text(file).splitlines()):
+            player = row.get("spec") or row.get("player") or ""
+            runs.setdefault(re.sub(_CHECKPOINT, "", player, count=1), []).append(row)
+    except csv.Error as error:
+        raise ValueError(f"{file} is not a CSV table ({error!s:.100})") from error
+    if len(runs) < 2:
+        return {str(path): rows for rows in runs.values() or [[]]}
+    return {f"{path}, {name.rstrip('/@-_')}": rows for name, rows in runs.items()}
 
 
 def draw_curves(
-    groups: Sequence[Group], metrics: Sequence[str] = (), x: str = "steps"
+    lines: Sequence[Line], metrics: Sequence[str] = (), x: str = "steps"
 ) -> tuple[Figure, str]:
     """Draw metrics of runs into one picture.
 
     The line of a run has the 95 % intervals in its columns ``METRIC_low`` and ``METRIC_high``. The
-    line of a group is its mean over the steps that all its runs have, and its band reaches from the
-    lowest run to the highest. A table of ratings has a line for each run in it; a rating that is
-    only a bound is an arrow.
+    line of several runs is their mean over the steps that all of them have, and its band reaches
+    from the lowest run to the highest. A rating that is only a bound is an arrow.
 
     Args:
-        groups: the lines.
+        lines: the lines.
         metrics: columns of the CSV files; by default those of :data:`CURVES` that the runs have.
         x: the column of the x axis, one of :data:`X_AXES`.
 
     Returns:
-        the picture; and the last values as Markdown tables, with a line for all that was left out.
+        the picture; and the last values as a Markdown table, with a line for all that was left out.
 
     Raises:
-        OSError: a file cannot be read.
         ValueError: there is no such metric to draw.
     """
-    lines = [line for group in groups for line in _read(group, x)]
-    tables = [table for line in lines for table in line.tables]
-    has = [name for name in (metrics or CURVES) if any(len(_points(t, x, name)) for t in tables)]
-    found = list(dict.fromkeys(metrics)) or has
-    if missing := [name for name in found or [*CURVES][:1] if name not in has]:
+    tables = [rows for line in lines for rows in line.runs.values()]
+    has = [m for m in metrics or CURVES if any(len(_points(rows, x, m)) for rows in tables)]
+    if not has or len(has) < len(metrics):
+        missing = next(name for name in metrics or CURVES if name not in has)
         raise ValueError(
-            f"{lines[0].sources[0]} has nothing to draw against {x}: expected numbers in columns "
-            f"{x} and {', '.join(missing)}"
+            f"{next(iter(lines[0].runs))} has nothing to draw against {x}: expected numbers in "
+            f"columns {x} and {missing}"
         )
-    columns = min(2, len(found))
-    rows = -(-len(found) // columns)
-    figure = Figure(figsize=(5 * columns, 3.2 * rows + 0.4), layout="constrained")
-    texts, bands = [], set()
-    notes: dict[str, list[str]] = defaultdict(list)
-    for number, metric in enumerate(found):
-        axes = figure.add_subplot(rows, columns, number + 1)
-        cells = []
+    columns = min(2, len(has))
+    height = -(-len(has) // columns)
+    figure = Figure(figsize=(5 * columns, 3.2 * height + 0.4), layout="constrained")
+    cells: list[list[str]] = []
+    bands: dict[str, None] = {}
+    notes: list[str] = []
+    for number, metric in enumerate(has, 1):
+        axes = figure.add_subplot(height, columns, number)
+        title = CURVES.get(metric, metric)
         for i, line in enumerate(lines):
-            cell, band, words = _draw_line(axes, i, line, metric, x)
-            cells.append(cell)
-            bands |= band
-            for text in words:
-                notes[text].append(metric)
-        _dress(axes, metric, x)
-        labels = axes.get_legend_handles_labels()[1]
-        if len(labels) > 1 or (labels and len(lines) > 1):
+            last, band = _draw(axes, line, x, metric, look(i), notes)
+            cells.append([title, line.name, str(len(line.runs)), *last])
+            bands |= {band: None} if band else {}
+        axes.set_title(_plain(title), size=10)
+        axes.set_xlabel(X_AXES[x], size=9)
+        axes.set_xlim(left=0)
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+        if "score_against_" in metric:
+            axes.axhline(50, color="0.5", linestyle="--", linewidth=1)  # equal play
+            axes.set_ylim(-3, 103)  # dots at 0 and 100 % stay whole
+        axes.grid(alpha=0.3)
+        if len(lines) > 1:
             axes.legend(fontsize=8)
-        texts.append(f"{CURVES.get(metric, metric)}:\n\n{_last_values(cells, x)}")
-    name = _plain(groups[0].name) if len(groups) == 1 else f"{len(lines)} lines"
-    figure.suptitle("; band: ".join([name, *([" or ".join(sorted(bands))] if bands else [])]))
-    said = [
-        text if len(where) == len(found) else f"{', '.join(where)}: {text}"
-        for text, where in notes.items()
-    ]
-    return figure, "\n\n".join([*texts, *(["\n".join(said)] if said else [])])
+    name = _plain(lines[0].name) if len(lines) == 1 else f"{len(lines)} lines"
+    figure.suptitle(f"{name}; band: {' or '.join(bands)}" if bands else name)
+    table = markdown_table(["metric", "line", "runs", x, "last"], cells)
+    return figure, "\n".join([table, "", *dict.fromkeys(notes)]).strip()
 
 
-def _read(group: Group, x: str) -> list[Line]:
-    """Return the lines of a group: one, or one for each run in a table of ratings.
-
-    Raises:
-        OSError, ValueError: a file cannot be read, or is not a CSV table in UTF-8.
-    """
-    tables = []
-    for run in group.runs:
-        file = run / "metrics.csv" if run.is_dir() else run
-        try:
-            rows = list(csv.DictReader(read_text(file).splitlines()))
-        except csv.Error as error:
-            raise ValueError(f"{file} is not a CSV table ({error!s:.100})") from error
-        parts: dict[str, list[dict[str, str]]] = defaultdict(list)
-        for row in rows:
-            # "runs/a/step-200000" and "mine:player@weights/9.pt" are rows of one run each.
-            player = row.get("spec") or row.get("player") or ""
-            name = re.sub("(step-)?[0-9]+[^0-9/]*$|final.safetensors$", "", player)
-            parts[name.rstrip("/@-_") or player].append(row)
-        for name, part in (parts or {"": []}).items():
-            source = f"{file}, {name}" if len(parts) > 1 else str(file)
-            tables.append((name, source, _columns(part)))
-    if len(group.runs) > 1 or len(tables) == 1:
-        return [Line(group.name, [table for *_, table in tables], [one for _, one, _ in tables])]
-    return [Line(name, [table], [source]) for name, source, table in tables]
-
-
-def _columns(rows: Sequence[dict[str, str]]) -> dict[str, Float64Array]:
-    """Return the columns of a table; see :class:`Line`."""
-
-    def number(cell: str | None) -> float:
-        with suppress(ValueError):
-            if abs(found := float(cell or "nan")) <= _LARGEST:
-                return found
+def _number(cell: str | None) -> float:
+    """Return the number in a cell, and NaN if no axis can show it."""
+    try:
+        number = float(cell or "nan")
+    except ValueError:
         return np.nan
-
-    names = [name for name in (rows[0] if rows else ()) if name]
-    return {name: np.array([number(row[name]) for row in rows]) for name in names}
+    return number if abs(number) <= _LARGEST else np.nan
 
 
-def _points(table: dict[str, Float64Array], x: str, metric: str) -> Float64Array:
+def _points(rows: Rows, x: str, metric: str) -> Float64Array:
     """Return float64[N, 4] with the place, the value and both ends of its interval, in order.
 
     What is missing is NaN; each row has a place, and a value or an end.
     """
     names = (x, metric, f"{metric}_low", f"{metric}_high")
-    nothing = np.full(len(next(iter(table.values()), [])), np.nan)
-    points = np.stack([table.get(name, nothing) for name in names], axis=1)
-    points[:, 1:] *= 100.0 if metric.startswith(_PERCENT) else 1.0
+    points = np.array([[_number(row.get(name)) for name in names] for row in rows]).reshape(-1, 4)
+    points[:, 1:] *= 100 if metric.startswith(_PERCENT) else 1
     points = points[np.isfinite(points[:, 0]) & np.isfinite(points[:, 1:]).any(axis=1)]
     return points[np.argsort(points[:, 0], kind="stable")]
 
 
-def _draw_line(
-    axes: Axes, number: int, line: Line, metric: str, x: str
-) -> tuple[list[str], set[str], list[str]]:
-    """Draw a line.
+def _draw(
+    axes: Axes, line: Line, x: str, metric: str, style: dict[str, Any], notes: list[str]
+) -> tuple[list[str], str]:
+    """Draw a line, and add to ``notes`` what is left out.
 
     Returns:
-        its row of the table, what its band shows, and a note for all that is cut or left out.
+        its last place and value, and what its band shows; they are empty if it has none.
     """
-    digits = ".1f" if metric.startswith(_PERCENT) else ".0f" if metric == "elo" else ".3g"
-    unit, style = X_AXES[x][0], look(number)
-    notes, curves = [], []
-    for source, table in zip(line.sources, line.tables, strict=True):
-        points = _points(table, x, metric)
-        bounds = points[np.isnan(points[:, 1])]
-        for at, _, low, high in bounds:
-            words = f"above {low:{digits}}" if np.isfinite(low) else f"below {high:{digits}}"
-            notes.append(f"only a bound at {at:,.0f} {x}, {words}: {source}")
-        if len(line.tables) == 1:
-            for end, marker in ((2, "^"), (3, "v")):
-                arrows = style | {"marker": marker, "linestyle": ""}
-                axes.plot(bounds[:, 0] / unit, bounds[:, end], **arrows)
+    axes.plot([], [], label=_plain(line.name), **style)
+    runs = {}
+    for source, rows in line.runs.items():
+        points = _points(rows, x, metric)
+        for at, value, low, high in points:
+            if np.isnan(value):
+                side, bound, marker = (
+                    ("above", low, "^") if np.isnan(high) else ("below", high, "v")
+                )
+                axes.plot(at, bound, **style | {"marker": marker})
+                notes.append(f"only a bound at {at:,.0f} {x}, {side} {bound:.4g}: {source}")
         points = points[np.isfinite(points[:, 1])]
         if len(points):
-            curves.append((source, points))
-        elif not len(bounds):
-            notes.append(f"no values: {source}")
-    nothing = [line.name, "0", "", ""]
-    if not curves:
-        return nothing, set(), notes
-    start, end = max(c[0, 0] for _, c in curves), min(c[-1, 0] for _, c in curves)
-    for source, c in curves:
-        if c[-1, 0] == end and any(other[-1, 0] > end for _, other in curves):
-            notes.append(f"ends at {end:,.0f} {x}: {source}")
-        if c[0, 0] == start and any(other[0, 0] < start for _, other in curves):
-            notes.append(f"begins at {start:,.0f} {x}: {source}")
-    if start > end:
-        return nothing, set(), [*notes, f"no {x} that all runs of {line.name} have"]
-    at = np.unique([place for _, c in curves for place in c[:, 0] if start <= place <= end])
-    values = np.array([np.interp(at, c[:, 0], c[:, 1]) for _, c in curves])
-    mean = values.mean(axis=0)
-    dots = style | ({"marker": ""} if len(at) > 50 else {})
-    axes.plot(at / unit, mean, label=_plain(line.name), **dots)
-    band, kind = np.stack([at, values.min(axis=0), values.max(axis=0)]), "lowest to highest run"
-    if len(curves) == 1:
-        band, kind = curves[0][1][:, [0, 2, 3]].T, "95 % interval of the games"
-        band = band[:, np.isfinite(band).all(axis=0)]
-    said = f"{mean[-1]:{digits}}"
-    if band.size and band[0, -1] == end:
-        said += f" ({band[1, -1]:{digits}} to {band[2, -1]:{digits}})"
-    if len(at) == 1 and band.size:
-        arms = np.abs(band[1:, -1:] - mean)
-        axes.errorbar(at / unit, mean, arms, color=style["color"], capsize=3)
-    elif band.size:
-        axes.fill_between(band[0] / unit, *band[1:], color=style["color"], alpha=0.2, linewidth=0)
-    drawn = {kind} if len(at) > 1 and band.size else set()
-    return [line.name, str(len(curves)), f"{end:,.0f}", said], drawn, notes
-
-
-def _dress(axes: Axes, metric: str, x: str) -> None:
-    """Give the axes of a metric their title, limits and baseline."""
-    axes.set_title(_plain(CURVES.get(metric, metric)), size=10)
-    axes.set_xlabel(X_AXES[x][1], size=9)
-    axes.set_xlim(left=0)
-    axes.locator_params(axis="x", nbins=5)
-    if "score_against_" in metric:
-        axes.axhline(50, color="0.5", linestyle="--", linewidth=1, label="equal play, 50 %")
-        axes.set_ylim(-3, 103)  # dots at 0 and 100 % stay whole
-    axes.grid(alpha=0.3)
-
-
-def _last_values(rows: Sequence[Sequence[str]], x: str) -> str:
-    """Return a table of at most 80 columns; of a long name its end stays."""
-    heads = ["line", "runs", x, "last"]
-    room = 80 - 13 - sum(max(len(row[i]) for row in [heads, *rows]) for i in range(1, len(heads)))
-    room = max(room, 8)
-    short = [
-        [name if len(name) <= room else "…" + name[1 - room :], *cells] for name, *cells in rows
-    ]
-    return markdown_table(heads, short)
+            runs[source] = points.T
+        else:
+            notes.append(f"no {metric}: {source}")
+    if not runs:
+        return [], ""
+    places, mean, low, high = next(iter(runs.values()))
+    if len(runs) > 1:
+        places = np.unique(np.concatenate([*runs.values()], axis=1)[0])
+        values = np.array(
+            [np.interp(places, run[0], run[1], left=np.nan, right=np.nan) for run in runs.values()]
+        )
+        for source, run in runs.items():
+            if (run[0, 0], run[0, -1]) != (places[0], places[-1]):
+                notes.append(f"only from {run[0, 0]:,.0f} to {run[0, -1]:,.0f} {x}: {source}")
+        mean, low, high = values.mean(axis=0), values.min(axis=0), values.max(axis=0)
+    axes.plot(places, mean, **style | ({"marker": ""} if len(places) > 50 else {}))
+    known = np.isfinite(low + high)
+    if known.sum() == 1:
+        arms = np.abs([low - mean, high - mean])
+        axes.errorbar(places, mean, arms, linestyle="", color=style["color"], capsize=3)
+    else:
+        axes.fill_between(places, low, high, color=style["color"], alpha=0.2, linewidth=0)
+    shown = np.flatnonzero(np.isfinite(mean))
+    if not len(shown):
+        notes.append(f"no {x} that all runs of {line.name} have")
+        return [], ""
+    last = shown[-1]
+    interval = f" ({low[last]:.4g} to {high[last]:.4g})" if known[last] else ""
+    kind = "95 % interval of the games" if len(line.runs) == 1 else "lowest to highest run"
+    cells = [f"{places[last]:,.0f}", f"{mean[last]:.4g}{interval}"]
+    return cells, kind if known.sum() > 1 else ""
 
 
 def _plain(text: str) -> str:

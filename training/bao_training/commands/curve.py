@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bao_agents.cli.options import Run, picture_file
 from bao_agents.support.figures import save_figure
-from bao_training.plot import X_AXES, draw_curves, read_groups
+from bao_training.plot import X_AXES, draw_curves, read_lines
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
@@ -45,11 +45,9 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 
 def _run(args: argparse.Namespace) -> None:
-    groups = read_groups(args.runs)
-    runs = [run for group in groups for run in group.runs]
-    folder = runs[0] if len(runs) == 1 and runs[0].is_dir() else Path()
-    file = args.out or folder / "curves.png"
-    figure, table = draw_curves(groups, args.metrics, args.x)
+    figure, table = draw_curves(read_lines(args.runs), args.metrics, args.x)
+    only = Path(args.runs[0])
+    file = args.out or (only if args.runs[1:] == [] and only.is_dir() else Path()) / "curves.png"
     try:
         save_figure(figure, file)
     finally:  # if the picture cannot be written, the table is printed anyway
