@@ -77,8 +77,7 @@ make_trainer(*settings).train_update()
 
 def warm_up() -> None:
     """After ``bao warm-up`` nothing is compiled."""
-    said = bao("warm-up")
-    assert "single games: " in said and "many games: " in said
+    bao("warm-up")
     command = [sys.executable, "-c", PLAY_EVERYTHING]
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done
