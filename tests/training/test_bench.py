@@ -31,18 +31,11 @@ def test_bench_measures_and_prints_json(says: Says) -> None:
 
 
 def test_training_bench_prints_a_table(says: Says) -> None:
-    settings = options("envs=64 minibatch=512 hidden=[16]")
+    settings = options("method=td envs=32 rollout=4 minibatch=128 hidden=[16]")
     said = says(f"bench train {settings} --updates 2 --threads 1")
-    assert said.splitlines()[-1].split()[:2] == ["16", "1"]
-
-
-def test_training_bench_writes_json(says: Says) -> None:
-    settings = "method=td envs=32 rollout=4 minibatch=128 hidden=[16]"
-    said = says(f"bench train {options(settings)} --updates 2 --threads 1 --json -")
-    (row,) = json.loads(said)["results"]
-    assert set(row["shares"]) == {"collect", "learn", "rest"}
-    assert sum(row["shares"].values()) == pytest.approx(1.0) and min(row["shares"].values()) > 0
-    assert row["steps_per_second"] > 0.0
+    network, workers, rate, rate_of_a_core, *shares = said.splitlines()[-1].split()
+    assert (network, workers) == ("16", "1") and rate == rate_of_a_core != "0"
+    assert 0 < sum(map(float, shares)) <= 1.01
 
 
 def test_start_bench_measures_cold_and_warm(says: Says, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -216,21 +216,17 @@ def read_settings(path: str | Path | None, overrides: Sequence[str]) -> dict[str
         except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ConfigError(f"{path} is not valid TOML: {error}") from error
     for override in overrides:
-        name, equals, text = override.partition("=")
-        if not equals:
-            raise ConfigError(f"--set {override}: expected key=value")
-        *tables, key = name.strip().split(".")
-        table = settings
-        for part in tables:
-            table = table.setdefault(part, {})
-            if not isinstance(table, dict):
-                raise ConfigError(f"--set {override}: {part!r} is a setting, not a table")
+        if not re.match(r"\w+(\.\w+)* *=", override):
+            raise ConfigError(f"--set {override:.100}: expected key=value")
         try:
-            table[key] = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
-            table[key] = text.strip()
-        except RecursionError as error:
-            raise ConfigError(f"--set {override:.100}... is nested too deeply") from error
+            given = tomllib.loads(override)
+        except (tomllib.TOMLDecodeError, RecursionError):  # a string without quotes
+            key, _, text = override.partition("=")
+            given = tomllib.loads(f"{key} = {json.dumps(text.strip())}")
+        for name, value in given.items():
+            both = [settings.get(name), value]
+            tables = all(isinstance(table, dict) for table in both)
+            settings[name] = both[0] | value if tables else value
     return settings
 
 
@@ -278,18 +274,14 @@ def _validate(table: type[S], settings: Any, prefix: str, names: Sequence[str]) 
     should = re.sub("^(Input|Tuple) should", "should", fault["msg"]).replace("tuple", "list")
     if fault["type"] == "model_type":
         should = "should be a table"
-    elif fault["type"].endswith("_type") and len(fault["loc"]) == 1:
-        should += f", such as {json.dumps(table().to_dict()[key.removeprefix(prefix)])}"
     raise ConfigError(f"{key.rstrip('.')}={fault['input']!r:.200} {should}")
 
 
 def _suggestion(key: str, names: Sequence[str]) -> str:
     """Suggest the key most similar to an unknown one, possibly in another table."""
     ends = {name.rpartition(".")[2]: name for name in names}
-    end = key.rpartition(".")[2]
-    near = difflib.get_close_matches(key, names, n=1, cutoff=0.75)
-    near = near or [ends[match] for match in difflib.get_close_matches(end, ends, n=1, cutoff=0.75)]
-    return f"did you mean {near[0]!r}?" if near else "bao train --settings lists all keys"
+    near = difflib.get_close_matches(key.rpartition(".")[2], ends, n=1, cutoff=0.75)
+    return f"did you mean {ends[near[0]]!r}?" if near else "bao train --settings lists all keys"
 
 
 def describe(table: type[Settings]) -> str:

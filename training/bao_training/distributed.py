@@ -120,9 +120,4 @@ def all_reduce_sum(tensors: Sequence[Tensor]) -> None:
 
 def any_rank(*flags: bool) -> list[bool]:
     """Return whether each flag is set on any process."""
-    if world_size() == 1:
-        return list(flags)
-    shared = torch.tensor(flags, dtype=torch.int32)
-    with _together():
-        dist.all_reduce(shared, dist.ReduceOp.MAX)
-    return [bool(flag) for flag in shared]
+    return [any(flag) for flag in zip(*gather([flags]), strict=True)]

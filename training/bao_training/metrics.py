@@ -15,10 +15,6 @@ from bao_agents.support.files import write_atomically
 from bao_env.files import read_text
 
 
-class MetricsError(ValueError):
-    """A run's ``metrics.csv`` is not a table of metrics."""
-
-
 class Metrics:
     """Write one row per update to ``metrics.csv`` and to TensorBoard.
 
@@ -30,7 +26,7 @@ class Metrics:
         steps: the steps until then. Later points in TensorBoard's log are dropped.
 
     Raises:
-        MetricsError: ``metrics.csv`` cannot be read as a table of updates.
+        ValueError: ``metrics.csv`` cannot be read as a table of updates.
         OSError: the folder cannot be written.
     """
 
@@ -39,7 +35,7 @@ class Metrics:
         head, kept = _rows_until(self._path, update) if update else ([], [])
         columns = list(dict.fromkeys([*columns, *head]))
         table = io.StringIO(newline="")
-        writer = csv.DictWriter(table, columns)
+        writer = csv.DictWriter(table, columns, extrasaction="ignore")
         writer.writeheader()
         writer.writerows(kept)
         write_atomically(self._path, table.getvalue())
@@ -77,38 +73,25 @@ class Metrics:
             threading.excepthook = self._hook
 
 
-def _rows_until(file: Path, update: int) -> tuple[list[str], list[dict[str, str]]]:
+def _rows_until(file: Path, update: int) -> tuple[Sequence[str], list[dict[str, str]]]:
     """Return the head of a metrics table, and its rows up to an update.
 
-    A killed process can have cut short the last row, which is then left out. Anything else that
-    cannot be read is refused, because the rows would be lost.
+    A killed process can have cut short the last row, which is then left out.
 
     Raises:
-        MetricsError: there is no column ``update``, or a row before the last has none.
+        ValueError: it cannot be read, and the rows would be lost.
     """
-    if not file.exists() or not read_text(file):
+    if not file.exists():
         return [], []
+    table = csv.DictReader(read_text(file).splitlines())
     try:
-        head, *lines = filter(None, csv.reader(read_text(file).splitlines()))
-        if "update" not in head:
-            raise ValueError(f"{file} has no column update, but {', '.join(head)[:80]!r}")
-        kept = []
-        for number, line in enumerate(lines, 2):
-            row = dict(zip(head, line, strict=False))
-            try:
-                if len(line) < len(head):
-                    raise ValueError("cells are missing")
-                if float(row["update"]) <= update:
-                    kept.append(row)
-            except ValueError as error:
-                if number <= len(lines):
-                    raise ValueError(f"{file}, row {number}: {error!s:.80}") from error
-    except (ValueError, csv.Error) as error:
-        raise MetricsError(
-            f"{error}: it is not a metrics table, so its history cannot go on; fix it or move it "
-            "away"
+        rows = [row for row in table if None not in row.values() and int(row["update"]) <= update]
+    except (ValueError, KeyError, csv.Error) as error:
+        raise ValueError(
+            f"{file} is not a metrics table, so its history cannot go on ({error!r:.80}): fix it "
+            "or move it away"
         ) from error
-    return head, kept
+    return table.fieldnames or [], rows
 
 
 def _group(name: str) -> str:

@@ -39,15 +39,13 @@ def measure(path: str | Path | None, overrides: list[str], updates: int) -> dict
     trainer.part_seconds.clear()
     bar = Progress(range(updates), desc=f"workers={config.workers}", unit="update", leave=False)
     seconds = [config.steps_per_update / trainer.train_update()["steps_per_second"] for _ in bar]
-    total = sum(seconds)
-    shares = {part: trainer.part_seconds[part] / total for part in ("collect", "learn")}
     rate = config.steps_per_update / statistics.median(seconds)
     return {
+        "network": "x".join(map(str, config.hidden)),
         "workers": config.workers,
-        "hidden": list(config.hidden),
-        "steps_per_second": rate,
-        "steps_per_second_and_core": rate / config.workers,
-        "shares": shares | {"rest": 1.0 - sum(shares.values())},
+        "steps_per_second": round(rate),
+        "per_core": round(rate / config.workers),
+        **{part: trainer.part_seconds[part] / sum(seconds) for part in ("collect", "learn")},
     }
 
 
@@ -82,14 +80,4 @@ def _run(args: argparse.Namespace) -> None:
     if args.json == "-":
         return
     print(f"{where['cpu']}, {where['cores']} cores, torch {where['torch']}")
-    table = []
-    for row in results:
-        cells = {
-            "network": "x".join(map(str, row["hidden"])),
-            "workers": row["workers"],
-            "steps/s": f"{row['steps_per_second']:,.0f}",
-            "per core": f"{row['steps_per_second_and_core']:,.0f}",
-        }
-        cells |= {part: f"{share:.0%}" for part, share in row["shares"].items()}
-        table.append(cells)
-    print(tabulate(table, headers="keys", disable_numparse=True, stralign="right"))
+    print(tabulate(results, headers="keys", intfmt=",", floatfmt=".2f"))
