@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from bao_agents.nets import checkpoint
 from bao_training.train import load_config, make_trainer
 
 
@@ -54,7 +53,7 @@ def check_resumed(settings: str, path: Path, before: int, after: int) -> Any:
     for _ in range(before):
         straight.train_update()
     straight.save(path)
-    resumed.restore(checkpoint.load(path, arrays=True))
+    resumed.restore(path)
     for _ in range(after):
         row, again = (without_times(one.train_update()) for one in (straight, resumed))
         np.testing.assert_equal(row, again)

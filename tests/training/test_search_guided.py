@@ -100,7 +100,7 @@ def test_what_the_nnue_learns(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_position_takes_65_bytes() -> None:
     """As training/README.md says: the file of a run holds its buffer."""
     buffer = trained(0, "").workers[0].buffer
-    assert sum(array.nbytes for array in buffer.state().values()) - 8 == 65 * len(buffer.legal)
+    assert sum(array.nbytes for array in vars(buffer).values()) - 8 == 65 * len(buffer.legal)
 
 
 @pytest.mark.slow

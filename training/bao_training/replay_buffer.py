@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bao_agents.nets.checkpoint import Arrays
 from bao_agents.support.array_types import Float32Array, Int64Array
-from bao_env.engine.batch import Engine
 from bao_env.engine.position import WORDS, Actions, Legal, PackedPositions
-from bao_training.saved import check_positions
 
 
 class ReplayBuffer:
@@ -65,22 +62,6 @@ class ReplayBuffer:
         settled = np.flatnonzero(~np.isnan(self.results))
         return generator.choice(settled, count) if len(settled) else settled
 
-    def state(self) -> Arrays:
-        """Return the arrays themselves, not copies."""
-        return dict(vars(self))
-
-    def load(self, arrays: Arrays, engine: Engine) -> None:
-        """Continue with what :meth:`state` returned.
-
-        Raises:
-            ValueError: it has positions that the engine's rules do not allow.
-        """
-        positions, legal = arrays["positions"], arrays["legal"]
-        filled = legal != 0
-        check_positions(positions[filled], legal[filled], engine)
-        for name, array in self.state().items():
-            array[:] = arrays[name]
-
 
 class Histories:
     """The searched positions of B running games, as places in the buffer.
@@ -98,11 +79,3 @@ class Histories:
         """Add one position, at ``places`` int64[B], to each game."""
         self.places[np.arange(len(places)), self.lengths] = places
         self.lengths += 1
-
-    def state(self) -> Arrays:
-        """Return the arrays themselves, not copies."""
-        return dict(vars(self))
-
-    def load(self, arrays: Arrays) -> None:
-        """Continue with what :meth:`state` returned."""
-        self.lengths[:], self.places[:] = arrays["lengths"], arrays["places"]

@@ -26,23 +26,22 @@ MAY_CHANGE = (
 )
 """What a resumed run may change: its length, which may grow, its device, and how it is watched and
 saved. The other settings decide what it learns, ``workers`` among them."""
-_FILE = "run.json"
+NOTE = "run.json"
+"""The file in a run's folder with its settings."""
 
 
 def runs_in(folder: Path) -> list[str]:
     """Return the names of the runs in a folder."""
-    return sorted(path.parent.name for path in folder.glob(f"*/{_FILE}"))
+    return sorted(path.parent.name for path in folder.glob(f"*/{NOTE}"))
 
 
-def read_note(folder: Path) -> dict[str, Any] | None:
-    """Return what a run has noted when it started; None without a note.
+def read_note(folder: Path) -> dict[str, Any]:
+    """Return what a run has noted when it started, its settings under ``config``.
 
     Raises:
-        ConfigError: the note cannot be read.
+        ConfigError: there is no note, or it cannot be read.
     """
-    path = folder / _FILE
-    if not path.exists():
-        return None
+    path = folder / NOTE
     try:
         note = json.loads(read_text(path))
         if not isinstance(note["config"], dict):
@@ -55,40 +54,33 @@ def read_note(folder: Path) -> dict[str, Any] | None:
 def write_note(folder: Path, note: Mapping[str, Any]) -> None:
     """Write a run's note: ``config``, its settings, and what it was made with."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / _FILE, json.dumps(note, indent=2) + "\n")
+    write_atomically(folder / NOTE, json.dumps(note, indent=2) + "\n")
 
 
-def resumed_settings(
-    folder: Path, settings: Mapping[str, Any], given: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the settings of a run, with what a resumed run may change as it is given now.
+def check_changes(folder: Path, settings: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Check that a resumed run may change its settings.
 
     Args:
         folder: the run's folder, for the message.
-        settings: the run's settings, with those of its method in a table of their own.
-        given: the settings given now; tables of other methods do not count.
+        settings: those that it was started with, its method's in a table of their own.
+        wanted: those that it would go on with.
 
     Raises:
-        ConfigError: others differ from the run's, or the run would become shorter.
+        ConfigError: more would change than may, or the run would become shorter.
     """
-    wanted, refused = dict(settings), []
-    for name, new in _flat(given).items():
-        table, _, key = name.rpartition(".")
-        if table and table not in settings:
-            continue
-        old = settings.get(table, {}).get(key) if table else settings.get(key)
-        if new == old:
-            continue
-        if name not in MAY_CHANGE or (name == "steps" and not _is_longer(new, old)):
-            refused.append(f"{name}={json.dumps(old)}, not {json.dumps(new)}")
-        wanted[name] = new
+    old, new = _flat(settings), _flat(wanted)
+    refused = [
+        f"{name}={json.dumps(old[name])}, not {json.dumps(value)}"
+        for name, value in new.items()
+        if value != old.get(name, value)
+        and (name not in MAY_CHANGE or (name == "steps" and value < old[name]))
+    ]
     if refused:
         raise ConfigError(
             f"{folder} was started with {'; '.join(refused)}: a resumed run keeps its settings. It "
             f"may change {', '.join(MAY_CHANGE[1:])}, and steps may grow; give another --run for a "
             "new run"
         )
-    return wanted
 
 
 def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,7 +92,3 @@ def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
         else:
             flat[name] = value
     return flat
-
-
-def _is_longer(new: Any, old: Any) -> bool:
-    return isinstance(new, int) and isinstance(old, int) and new > old

@@ -48,9 +48,9 @@ from bao_env.engine.bits import FULL
 from bao_env.engine.position import PLY, movers
 from bao_training.config import ConfigError, MethodConfig, TrainConfig
 from bao_training.replay_buffer import Histories, ReplayBuffer
-from bao_training.saved import join, part
+from bao_training.saved import join
 from bao_training.trainer import Trainer, plies_per_game
-from bao_training.worker import GameTotals, Model, Worker, log_softmax
+from bao_training.worker import Model, Worker, log_softmax
 
 
 class SearchGuidedConfig(MethodConfig):
@@ -73,16 +73,11 @@ class SearchGuidedConfig(MethodConfig):
     @override
     def check(self, config: TrainConfig) -> None:
         learnable = 4 * config.minibatch + config.steps_per_update
-        if self.buffer < learnable:
+        least = max(learnable, config.envs * config.max_plies)
+        if self.buffer < least:
             raise ConfigError(
-                f"search_guided.buffer={self.buffer} should be at least "
-                f"4 * minibatch + envs * rollout = {learnable}"
-            )
-        if self.buffer < config.envs * config.max_plies:
-            raise ConfigError(
-                f"search_guided.buffer={self.buffer} should be at least "
-                f"envs * max_plies = {config.envs * config.max_plies}, "
-                "so that no game outlives its positions"
+                f"search_guided.buffer={self.buffer} should be at least {least}, so that there is "
+                "enough to learn from and no game outlives its positions"
             )
 
 
@@ -141,20 +136,24 @@ class SearchGuidedWorker(Worker[SearchGuidedConfig]):
         self._model = model
         self.buffer = ReplayBuffer(method_config.buffer // config.workers)
         self.histories = Histories(len(self.games), config.max_plies)
-        self._play_forced(GameTotals())
+        self._play_forced()
 
-    def _play_forced(self, totals: GameTotals) -> None:
-        """Play forced actions until every game has a choice; restarts games that end."""
-        games = self.games
+    def _play_forced(self) -> Int64Array:
+        """Play forced actions until every game has a choice, and restart games that have ended.
+
+        Returns:
+            int64[2], the games that have ended and their plies.
+        """
+        games, totals = self.games, np.zeros(2, np.int64)
         while True:
             ended = np.flatnonzero(games.ended)
-            totals.count(games, ended)
+            totals += games.totals(ended)
             self._settle(ended)
             self.histories.lengths[ended] = 0
             games.reset(ended)
             forced = (games.legal & (games.legal - np.uint64(1))) == 0
             if not forced.any():
-                return
+                return totals
             games.step_randomly(forced)
 
     def _settle(self, ended: Int64Array) -> None:
@@ -166,13 +165,13 @@ class SearchGuidedWorker(Worker[SearchGuidedConfig]):
             ahead = float(self.games.plies[game]) - positions[:, PLY].astype(np.int64) - 1.0
             self.buffer.results[places] = sign * self.config.gamma**ahead
 
-    def play(self) -> GameTotals:
+    def play(self) -> Int64Array:
         """Play ``config.rollout`` searched actions in every game.
 
         Returns:
-            sums over the games that ended.
+            int64[2], the games that ended and their plies.
         """
-        games, totals = self.games, GameTotals()
+        games, totals = self.games, np.zeros(2, np.int64)
         network, nnue = self._model.network, self._model.nnue
         assert nnue is not None
         ruleset = games.engine.ruleset
@@ -186,7 +185,7 @@ class SearchGuidedWorker(Worker[SearchGuidedConfig]):
             values = np.tanh(scores / (2 * SCALE)).astype(np.float32)
             self.histories.add(self.buffer.add(games.positions, games.legal, actions, values))
             games.step(actions)
-            self._play_forced(totals)
+            totals += self._play_forced()
         return totals
 
     @override
@@ -250,18 +249,10 @@ class SearchGuidedWorker(Worker[SearchGuidedConfig]):
             loss = loss + searched / len(drawn)
         return loss
 
-    # How a worker is saved.
-
     @override
     def state(self) -> Arrays:
-        buffer, histories = self.buffer.state(), self.histories.state()
-        return super().state() | join("buffer", buffer) | join("history", histories)
-
-    @override
-    def load(self, arrays: Arrays) -> None:
-        super().load(arrays)
-        self.buffer.load(part("buffer", arrays), self.games.engine)
-        self.histories.load(part("history", arrays))
+        saved = join("buffer", vars(self.buffer)) | join("history", vars(self.histories))
+        return super().state() | saved
 
 
 class SearchGuidedTrainer(Trainer[SearchGuidedWorker, SearchGuidedConfig]):

@@ -33,7 +33,7 @@ from bao_env.engine.bits import U, popcount, select_bit, xorshift
 from bao_env.engine.position import Actions
 from bao_training.config import MethodConfig, TrainConfig
 from bao_training.trainer import Trainer, plies_per_game
-from bao_training.worker import Games, GameTotals, Model, Worker
+from bao_training.worker import Games, Model, Worker
 
 
 class TdConfig(MethodConfig):
@@ -175,7 +175,7 @@ class TdWorker(Worker[TdConfig]):
         super().__init__(config, method_config, model, seed)
         self.rollout = Rollout(config.rollout, len(self.games))
 
-    def play(self, exploration: float, weights: Weights | None = None) -> GameTotals:
+    def play(self, exploration: float, weights: Weights | None = None) -> Int64Array:
         """Play ``config.rollout`` actions in every game; record them and their returns.
 
         Args:
@@ -183,9 +183,9 @@ class TdWorker(Worker[TdConfig]):
             weights: the network compiled; without them, torch runs it.
 
         Returns:
-            sums over the games that ended.
+            int64[2], the games that ended and their plies.
         """
-        roll, games, totals = self.rollout, self.games, GameTotals()
+        roll, games, totals = self.rollout, self.games, np.zeros(2, np.int64)
         size, noise = len(games), np.float32(self.method_config.noise)
         chosen, actions = np.empty(size, np.int64), np.empty(size, np.int64)
         for t in range(self.config.rollout + 1):
@@ -209,7 +209,7 @@ class TdWorker(Worker[TdConfig]):
             roll.encodings[t] = encodings[chosen]
             roll.costs[t] = roll.best[t] - values[chosen]
             ended = roll.step(t, games, actions)
-            totals.count(games, ended)
+            totals += games.totals(ended)
             games.reset(ended)
         lambda_returns(
             roll.rewards,

@@ -34,8 +34,6 @@ from typing import Any
 
 import torch
 
-from bao_agents.nets import checkpoint
-from bao_agents.nets.checkpoint import CheckpointError
 from bao_agents.support import output
 from bao_agents.support.figures import save_figure
 from bao_agents.support.progress import Progress
@@ -50,8 +48,8 @@ from bao_training.config import (
     read_settings,
 )
 from bao_training.metrics import Metrics
-from bao_training.plot import Group, draw_curves
-from bao_training.run_settings import read_note, resumed_settings, runs_in, write_note
+from bao_training.plot import Line, draw_curves, read_runs
+from bao_training.run_settings import NOTE, check_changes, read_note, runs_in, write_note
 from bao_training.search_guided import SearchGuidedTrainer
 from bao_training.td import TdTrainer
 from bao_training.trainer import GUIDED, Trainer
@@ -129,43 +127,39 @@ def resume_run(folder: Path, given: Mapping[str, Any] | None = None) -> Trainer[
     """Continue the run in ``folder`` from its last checkpoint, or from its start if it has none.
 
     Args:
-        folder: the run's folder, with a note or a checkpoint.
-        given: settings that are given now; see :func:`resumed_settings`.
+        folder: the run's folder.
+        given: settings that are given now; see :func:`check_changes`. Tables of other methods do
+            not count.
 
     Raises:
         CheckpointError: its checkpoint cannot be resumed.
         ConfigError: settings are given that it cannot change, or this machine cannot run it.
     """
-    path, note = folder / LAST, read_note(folder) or {}
-    saved = checkpoint.load(path, arrays=True) if path.exists() else None
-    settings = note.get("config") if saved is None else saved.info.get("config")
-    if not isinstance(settings, dict):
-        raise CheckpointError(f"{path} holds no run: it has no settings")
+    note = read_note(folder)
+    settings, wanted = note["config"], dict(note["config"]) | dict(given or {})
+    for table in settings.keys() & METHODS:
+        if isinstance(wanted[table], dict):
+            wanted[table] = settings[table] | wanted[table]
     try:
-        config, method_config = config_from_dict(settings)
+        trainer = make_trainer(*config_from_dict(wanted))
     except ConfigError as error:
-        raise CheckpointError(
-            f"{path} belongs to a run that cannot be resumed here: {error}. A run is resumed by "
-            "the version of the project that started it; start a new one with another --run"
+        raise ConfigError(
+            f"{folder} cannot be resumed: {error}. A run goes on with the version of the project "
+            "that started it"
         ) from error
-    wanted = resumed_settings(folder, settings, given or {})
-    if wanted["steps"] != config.steps:
-        say(f"steps grows from {config.steps:,} to {wanted['steps']:,}")
-    if wanted != settings:
-        config, method_config = config_from_dict(wanted)
-    trainer = make_trainer(config, method_config)
-    if saved is not None:
-        try:
-            trainer.restore(saved)
-        except CheckpointError as error:
-            raise CheckpointError(f"{path}: {error}") from error
+    check_changes(folder, settings, trainer.settings())
+    if trainer.config.steps != settings["steps"]:
+        say(f"steps grows from {settings['steps']:,} to {trainer.config.steps:,}")
+    path = folder / LAST
+    if path.exists():
+        trainer.restore(path)
     here = trainer.computes_in_bfloat16
     if note.get("bfloat16", here) != here:
         say(
             "this machine computes in float32, and the run began in bfloat16, or the other way "
             "round: from here on it is not bit for bit the run that it would have been"
         )
-    if distributed.rank() == 0 and wanted != note.get("config"):
+    if distributed.rank() == 0:
         write_note(folder, note | {"config": trainer.settings()})
     return trainer
 
@@ -178,7 +172,7 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> signal.Signals | None:
 
     Raises:
         DivergedError: the network is no longer finite. The last checkpoint stays as it was.
-        MetricsError, OSError: a file of the run cannot be read or written.
+        ValueError, OSError: a file of the run cannot be read or written.
         ProcessLost: another process of the run has ended.
     """
     config = trainer.config
@@ -225,7 +219,7 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> signal.Signals | None:
     try:
         if metrics is not None and config.evaluate_every and not trainer.update:
             metrics.write({"update": 0, "steps": 0, "seconds": 0.0} | evaluate())
-        stopping, compiling = False, True
+        stopping = False
         while trainer.steps < config.steps and not stopping:
             before = trainer.steps
             row = trainer.train_update()
@@ -242,10 +236,6 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> signal.Signals | None:
                     trainer.save_policy(folder / f"step-{trainer.steps // keep * keep}.safetensors")
                 metrics.write(row)
             bar.update(min(trainer.steps, config.steps) - min(before, config.steps))
-            if compiling:  # does not count for the time that is left
-                compiling, done = False, bar.n
-                bar.reset()
-                bar.initial = bar.n = bar.last_print_n = done
             if due or stopping:
                 trainer.save(folder / LAST)
                 saved = time.monotonic()
@@ -259,7 +249,7 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> signal.Signals | None:
         return stop or signal.SIGINT  # of another process
     if first:
         trainer.save_policy(folder / "final.safetensors")
-        figure, _ = draw_curves([Group(folder.name, [folder])])
+        figure, _ = draw_curves([Line(folder.name, read_runs(folder))])
         save_figure(figure, folder / "curves.png")
     return None
 
@@ -283,7 +273,7 @@ def train(
         settings: of a new run: plain values, as in a configuration; the others have their defaults.
         folder: the run's folder.
         given: continue the run if it exists. It keeps its own settings, except those given here
-            (see :func:`resumed_settings`); None starts a new run.
+            (see :func:`resume_run`); None starts a new run.
 
     Returns:
         the trainer, and the signal that stopped it; None if the run is finished.
@@ -291,9 +281,9 @@ def train(
     Raises:
         ConfigError: the settings cannot be used, or there is already a run, or none to resume.
         CheckpointError, HeldError: the run cannot be resumed, or another process trains it.
-        DivergedError, MetricsError, OSError, ProcessLost: see :func:`run`.
+        DivergedError, ValueError, OSError, ProcessLost: see :func:`run`.
     """
-    exists = (folder / LAST).exists() or read_note(folder) is not None
+    exists = any((folder / name).exists() for name in (NOTE, LAST))
     if exists and given is None:
         raise ConfigError(
             f"{folder} already holds a run: continue it with --resume, or choose another --run"

@@ -34,17 +34,13 @@ from bao_agents.nets.player import NetworkAgent
 from bao_agents.players import registry
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.limits import Limit
+from bao_agents.support.array_types import Int64Array
 from bao_env.compiled.threads import Threads
 from bao_training import distributed
 from bao_training.config import C, ConfigError, TrainConfig
 from bao_training.memory import keep_freed_memory
-from bao_training.saved import (
-    check_arrays,
-    digest,
-    join,
-    part,
-)
-from bao_training.worker import GameTotals, Model, Worker, has_bfloat16
+from bao_training.saved import check_arrays, digest, join
+from bao_training.worker import Model, Worker, has_bfloat16
 
 NODES = 2000
 """The nodes of guided alpha-beta and of its opponent in an evaluation."""
@@ -71,6 +67,12 @@ def one_thread() -> Iterator[None]:
 
 class DivergedError(RuntimeError):
     """The network is no longer finite, so the run cannot continue."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"training has diverged: {what} not finite. If it diverges again, start another run "
+            "from the last checkpoint (--set start=FILE) with a smaller learning_rate"
+        )
 
 
 W = TypeVar("W", bound=Worker[Any])
@@ -169,34 +171,30 @@ class Trainer(ABC, Generic[W, C]):
         arrays: Arrays = {}
         for i, worker in enumerate(self.map_workers(lambda worker: worker.state())):
             arrays |= join(f"worker.{i}", worker)
-        for i, parameter in enumerate(self.model.parameters()):
-            adam = self.optimizer.state[parameter]
-            # A checkpoint has no scalars.
-            flat = {name: tensor.cpu().numpy().reshape(-1) for name, tensor in adam.items()}
-            arrays |= join(f"adam.{i}", flat)
-        if self.model.nnue is not None:  # a checkpoint rounds its weights for the search
-            exact = self.model.nnue.state_dict().items()
-            arrays |= join("nnue", {name: tensor.cpu().numpy() for name, tensor in exact})
-        return arrays
+        # A checkpoint has no scalars.
+        return arrays | {
+            name: tensor.cpu().numpy().reshape(-1) for name, tensor in self._tensors().items()
+        }
 
     def load(self, arrays: Arrays) -> None:
-        """Continue from what :meth:`state` returned.
-
-        Raises:
-            ValueError: it cannot come from this run.
-        """
-        if self.model.nnue is not None:
-            exact = {name: torch.from_numpy(a) for name, a in part("nnue", arrays).items()}
-            if not all(bool(weights.isfinite().all()) for weights in exact.values()):
-                raise ValueError("its NNUE has weights that are infinite or not numbers")
-            self.model.nnue.load_state_dict(exact)
+        """Continue from what :meth:`state` returned."""
+        for name, tensor in self._tensors().items():
+            tensor.copy_(torch.from_numpy(arrays[name]).view_as(tensor))
         for i, worker in zip(self._here, self.workers, strict=True):
-            worker.load(part(f"worker.{i}", arrays))
+            for name, array in join(f"worker.{i}", worker.state()).items():
+                array[:] = arrays[name]
             worker.replica.sync_weights(self.model)
-        for i, parameter in enumerate(self.model.parameters()):
-            adam = self.optimizer.state[parameter]
-            for name, array in part(f"adam.{i}", arrays).items():
-                adam[name].copy_(torch.from_numpy(array).view_as(adam[name]))
+
+    def _tensors(self) -> dict[str, torch.Tensor]:
+        """Adam's state, and the weights of the NNUE, which a checkpoint rounds for the search."""
+        tensors = {
+            f"adam.{i}.{name}": tensor
+            for i, parameter in enumerate(self.model.parameters())
+            for name, tensor in self.optimizer.state[parameter].items()
+        }
+        if self.model.nnue is not None:
+            tensors |= {f"nnue.{name}": t for name, t in self.model.nnue.state_dict().items()}
+        return tensors
 
     @property
     def opponents(self) -> dict[str, str]:
@@ -238,7 +236,7 @@ class Trainer(ABC, Generic[W, C]):
         self.part_seconds["collect"] += between - start
         self.part_seconds["learn"] += time.perf_counter() - between
         if not all(bool(p.isfinite().all()) for p in self.model.parameters()):
-            raise DivergedError(f"the weights after update {self.update + 1} are not finite")
+            raise DivergedError(f"the weights after update {self.update + 1} are")
         steps = self.config.steps_per_update
         seconds = time.perf_counter() - start
         self.update += 1
@@ -327,7 +325,7 @@ class Trainer(ABC, Generic[W, C]):
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_gradient)
         )
         if not math.isfinite(norm):
-            raise DivergedError(f"the gradient of update {self.update + 1} is not finite")
+            raise DivergedError(f"the gradient of update {self.update + 1} is")
         self.optimizer.step()
         for replica in replicas:
             replica.sync_weights(self.model)
@@ -433,38 +431,36 @@ class Trainer(ABC, Generic[W, C]):
             made.info["digest"] = digest(made.info, arrays | model_arrays(made))
             checkpoint.save(path, made)
 
-    def restore(self, saved: Checkpoint) -> None:
+    def restore(self, path: Path) -> None:
         """Continue from what :meth:`save` wrote.
 
         Raises:
-            CheckpointError: it is damaged, or does not hold this run.
+            CheckpointError: it cannot be read, is damaged, or does not hold this run.
         """
+        saved = checkpoint.load(path, arrays=True)
         info, arrays = saved.info, saved.arrays
         try:
             if "digest" not in info:
                 raise ValueError("it holds only a network, or has another version")
-            if saved.ruleset != self.ruleset:
-                raise ValueError(f"it is for the rule set {saved.ruleset.name!r}")
             if info["digest"] != digest(info, arrays | model_arrays(saved)):
                 raise ValueError("it is damaged: its digest does not match")
-            update, seconds = info.get("update"), info.get("seconds")
-            if type(update) is not int or not 0 <= update <= self.updates:
-                raise ValueError(f"update={update!r:.80}: expected 0 to {self.updates}")
-            if type(seconds) is not float or not 0 <= seconds < math.inf:
-                raise ValueError(f"seconds={seconds!r:.80}: expected a number of 0 or more")
             check_arrays(arrays, self.state())
-            self.network.load_state_dict(saved.network.state_dict())
-            self.load(arrays)
         except ValueError as error:
-            raise CheckpointError(f"the checkpoint does not hold this run: {error}") from error
-        self.update, self.seconds = update, seconds
-        self.steps = update * self.config.steps_per_update
+            raise CheckpointError(f"{path} does not hold this run: {error}") from error
+        self.network.load_state_dict(saved.network.state_dict())
+        self.load(arrays)
+        self.update, self.seconds = info["update"], info["seconds"]
+        self.steps = self.update * self.config.steps_per_update
 
 
-def plies_per_game(totals: Sequence[GameTotals]) -> dict[str, float]:
-    """Return the column ``plies_per_game``, if a game has ended."""
-    games = sum(total.games for total in totals)
-    return {"plies_per_game": sum(total.plies for total in totals) / games} if games else {}
+def plies_per_game(totals: Sequence[Int64Array]) -> dict[str, float]:
+    """Return the column ``plies_per_game``, if a game has ended.
+
+    Args:
+        totals: int64[2] of each worker, the games that have ended and their plies.
+    """
+    games, plies = np.sum(totals, axis=0).tolist()
+    return {"plies_per_game": plies / games} if games else {}
 
 
 def _workers_here(workers: int) -> range:

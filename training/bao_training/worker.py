@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, ClassVar, Generic
 
 import numpy as np
@@ -21,7 +20,6 @@ from bao_env.engine.position import PLY, WORDS, Actions, Flags, Seats, movers
 from bao_env.engine.sampling import random_actions, random_states
 from bao_env.envs.openings import Openings
 from bao_training.config import C, TrainConfig
-from bao_training.saved import check_positions
 
 _MAX_CHUNK = 2048
 """Decisions per pass through the network while learning: their activations fit in the L2 cache."""
@@ -71,6 +69,10 @@ class Games:
         """bool[B], the games that are won, or cut off."""
         return (self.winners >= 0) | (self.plies >= self._max_plies)
 
+    def totals(self, ended: Int64Array) -> Int64Array:
+        """Return how many games have ended, of those in int64[N], and their plies; int64[2]."""
+        return np.array([len(ended), self.plies[ended].sum()], np.int64)
+
     def start_update(self, update: int) -> None:
         """Make :attr:`generator` from the run's seed and the update: it need not be saved."""
         key = *self._seed.spawn_key, update
@@ -98,21 +100,6 @@ class Games:
     def state(self) -> Arrays:
         """Return the running games and their random states: the arrays themselves, not copies."""
         return {"positions": self.positions, "legal": self.legal, "rng": self.rng}
-
-    def load(self, arrays: Arrays) -> None:
-        """Continue the games that :meth:`state` returned.
-
-        Raises:
-            ValueError: they are not running games under these rules.
-        """
-        check_positions(arrays["positions"], arrays["legal"], self.engine)
-        if (arrays["positions"][:, PLY] >= self._max_plies).any():
-            raise ValueError(f"a running game has {self._max_plies} plies or more")
-        if not arrays["rng"].all():
-            raise ValueError("the state of a game's random numbers is 0")
-        self.positions[:] = arrays["positions"]
-        self.legal[:] = arrays["legal"]
-        self.rng[:] = arrays["rng"]
 
 
 class Model(nn.Module):
@@ -232,29 +219,11 @@ class Worker(ABC, Generic[C]):
         return total
 
     def state(self) -> Arrays:
-        """Return what a resumed worker needs; it does not need a rollout again."""
-        return self.games.state()
+        """Return what a resumed worker needs, the arrays themselves, which it fills again.
 
-    def load(self, arrays: Arrays) -> None:
-        """Continue from what :meth:`state` returned.
-
-        Raises:
-            ValueError: it cannot come from this run.
+        It does not need a rollout again.
         """
-        self.games.load(arrays)
-
-
-@dataclass
-class GameTotals:
-    """Sums over the games that ended in a worker's part of one update."""
-
-    games: int = 0
-    plies: int = 0
-
-    def count(self, games: Games, ended: Int64Array) -> None:
-        """Add the ended games int64[N]."""
-        self.games += len(ended)
-        self.plies += int(games.plies[ended].sum())
+        return self.games.state()
 
 
 def log_softmax(logits: Tensor, decisions: Tensor, count: int) -> Tensor:
