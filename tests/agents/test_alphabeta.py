@@ -23,11 +23,14 @@ from bao_agents.search.alphabeta.transposition import (
     WIN_VALUE,
     game_table_words,
     make_table,
+    next_age,
+    next_epoch,
     probe,
     store,
 )
 from bao_agents.search.limits import Limit
 from bao_agents.search.player import NOWHERE
+from bao_agents.support.legal_bits import bits_of
 from bao_env import Board
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
@@ -143,14 +146,34 @@ def test_own_rules_borrow_the_nearest_tables() -> None:
 def test_table_knows_exact_values_and_bounds(
     stored: int, depth: int, deeper: bool, alpha: int, known: bool
 ) -> None:
-    epoch, key = U(5), U(0x123456789ABCDEF)
+    epoch, key = U(8), U(0x123456789ABCDEF)
     table = make_table(4)
     store(table, epoch, key, 4, -50, 50, 0, stored, 63)  # a search of 4 plies from -50 to 50
     found = probe(table, epoch, key, depth, deeper, alpha, alpha + 1, 0)
     assert tuple(map(int, found)) == (known, stored, 63)
-    for other in ((epoch + U(1), key), (epoch, key + U(1))):
+    for other in ((U(next_epoch(table, epoch)), key), (epoch, key + U(1))):
         found = probe(table, *other, depth, deeper, alpha, alpha + 1, 0)
         assert tuple(map(int, found)) == (False, 0, NO_ACTION)
+
+
+def test_entries_of_earlier_searches_make_room() -> None:
+    """The next search of a game reads what is there; in its place it keeps its own deepest result.
+
+    The keys have the same slot.
+    """
+    table, first = make_table(4), U(8)
+    keys = [U(3 + (i << 40)) for i in range(3)]
+    for epoch, i, depth in ((first, 0, 9), (U(next_age(first)), 1, 5), (U(next_age(first)), 2, 4)):
+        store(table, epoch, keys[i], depth, -1, 1, 0, 0, i)
+    now = first
+    for _ in range(8):
+        found = [
+            probe(table, now, key, depth, False, -1, 1, 0)[0]
+            for key, depth in zip(keys, (9, 5, 4), strict=True)
+        ]
+        assert found == [False, True, True]
+        now = U(next_age(now))
+    assert now == first
 
 
 def test_table_counts_wins_from_the_position() -> None:
@@ -173,6 +196,18 @@ def test_limits() -> None:
         if limit.nodes:
             assert anything.search(opening, limit) == found
     assert found.depth >= 3
+
+
+def test_the_searches_of_a_game_count() -> None:
+    """So the entries of each are known as old in the next."""
+    agent, board = AlphaBetaAgent("zanzibar", Limit(nodes=500), threads=1), Board()
+    [workspace] = agent._workspaces
+    legal = np.array([bits_of(board.legal_actions)], np.uint64)
+    epochs = []
+    for _ in range(3):
+        agent.act(board.packed[None], legal, games=np.array([1]))
+        epochs.append(int(workspace.memory["epoch"][0]))
+    assert epochs == [9, 10, 11]
 
 
 def test_chooses_among_the_actions_of_the_mask() -> None:
@@ -234,7 +269,7 @@ def test_memory_of_games_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     epochs[rows[1]] = EPOCHS
     tables[rows[1]] = 5
     memory.find(np.array([11]))  # in the place of 8
-    assert epochs[rows[1]] == 1 and not tables[rows[1]].any()
+    assert epochs[rows[1]] == 8 and not tables[rows[1]].any()
 
 
 class Torn(BaseException):
@@ -297,9 +332,9 @@ def test_epochs_do_not_overtake_their_bits() -> None:
     expected = agent.search(Board().packed)
     [workspace] = agent._workspaces
     workspace.memory["last_epoch"] = EPOCHS
-    workspace.table[:] = (1 << 33) | 7  # entries that look like those of the first epoch
+    workspace.table[:] = (8 << 33) | 7  # entries that look like those of the first epoch
     assert agent.search(Board().packed) == expected
-    assert workspace.memory["last_epoch"] == 1
+    assert workspace.memory["last_epoch"] == 8
 
 
 @every_ruleset("zanzibar", "dutch", name="name")
@@ -314,7 +349,7 @@ def test_positions_with_the_same_hash_cost_only_strength(name: str) -> None:
         found = data >> U(33) == epoch
         value, depth, action = rng.integers([0, 1, 0], [1 << 16, 5, 128], (found.sum(), 3)).T
         others = value | depth << 16 | BOUND_EXACT << 24 | action << 26
-        data[found] = others.astype(np.uint64) | (epoch + U(1)) << U(33)
+        data[found] = others.astype(np.uint64) | (epoch + U(8)) << U(33)
         misled = agent.search(position).action
         assert misled in (actions_of(legal_of(RULESETS[name].kernel, position)) or [-1])
         differ += misled != honest

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bao_agents.search.alphabeta.transposition import EPOCHS, game_table_words
+from bao_agents.search.alphabeta.transposition import game_table_words, next_epoch
 from bao_agents.search.player import NOWHERE, Places
 from bao_agents.support.array_types import Int64Array, Uint64Array
 
@@ -71,10 +71,7 @@ class GameTables:
             if game not in rows:
                 full = len(rows) == self.most
                 rows[game] = row = rows.pop(next(iter(rows))) if full else len(rows)
-                epochs[row] = (epochs[row] + np.uint64(1)) & EPOCHS
-                if not epochs[row]:  # the epochs have all been used
-                    tables[row] = 0
-                    epochs[row] = 1
+                epochs[row] = next_epoch(tables[row], epochs[row])
         places = Places(tables, epochs, np.array([rows[game] for game in numbers], np.int64))
         self._kept = kept
         return places

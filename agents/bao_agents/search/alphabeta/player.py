@@ -13,10 +13,10 @@ low less deeply, and forced actions more deeply (:mod:`bao_agents.search.alphabe
 
 A position asked alone is searched as if it were the first. In a game, which a number tells
 (:meth:`AlphaBetaAgent.act`), a search begins with the transposition table of the game's earlier
-ones. So a choice depends on the position, or on the game so far. It does not depend on the rest of
-the batch or on the number of threads, as long as there are no more games than tables
-(:class:`~.game_tables.GameTables`). If one agent plays both seats, both use the same table: its
-entries are facts about positions.
+ones, whose entries make room for its own. So a choice depends on the position, or on the game so
+far. It does not depend on the rest of the batch or on the number of threads, as long as there are
+no more games than tables (:class:`~.game_tables.GameTables`). If one agent plays both seats, both
+use the same table: its entries are facts about positions.
 
 The search itself is :func:`bao_agents.search.alphabeta.search.search`, called here for depths 1, 2,
 3 and so on.
@@ -36,9 +36,19 @@ from bao_agents.search.alphabeta.ordering import forget_cutoffs
 from bao_agents.search.alphabeta.policy_order import make_guides
 from bao_agents.search.alphabeta.reductions import STANDARD, Reductions
 from bao_agents.search.alphabeta.search import search
-from bao_agents.search.alphabeta.transposition import NO_ACTION, PROVEN, next_epoch
+from bao_agents.search.alphabeta.transposition import (
+    NO_ACTION,
+    PROVEN,
+    next_age,
+    next_epoch,
+)
 from bao_agents.search.alphabeta.workspace import MAX_DEPTH, make_workspace
-from bao_agents.search.limits import LEAST_SECONDS, MAX_NODES, MAX_SECONDS, Limit
+from bao_agents.search.limits import (
+    LEAST_SECONDS,
+    MAX_NODES,
+    MAX_SECONDS,
+    Limit,
+)
 from bao_agents.search.player import Places, Question, SearchPlayer
 from bao_agents.support.array_types import Int64Array
 from bao_agents.support.opinion import Opinion
@@ -154,7 +164,8 @@ def _search_each(
             continue
         work.searches += ONE
         if rows.shape[0] != 0 and rows[g] < tables.shape[0]:
-            table, work.epoch = tables[rows[g]], epochs[rows[g]]
+            table, work.epoch = tables[rows[g]], next_age(epochs[rows[g]])
+            epochs[rows[g]] = work.epoch
         else:
             work.last_epoch = next_epoch(workspace.table, work.last_epoch)
             table, work.epoch = workspace.table, work.last_epoch

@@ -5,12 +5,13 @@ its result::
 
     bit  0             16       24      26        33                      63
          |  value + B  | depth  | bound | action  |  epoch                |
-         |  16 bits    | 8      | 2     | 7       |  31                   |
+         |  16 bits    | 8      | 2     | 7       |  28, age 3            |
 
 ``B`` is 2^15, so the stored value is never negative. ``depth`` counts plies, ``bound`` says whether
 the value is exact or a bound, and ``action`` is the best action. Entries of another ``epoch`` are
 ignored: a table is empty in a new epoch. A search begins one, unless it remembers its game
-(:mod:`~.game_tables`).
+(:mod:`~.game_tables`). The lowest three bits of an epoch are its *age*, the number of the game's
+searches modulo 8: entries of an earlier search are still read, but make room for new ones.
 """
 
 from __future__ import annotations
@@ -48,8 +49,10 @@ _DEPTH_SHIFT = U(16)
 _BOUND_SHIFT = U(24)
 _ACTION_SHIFT = U(26)
 _EPOCH_SHIFT = U(33)
-EPOCHS = U((1 << 31) - 1)
-"""The highest epoch. The one after it is 1, in a table that has been cleared."""
+_AGE_BITS = U(3)
+_AGES = U(7)
+EPOCHS = U((1 << 31) - 8)
+"""The highest epoch. The one after it is 8, in a table that has been cleared."""
 _VALUE_MASK = U(0xFFFF)
 _BOUND_MASK = U(3)
 _ACTION_MASK = U(127)
@@ -80,12 +83,19 @@ def _bits(nodes: float) -> int:
 
 @jit
 def next_epoch(table, epoch):
-    """Return the epoch after ``epoch``, uint64; clear the table if all have been used."""
-    if epoch < EPOCHS:
-        return epoch + U(1)
-    for i in range(table.shape[0]):
-        table[i] = 0
-    return U(1)
+    """Return the epoch after ``epoch``, of age 0; clear the table if all have been used."""
+    epoch &= ~_AGES
+    if epoch >= EPOCHS:
+        for i in range(table.shape[0]):
+            table[i] = 0
+        epoch = U(0)
+    return epoch + _AGES + U(1)
+
+
+@jit
+def next_age(epoch):
+    """Return the epoch, uint64, of the next search that reads the entries of this one."""
+    return (epoch & ~_AGES) | ((epoch + U(1)) & _AGES)
 
 
 @jit_inline
@@ -121,7 +131,7 @@ def probe(table, epoch, key, depth, deeper, alpha, beta, ply):
     slot = _slot_of(table, key)
     for entry in (slot, slot + _ENTRY_WORDS):
         data = table[entry + 1]
-        if table[entry] == key and (data >> _EPOCH_SHIFT) == epoch:
+        if table[entry] == key and (data >> (_EPOCH_SHIFT + _AGE_BITS)) == epoch >> _AGE_BITS:
             action = np.int64((data >> _ACTION_SHIFT) & _ACTION_MASK)
             value = np.int64(data & _VALUE_MASK) - _VALUE_BIAS
             if value > PROVEN:
@@ -143,7 +153,7 @@ def probe(table, epoch, key, depth, deeper, alpha, beta, ply):
 def store(table, epoch, key, depth, alpha, beta, ply, value, action):
     """Store the result of a position in the table, in place.
 
-    The first entry of a slot keeps the deepest search; the second gets the others.
+    The first entry of a slot keeps the deepest result of this search; the second gets the others.
 
     Args:
         table: uint64[4 * slots].
