@@ -52,7 +52,7 @@ from bao_env.engine.successors import (
     is_stuck,
     successors,
 )
-from tests.positions import mixed_batch, seeds_of
+from tests.positions import draw, mixed_batch, seeds_of
 from tests.rulesets import every_ruleset
 from tests.searches import minimax
 
@@ -196,6 +196,17 @@ def test_limits() -> None:
         if limit.nodes:
             assert anything.search(opening, limit) == found
     assert found.depth >= 3
+
+
+def test_a_limit_of_time_is_a_most() -> None:
+    """A search ends between two iterations if the next one would hardly change its choice."""
+    agent = AlphaBetaAgent("zanzibar", Limit(seconds=0.05), threads=1)
+    [workspace] = agent._workspaces
+    ended = []
+    for position in draw("zanzibar", 20, 12, seed=3)[0]:
+        if abs(agent.search(position).value) < PROVEN:
+            ended.append(workspace.memory["stopped"][0] == 0)
+    assert len(ended) > 10 and sum(ended) > len(ended) / 2
 
 
 def test_the_searches_of_a_game_count() -> None:

@@ -415,8 +415,8 @@ def test_tables_for_papers_and_programs(says: Says) -> None:
 
 def test_notes_about_faults_and_time() -> None:
     """A solver may stop early, and a limit of nodes or plies takes the time it takes."""
-    assert notes("a", "alphabeta:10ms", 2.7, []) == [
-        "a had 2.7 of its 10 ms a move: if the machine was busy, it plays better on an idle one; "
+    assert notes("a", "alphabeta:10ms", 0.7, []) == [
+        "a had 0.7 of its 10 ms a move: if the machine was busy, it plays better on an idle one; "
         "use fewer --threads, or a limit of nodes"
     ]
     assert notes("a", "alphabeta:10ms", 4.5, ["late"]) == ["a lost 1 game by faults: late"]

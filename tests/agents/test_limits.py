@@ -59,14 +59,14 @@ assert time.perf_counter_ns() < nanoseconds() < nanoseconds() < time.perf_counte
 
 @pytest.mark.parametrize("player", ["alphabeta:50ms", "mcts:50ms", "solver:50ms"])
 def test_time_is_kept(player: str) -> None:
-    """The search uses its time, and far less than a multiple of it, even on a busy machine."""
+    """The search uses its time or less, never a multiple of it, even on a busy machine."""
     bot, board = bao_agents.load(player, threads=1), Board()
     taken = []
     for _ in range(5):
         begun = time.monotonic()
         bot.choose(board)
         taken.append(time.monotonic() - begun)
-    assert 0.02 < min(taken) < 1.0
+    assert 0.002 < min(taken) < 1.0
 
 
 HUGE = (

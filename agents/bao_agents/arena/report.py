@@ -46,10 +46,11 @@ HEADS = {
 ``elo`` or ``score`` has its ends in ``elo_low`` and ``elo_high``; None is infinite, or unknown if
 both are None."""
 
-LEAST_TIME = 0.4
-"""Share of its time limit that a player uses on an idle machine at least, on average over moves.
+LEAST_TIME = 0.1
+"""The least share of its time limit that a player uses on an idle machine, averaged over its moves.
 
-Forced moves and proved wins need little of it: alpha-beta uses 45 % in kujifunza, 70 % in zanzibar.
+Forced moves, proved wins and settled choices need little of it: guided alpha-beta uses 30 % in
+zanzibar.
 """
 
 

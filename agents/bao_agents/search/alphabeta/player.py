@@ -18,6 +18,9 @@ far. It does not depend on the rest of the batch or on the number of threads, as
 no more games than tables (:class:`~.game_tables.GameTables`). If one agent plays both seats, both
 use the same table: its entries are facts about positions.
 
+A limit of time is the most that a move may take. A search ends sooner if another iteration would
+hardly change its choice: most of the time is gone, or the best action has long been the same.
+
 The search itself is :func:`bao_agents.search.alphabeta.search.search`, called here for depths 1, 2,
 3 and so on.
 """
@@ -47,7 +50,9 @@ from bao_agents.search.limits import (
     LEAST_SECONDS,
     MAX_NODES,
     MAX_SECONDS,
+    NEVER,
     Limit,
+    nanoseconds,
 )
 from bao_agents.search.player import Places, Question, SearchPlayer
 from bao_agents.support.array_types import Int64Array
@@ -75,6 +80,12 @@ _SPEED = 8e6
 """Nodes per second that a search visits on a fast core, roughly."""
 _BRANCHING = 3.0
 """The factor by which a full search grows with each ply, roughly."""
+_LAST_START = 0.6
+"""The part of a time limit after which no iteration begins."""
+_SETTLED = 0.1
+"""What each iteration that keeps the best action takes from that part ..."""
+_COUNTED = 0.01
+"""... if it ends after this part."""
 _PART = 16
 """Positions that a thread takes at a time."""
 _LEAST_NODES = 1000
@@ -108,6 +119,7 @@ def _deepen(rules, evaluator, guide, table, work, position, actions, depth):
         actions: the bits of the actions to choose from.
         depth: the last depth.
     """
+    begun = nanoseconds()
     work.nodes = 0
     work.look_at = 0
     work.stopped = 0
@@ -118,6 +130,7 @@ def _deepen(rules, evaluator, guide, table, work, position, actions, depth):
     forget_cutoffs(work)
     write_at(work.stack, 0, read(position))
     work.finished = 0
+    action, kept = np.int64(NO_ACTION), 0
     for iteration in range(1, depth + 1):
         value = search(rules, evaluator, guide, table, work, iteration)
         if work.stopped != 0:
@@ -126,6 +139,14 @@ def _deepen(rules, evaluator, guide, table, work, position, actions, depth):
         work.value = value
         if value > PROVEN or value < -PROVEN:
             break  # a proven result does not change
+        if work.deadline != NEVER:  # does another one promise enough?
+            used = (nanoseconds() - begun) / (work.deadline - begun)
+            if work.lines[0, 0] != action:
+                action, kept = np.int64(work.lines[0, 0]), 0
+            elif used >= _COUNTED:
+                kept += 1
+            if used >= _LAST_START - _SETTLED * kept:
+                break
 
 
 @jit
