@@ -9,10 +9,11 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,11 +22,11 @@ from hypothesis import strategies as st
 
 from bao_agents.arena import scheduler
 from bao_agents.arena.elo import Sprt, score_pairs, wilson_interval
-from bao_agents.arena.event import Event, Task
+from bao_agents.arena.event import Event
 from bao_agents.arena.openings import BALANCED, MatchOpenings, draw_openings, read_openings
 from bao_agents.arena.pairs import Pairs, play_match
 from bao_agents.arena.plan import Gauntlet, Part
-from bao_agents.arena.report import notes
+from bao_agents.arena.report import notes_of
 from bao_agents.arena.scheduler import Clock, Workers
 from bao_agents.cli import games as cli_games
 from bao_agents.cli.main import main as bao
@@ -291,13 +292,9 @@ class Backwards(Workers):
     """Workers of whom the last one always ends first."""
 
     def play(
-        self,
-        tasks: Sequence[Task],
-        bar: Progress,
-        clock: Clock | None = None,
-        wait_for_first: bool = False,
+        self, event: Event, parts: Sequence[Part], bar: Progress, clock: Clock
     ) -> Iterator[tuple[Part, Pairs]]:
-        yield from reversed([*super().play(tasks, bar, clock, wait_for_first)])
+        yield from reversed([*super().play(event, parts, bar, clock)])
 
 
 def test_workers_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -351,13 +348,13 @@ def test_a_match_goes_on_from_its_folder(
     [first, *_] = sorted((tmp_path / "results").rglob("*.json"))
     first.write_text("{}")
     played = []
-    play = Task.play
+    play = Event.play
 
-    def count(task: Task, threads: int, progress: Callable[[int], None]) -> Pairs:
-        played.append(task.part.numbers)
-        return play(task, threads, progress)
+    def count(event: Event, part: Part, *how: Any) -> Pairs:
+        played.append(part.numbers)
+        return play(event, part, *how)
 
-    monkeypatch.setattr(Task, "play", count)
+    monkeypatch.setattr(Event, "play", count)
     again = says(line)
     assert played == [(0, 1, 2)] and (tmp_path / "games").read_bytes() == games
     assert again.splitlines()[:5] == text.splitlines()[:5]
@@ -415,13 +412,13 @@ def test_tables_for_papers_and_programs(says: Says) -> None:
 
 def test_notes_about_faults_and_time() -> None:
     """A solver may stop early, and a limit of nodes or plies takes the time it takes."""
-    assert notes("a", "alphabeta:10ms", 0.7, []) == [
+    assert [*notes_of("a", "alphabeta:10ms", 0.7, [])] == [
         "a had 0.7 of its 10 ms a move: if the machine was busy, it plays better on an idle one; "
         "use fewer --threads, or a limit of nodes"
     ]
-    assert notes("a", "alphabeta:10ms", 4.5, ["late"]) == ["a lost 1 game by faults: late"]
+    assert [*notes_of("a", "alphabeta:10ms", 4.5, ["late"])] == ["a lost 1 game by faults: late"]
     for spec in ("solver:1s", "alphabeta:6", "guided:5n", "greedy"):
-        assert notes("a", spec, 0.1, []) == []
+        assert not [*notes_of("a", spec, 0.1, [])]
 
 
 def test_a_move_takes_no_time_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:

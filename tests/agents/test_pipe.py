@@ -19,7 +19,7 @@ import pytest
 
 from bao_agents.arena import event as events
 from bao_agents.arena import scheduler
-from bao_agents.arena.event import Event, Task
+from bao_agents.arena.event import Event
 from bao_agents.arena.openings import draw_openings
 from bao_agents.arena.pairs import play_match
 from bao_agents.arena.plan import cut
@@ -210,7 +210,7 @@ def test_a_program_plays_all_parts_of_a_match(tmp_path: Path, says: Says) -> Non
     )
     anew = ""
     for part in cut("front", "random", 60, size=4):
-        anew += "\n".join([*event.task(part).play().games, ""])
+        anew += "\n".join([*event.play(part).games, ""])
         events.program.cache_clear()
     assert games.read_text() + "\n" == anew
 
@@ -232,7 +232,7 @@ def test_tournament_on_two_processes_and_continued(
     line = f"tournament 'front=pipe:{EXAMPLE}' greedy random --pairs 30 --out {tmp_path}"
     monkeypatch.setattr(scheduler, "START_SECONDS", -1.0)
     says(f"{line} --threads 2")
-    monkeypatch.setattr(Task, "play", lambda *_: 1 / 0)
+    monkeypatch.setattr(Event, "play", lambda *_: 1 / 0)
     says(f"{line} --threads 1")
     report = json.loads((tmp_path / "table.json").read_text())
     assert [row["games"] for row in report["pairings"]] == [60, 60, 60]

@@ -22,7 +22,7 @@ import pytest
 
 from bao_agents.arena import scheduler
 from bao_agents.arena.elo import place, score_pairs
-from bao_agents.arena.event import Event, Task
+from bao_agents.arena.event import Event
 from bao_agents.arena.ladder import DEFAULT, Ladder, load_ladder, shipped
 from bao_agents.arena.openings import draw_openings
 from bao_agents.arena.pairs import Pairs
@@ -30,6 +30,7 @@ from bao_agents.arena.placement import OnLadder
 from bao_agents.arena.plan import Gauntlet, Part
 from bao_agents.arena.scheduler import Workers
 from bao_agents.cli import rate
+from bao_agents.cli.games import Played
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint_files import CHECKPOINTS
 from bao_agents.players import registry
@@ -250,7 +251,7 @@ def test_rate_a_bot(ladder_file: Path, tmp_path: Path, says: Says) -> None:
         f"rate greedy --ladder {ladder_file} --precision 120 --threads 2 --path {tmp_path}"
     )
     printed = out.partition("- command: `bao ")[2].partition("`")[0]
-    assert printed.endswith(f" --threads 2 --path {tmp_path}")
+    assert printed.endswith(f" --threads 2 --path {tmp_path} --json {file}")
     assert rated(printed.replace("--threads 2", "--threads 1"))[1] == found
     assert out.startswith(
         f"# greedy: {found['elo']:.0f} Elo (95 % interval {found['elo_low']:.0f} to"
@@ -267,7 +268,7 @@ def test_rate_a_bot(ladder_file: Path, tmp_path: Path, says: Says) -> None:
         assert float(expected) == pytest.approx(chance, abs=0.05)
     assert found["games"] == sum(int(row[2]) for row in rows if row)
     commit = json.loads(file.read_text())["made_with"]["commit"]
-    for text in ("small", "numba", commit, "seed 1"):
+    for text in ("small", "numba", commit, "seed: 1"):
         assert text in out
 
 
@@ -338,7 +339,7 @@ def test_the_clock_starts_with_the_first_game(monkeypatch: pytest.MonkeyPatch) -
     """A part that is cut short counts nothing."""
     slow = Slow(ready=0.5, game=0.1)
     monkeypatch.setattr(registry, "warm_up", slow.warm_up)
-    monkeypatch.setattr(Task, "play", lambda task, threads, progress: slow.play(threads, progress))
+    monkeypatch.setattr(Event, "play", lambda event, part, *how: slow.play(*how))
     rules = RULESETS["zanzibar"]
     names = {name: name for name in ("greedy", "random")}
     event = Event(names, rules, draw_openings(rules, 20, 4, 1, None), seed=1)
@@ -352,10 +353,10 @@ def test_a_few_games_are_no_rating(small: Ladder) -> None:
     plan = OnLadder(small, "greedy")
     first, second = (Part("greedy", name, (0, 1, 2)) for name in ("random", "alphabeta:1"))
     draw = Pairs(points=np.full((3, 2), 0.5), plies=np.full((3, 2), 9))
-    row = rate.to_dict("me", plan, {first: draw}, "time is up")
+    row = rate.to_dict("me", plan, Played({first: draw}))
     assert row["rating"] == "6 games are too few" and row["games"] == 6
     assert row["elo"] is row["elo_low"] is row["elo_high"] is None
-    row = rate.to_dict("me", plan, {first: draw, second: draw}, "time is up")
+    row = rate.to_dict("me", plan, Played({first: draw, second: draw}))
     assert row["elo_low"] < row["elo"] < row["elo_high"]
 
 
@@ -403,4 +404,4 @@ def test_ctrl_c_prints_what_there_is(ladder_file: Path, tmp_path: Path) -> None:
         seen += letter
     os.killpg(process.pid, signal.SIGINT)
     out, error = process.communicate(timeout=60)
-    assert process.returncode == 0 and "ended: stopped" in out, seen + error
+    assert process.returncode == 130 and "ended: stopped" in out, seen + error

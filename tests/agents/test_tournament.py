@@ -25,7 +25,7 @@ from bao_agents.arena.event import Event
 from bao_agents.arena.openings import draw_openings
 from bao_agents.arena.pairs import Pairs
 from bao_agents.arena.plan import Gauntlet, Part, Plan, Results, RoundRobin, cut, pairings
-from bao_agents.arena.report import crosstable, markdown_table, match_row, standings, table
+from bao_agents.arena.report import cells, crosstable, markdown_table, match_row, standings
 from bao_agents.arena.scheduler import LocalPool, Workers, play
 from bao_agents.cli.main import main as bao
 from bao_agents.cli.tournament import COLUMNS
@@ -256,7 +256,7 @@ def test_tables() -> None:
     rows = standings(results, anchor="b")
     assert [row["mean_plies"] for row in rows] == [40.0, 50.0, 30.0]
     assert rows[-1]["faults"] == ["says: <b>", "late"]
-    text = " ".join(table(rows, COLUMNS, "pipe").split())
+    text = " ".join(markdown_table(*cells(rows, COLUMNS)).split())
     assert re.search(r"\| a \| \d+ \([^|]+\) \| 8 \| 6 \| 1 \| 1 \| 81\.2 \| 0\.123 \|", text)
     assert "| b | 0 | 4 | 0 | 1 | 3 | 12.5 | 12.3 |" in text
     found = [match_row(*names, pairs) for names, pairs in results.items()]
@@ -267,9 +267,12 @@ def test_tables() -> None:
 def test_a_sweep_has_a_bound_and_its_winner_no_interval() -> None:
     sweep = Pairs(points=np.ones((6, 2)), plies=np.full((6, 2), 30))
     rows = standings({("a", "b"): sweep})
-    cells = {row["player"]: table([row], ["elo"], "plain").split("\n")[1:] for row in rows}
-    assert sorted(map(str, cells.values()))[0].startswith("['0']")
-    [bound] = [cell for cell in cells.values() if cell != ["0"]]
+    shown = {
+        row["player"]: markdown_table(*cells([row], ["elo"]), "plain").split("\n")[1:]
+        for row in rows
+    }
+    assert sorted(map(str, shown.values()))[0].startswith("['0']")
+    [bound] = [cell for cell in shown.values() if cell != ["0"]]
     assert re.fullmatch(r"(above|below) -?\d+", bound[0])
 
 
@@ -381,10 +384,10 @@ def test_resume_with_an_own_player(
 
 def test_player_that_changes_meanwhile_raises() -> None:
     [part] = FIVE_PAIRS.next_round({})
-    task = event().task(part)
-    assert len(task.play()) == 5
+    asked = event()
+    assert len(asked.play(part)) == 5
     with pytest.raises(ValueError, match="player random changed meanwhile"):
-        replace(task, known={"random": "0123456789abcdef"}).play()
+        replace(asked, known={"random": "0123456789abcdef"}).play(part)
 
 
 @pytest.mark.slow

@@ -63,15 +63,6 @@ class Score:
         """Elo difference and its 95 % interval (estimate, low, high); may be infinite."""
         return elo_difference(self.rate), elo_difference(self.low), elo_difference(self.high)
 
-    @property
-    def caveat(self) -> str:
-        """Why the interval cannot be what it claims, as a sentence; empty if it can."""
-        if self.pairs < FEW_PAIRS:
-            return f"{self.pairs} pairs are too few for a 95 % interval: take it as a rough guide."
-        if self.rate in (0.0, 1.0):
-            return "After a clean sweep the interval only bounds the strength on one side."
-        return ""
-
 
 def elo_difference(rate: float) -> float:
     """Return the rating difference at which the logistic model expects ``rate`` points per game."""
@@ -80,11 +71,6 @@ def elo_difference(rate: float) -> float:
     if rate >= 1.0:
         return math.inf
     return 400.0 * math.log10(rate / (1.0 - rate))
-
-
-def finite(value: float) -> float | None:
-    """Return a number, or None for infinity, which JSON cannot express."""
-    return float(value) if math.isfinite(value) else None
 
 
 def expected_score(elo: FloatOrArray) -> FloatOrArray:

@@ -30,79 +30,12 @@ from bao_env.files import read_text
 
 
 class Interrupted(Exception):
-    """The caller of :meth:`Task.play` does not want the games any more."""
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """A part of an event, with all that a process needs to play it."""
-
-    part: Part
-    specs: tuple[str, str]
-    """The players' names for :func:`bao_agents.players.registry.load`."""
-    seeds: tuple[int, int]
-    """The seeds of the players."""
-    ruleset: Ruleset
-    openings: MatchOpenings
-    known: Mapping[str, str | None]
-    """See :attr:`Event.known`."""
-    keep_games: bool
-
-    def play(self, threads: int = 1, progress: Callable[[int], None] = lambda ended: None) -> Pairs:
-        """Play the games.
-
-        Args:
-            threads: number of threads of a search.
-            progress: called after each ply with the number of games that have just ended. It may
-                raise :class:`Interrupted`.
-
-        Raises:
-            ValueError: a player has an unexpected fingerprint, cannot be loaded, or failed.
-            Interrupted: as ``progress`` raised it.
-        """
-        players = []
-        for side, spec in enumerate(self.specs):
-            player = self._load(side, threads)
-            if spec in self.known and fingerprint(spec, player, self.ruleset) != self.known[spec]:
-                raise ValueError(
-                    f"player {spec} changed meanwhile: give a file that does not change, and "
-                    "another --out"
-                )
-            players.append(player)
-        try:
-            for spec in self.specs:
-                registry.warm_up(spec, self.ruleset)
-            played = play_pairs(
-                players[0],
-                players[1],
-                self.openings,
-                Engine(self.ruleset),
-                names=self.part[:2] if self.keep_games else None,
-                numbers=self.part.numbers,
-                progress=progress,
-            )
-        except Interrupted:
-            raise
-        except Exception as error:  # a player may raise anything
-            first, second = self.specs
-            raise ValueError(
-                f"{first} failed against {second}: {type(error).__name__}: {error}"
-            ) from error
-        return replace(played, commits=frozenset([current_commit()]))
-
-    def _load(self, side: int, threads: int) -> NamedPlayer:
-        """Load the first player (0) or the second (1)."""
-        spec, seed = self.specs[side], self.seeds[side]
-        if not registry.parse(spec).kind.gets_ready:
-            return registry.load(spec, ruleset=self.ruleset, seed=seed, threads=threads)
-        player = program(side, spec, self.ruleset, threads)
-        player.reseed(seed)
-        return player
+    """The caller of :meth:`Event.play` does not want the games any more."""
 
 
 @cache
 def program(side: int, spec: str, ruleset: Ruleset, threads: int) -> NamedPlayer:
-    """Return the first (0) or the second (1) player of all tasks here, a running program."""
+    """Return the first (0) or the second (1) player of all parts here, a running program."""
     return registry.load(spec, ruleset=ruleset, threads=threads)
 
 
@@ -126,21 +59,59 @@ class Event:
     folder: Path | None = None
     """The folder that keeps the results."""
 
-    def task(self, part: Part) -> Task:
-        """Return what a process needs to play a part."""
-        # Not Python's hash(), which differs from process to process.
-        keys = [self.keys.get(name, (zlib.crc32(name.encode()),)) for name in part[:2]]
-        words = [self.seed, *keys[0], *keys[1], part.numbers[0]]
-        seeds = np.random.SeedSequence(words).generate_state(2).tolist()
-        return Task(
-            part=part,
-            specs=(self.players[part.first], self.players[part.second]),
-            seeds=(seeds[0], seeds[1]),
-            ruleset=self.ruleset,
-            openings=self.openings[np.array(part.numbers)],
-            known=self.known,
-            keep_games=self.keep_games,
-        )
+    def play(
+        self, part: Part, threads: int = 1, progress: Callable[[int], None] = lambda ended: None
+    ) -> Pairs:
+        """Play the games of a part.
+
+        Args:
+            part: the part.
+            threads: number of threads of a search.
+            progress: called after each ply with the number of games that have just ended. It may
+                raise :class:`Interrupted`.
+
+        Raises:
+            ValueError: a player has an unexpected fingerprint, cannot be loaded, or failed.
+            Interrupted: as ``progress`` raised it.
+        """
+        first, second = self.specs(part)
+        players = []
+        for side, spec in enumerate((first, second)):
+            seed = self._seeds(part)[side]
+            if registry.parse(spec).kind.gets_ready:
+                player = program(side, spec, self.ruleset, threads)
+                player.reseed(seed)
+            else:
+                player = registry.load(spec, ruleset=self.ruleset, seed=seed, threads=threads)
+            if spec in self.known and fingerprint(spec, player, self.ruleset) != self.known[spec]:
+                raise ValueError(
+                    f"player {spec} changed meanwhile: give a file that does not change, and "
+                    "another --out"
+                )
+            players.append(player)
+        try:
+            for spec in (first, second):
+                registry.warm_up(spec, self.ruleset)
+            played = play_pairs(
+                players[0],
+                players[1],
+                self._openings(part),
+                Engine(self.ruleset),
+                names=part[:2] if self.keep_games else None,
+                numbers=part.numbers,
+                progress=progress,
+            )
+        except Interrupted:
+            raise
+        except Exception as error:  # a player may raise anything
+            raise ValueError(
+                f"{first} failed against {second}: {type(error).__name__}: {error}"
+            ) from error
+        return replace(played, commits=frozenset([current_commit()]))
+
+    def specs(self, part: Part) -> tuple[str, str]:
+        """Return what :func:`bao_agents.players.registry.load` takes for the players of a part."""
+        return self.players[part.first], self.players[part.second]
 
     def read(self, part: Part) -> Pairs | None:
         """Return the kept results of a part.
@@ -148,10 +119,9 @@ class Event:
         None if there are none, they are damaged or lack the games, or if a player has no
         fingerprint: it may have changed unnoticed.
         """
-        task = self.task(part)
-        if self.folder is None or None in [self.known[spec] for spec in task.specs]:
+        if self.folder is None or None in [self.known[spec] for spec in self.specs(part)]:
             return None
-        found = read_part(self._file(task), lambda file: Pairs.from_json(read_text(file)))
+        found = read_part(self._file(part), lambda file: Pairs.from_json(read_text(file)))
         if found is None or len(found) != len(part.numbers):
             return None
         return None if self.keep_games and len(found.games) != 2 * len(found) else found
@@ -163,18 +133,28 @@ class Event:
             OSError: they cannot be written.
         """
         if self.folder is not None:
-            keep_part(self._file(self.task(part)), pairs.to_json() + "\n")
+            keep_part(self._file(part), pairs.to_json() + "\n")
 
-    def _file(self, task: Task) -> Path:
+    def _file(self, part: Part) -> Path:
         assert self.folder is not None
-        names = task.part[:2]
+        names, specs = part[:2], self.specs(part)
         settings = [
             self._rules,
-            *zip(names, task.specs, map(self.known.get, task.specs), task.seeds, strict=True),
-            write_openings(task.openings),
+            *zip(names, specs, map(self.known.get, specs), self._seeds(part), strict=True),
+            write_openings(self._openings(part)),
         ]
         folder = self.folder / "results" / "--".join(map(file_name, names))
-        return part_file(folder, f"{task.part.numbers[0]:05}", settings, ".json")
+        return part_file(folder, f"{part.numbers[0]:05}", settings, ".json")
+
+    def _openings(self, part: Part) -> MatchOpenings:
+        return self.openings[np.array(part.numbers)]
+
+    def _seeds(self, part: Part) -> list[int]:
+        """Return the seeds of the two players."""
+        # Not Python's hash(), which differs from process to process.
+        keys = [self.keys.get(name, (zlib.crc32(name.encode()),)) for name in part[:2]]
+        words = [self.seed, *keys[0], *keys[1], part.numbers[0]]
+        return np.random.SeedSequence(words).generate_state(2).tolist()
 
     @cached_property
     def _rules(self) -> str:

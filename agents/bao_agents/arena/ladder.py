@@ -27,7 +27,6 @@ from pydantic import (
 from typing_extensions import TypedDict
 
 from bao_agents.arena.openings import MatchOpenings, parse_openings
-from bao_agents.nets.checkpoint import OtherRulesError
 from bao_agents.players import registry
 from bao_agents.players.base import NamedPlayer
 from bao_agents.players.fingerprint import fingerprint
@@ -153,27 +152,12 @@ class Ladder(_Table):
             raise ValueError(str(error)) from error
         return self
 
-    def load(self, player: str, seed: int = 0) -> NamedPlayer:
-        """Load a player for the ladder's rules, on one core.
-
-        Raises:
-            LadderError: the player is a network that was trained under other rules.
-            ValueError: the player is unknown, or cannot be used.
-        """
-        try:
-            return registry.load(player, ruleset=self.ruleset, seed=seed, threads=1)
-        except OtherRulesError as error:
-            raise LadderError(
-                f"{error} ({self.name} is for {self.ruleset.name}; bao tournament compares players "
-                "under any rules)"
-            ) from error
-
     def changed(self) -> list[str]:
         """Return the anchors whose answers or guides have changed since they were rated."""
         return [anchor.player for anchor in self.anchors if self._is_changed(anchor)]
 
     def _is_changed(self, anchor: Anchor) -> bool:
-        player = self.load(anchor.player)
+        player = registry.load(anchor.player, ruleset=self.ruleset, threads=1)
         if fingerprint(anchor.player, player, self.ruleset) != anchor.fingerprint:
             return True
         return anchor.answers not in ("", answers(player, self.starts, self.ruleset))

@@ -96,8 +96,7 @@ def draw_openings(
         search = AlphaBetaAgent(engine.ruleset, Limit(plies=_SEARCH_DEPTH))
         largest = balance * SCALE
     for _ in range(_ROUNDS):
-        positions = np.array([start[0] for start in starts])[seats]
-        legal = np.array([start[1] for start in starts])[seats]
+        positions, legal = (np.array(column)[seats] for column in zip(*starts, strict=True))
         winners = np.full(size, -1, np.int8)
         rng = random_states(size, sequence.spawn(1)[0])
         played = np.empty((size, plies), np.uint8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Self
@@ -84,15 +85,9 @@ class Pairs:
 
     def to_json(self) -> str:
         """Return the results as JSON."""
-        return _Plain(
-            points=self.points.tolist(),
-            plies=self.plies.tolist(),
-            moves=self.moves.tolist(),
-            seconds=np.round(self.seconds, 6).tolist(),
-            faults=list(self.faults),
-            commits=sorted(self.commits),
-            games=list(self.games),
-        ).model_dump_json()
+        return json.dumps(
+            vars(self), default=lambda v: v.tolist() if isinstance(v, np.ndarray) else sorted(v)
+        )
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -104,18 +99,15 @@ class Pairs:
         found = _Plain.model_validate_json(text)
         if len(found.plies) != len(found.points):
             raise ValueError("expected as many lengths as points")
-        return cls(
-            points=np.array(found.points).reshape(-1, 2),
-            plies=np.array(found.plies, np.int64).reshape(-1, 2),
-            moves=np.array(found.moves),
-            seconds=np.array(found.seconds),
-            faults=(found.faults[0], found.faults[1]),
-            commits=frozenset(found.commits),
-            games=tuple(found.games),
-        )
+        arrays = {
+            "points": np.array(found.points, np.float64).reshape(-1, 2),
+            "plies": np.array(found.plies, np.int64).reshape(-1, 2),
+            "moves": np.array(found.moves),
+            "seconds": np.array(found.seconds),
+        }
+        return cls(**dict(found) | arrays)
 
 
-_Two = Field(min_length=2, max_length=2)
 _Points = Annotated[float, Field(ge=0, le=1, multiple_of=0.5)]
 _Count = Annotated[int, Field(ge=0, le=10**12)]
 _Seconds = Annotated[float, Field(ge=0, le=10**9)]
@@ -127,13 +119,13 @@ class _Plain(BaseModel):
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
-    points: list[Annotated[list[_Points], _Two]]
-    plies: list[Annotated[list[_Count], _Two]]
-    moves: Annotated[list[_Count], _Two]
-    seconds: Annotated[list[_Seconds], _Two]
-    faults: Annotated[list[list[_Text]], _Two]
-    commits: list[_Text]
-    games: list[str] = []
+    points: list[tuple[_Points, _Points]]
+    plies: list[tuple[_Count, _Count]]
+    moves: tuple[_Count, _Count]
+    seconds: tuple[_Seconds, _Seconds]
+    faults: tuple[list[_Text], list[_Text]]
+    commits: frozenset[_Text]
+    games: tuple[str, ...] = ()
 
 
 def play_match(
@@ -205,41 +197,30 @@ def play_pairs(
     numbers = numbers or range(len(openings))
     most = [getattr(player, "most_games", None) or 2 * len(openings) for player in (first, second)]
     size = max(1, min(most) // 2)
-    if size < len(openings):
-        played = Pairs()
-        for low in range(0, len(openings), size):
-            played += play_pairs(
-                first,
-                second,
-                openings[low : low + size],
-                engine,
-                max_plies=max_plies,
-                names=names,
-                numbers=numbers[low : low + size],
-                progress=progress,
-            )
-        return played
-    first_seats = np.tile(np.array([SOUTH, NORTH], np.int8), len(openings))
-    games = play_games(
-        (first, second),
-        np.repeat(openings.positions, 2, axis=0),
-        first_seats,
-        engine,
-        max_plies=max_plies,
-        progress=progress,
-    )
-    points = np.where(games.winners < 0, 0.5, games.winners == first_seats)
-    kept: Iterator[str] = iter(())
-    if names is not None:
-        kept = _transcripts(games, openings, engine.ruleset, names, numbers)
-    return Pairs(
-        points=points.reshape(-1, 2),
-        plies=games.plies.reshape(-1, 2),
-        moves=games.moves,
-        seconds=games.seconds,
-        faults=games.faults,
-        games=tuple(kept),
-    )
+    played = Pairs()
+    for low in range(0, len(openings), size):
+        some = openings[low : low + size]
+        first_seats = np.tile(np.array([SOUTH, NORTH], np.int8), len(some))
+        games = play_games(
+            (first, second),
+            np.repeat(some.positions, 2, axis=0),
+            first_seats,
+            engine,
+            max_plies=max_plies,
+            progress=progress,
+        )
+        points = np.where(games.winners < 0, 0.5, games.winners == first_seats)
+        played += Pairs(
+            points=points.reshape(-1, 2),
+            plies=games.plies.reshape(-1, 2),
+            moves=games.moves,
+            seconds=games.seconds,
+            faults=games.faults,
+            games=tuple(_transcripts(games, some, engine.ruleset, names, numbers[low:]))
+            if names
+            else (),
+        )
+    return played
 
 
 def _transcripts(

@@ -74,14 +74,26 @@ class OnLadder(Plan):
         left = len(self.ladder.openings) - used
         if self.is_precise(results) or not left.any():
             return []
-        ratings, pairs = self.ladder.ratings, sum(map(len, results.values()))
-        elo = self._guess(results)
-        gains = information(elo, ratings)
+        ratings, openings, points = self._games(results)
+        # One more pair, drawn at the anchors' mean, makes the rating finite.
+        elo = place(
+            np.append(ratings, self.ladder.ratings.mean()),
+            np.append(openings, -1),
+            np.concatenate([points, [[0.5, 0.5]]]),
+        ).elo
+        effect = design_effect(elo, ratings, openings, points)
+        needed = effect * (Z95 * ELO_PER_LOGIT / self.precision) ** 2
+        missing = max(0.0, needed - float(information(elo, ratings).sum()))
+        gains = information(elo, self.ladder.ratings)
         chosen = np.flatnonzero((left > 0) & (gains >= gains[left > 0].max() / 2.0))
-        missing = self._missing(elo, results) / float(gains[chosen].mean())
-        wanted = min(max(FIRST_PAIRS, math.ceil(missing)), max(FIRST_PAIRS, pairs))
+        most = max(FIRST_PAIRS, len(points))
+        wanted = min(max(FIRST_PAIRS, math.ceil(missing / float(gains[chosen].mean()))), most)
         each = math.ceil(wanted / len(chosen))
-        late = [anchor.ms_a_move for anchor in self.ladder.anchors] if results else elo - ratings
+        late = (
+            [anchor.ms_a_move for anchor in self.ladder.anchors]
+            if results
+            else elo - self.ladder.ratings
+        )
         parts = []
         for anchor in sorted(chosen.tolist(), key=lambda i: abs(late[i]), reverse=bool(results)):
             size = min(each, int(left[anchor]))
@@ -111,19 +123,3 @@ class OnLadder(Plan):
         openings = [number for part in results for number in part.numbers]
         points = sum(results.values(), Pairs()).points
         return np.array(ratings), np.array(openings, np.int64), points
-
-    def _guess(self, results: Results) -> float:
-        """Return a finite rating for the plan, with one more pair drawn at the anchors' mean."""
-        ratings, openings, points = self._games(results)
-        return place(
-            np.append(ratings, self.ladder.ratings.mean()),
-            np.append(openings, -1),
-            np.concatenate([points, [[0.5, 0.5]]]),
-        ).elo
-
-    def _missing(self, elo: float, results: Results) -> float:
-        """Return the missing :func:`~bao_agents.arena.elo.information`."""
-        ratings, openings, points = self._games(results)
-        effect = design_effect(elo, ratings, openings, points)
-        needed = effect * (Z95 * ELO_PER_LOGIT / self.precision) ** 2
-        return max(0.0, needed - float(information(elo, ratings).sum()))

@@ -12,14 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bao_agents.arena.elo import (
-    ELO_PER_LOGIT,
-    LEAST_EFFECT,
-    Z95,
-    Placement,
-    logistic,
-    place,
-)
+from bao_agents.arena.elo import ELO_PER_LOGIT, LEAST_EFFECT, Z95, Placement, logistic, place
 from bao_agents.support.array_types import Float64Array, Int64Array
 from bao_env.engine.position import Flags
 
@@ -39,10 +32,6 @@ class Ratings:
     has a finite rating alone."""
     high: Float64Array
     """float64[P], upper end of it."""
-    score: Float64Array
-    """float64[P], points per game over all games, 0..1; depends on the opponents met."""
-    games: Int64Array
-    """int64[P], games played."""
 
 
 def rate(results: Mapping[tuple[str, str], Float64Array], *, anchor: str | None = None) -> Ratings:
@@ -70,47 +59,64 @@ def rate(results: Mapping[tuple[str, str], Float64Array], *, anchor: str | None 
         ValueError: there are no results, points are impossible, or a player meets itself; the
             anchor is unknown; or two groups of players never met. The message says which.
     """
-    pairings = _merge(results)
-    names = sorted({name for pairing in pairings for name in pairing})
+    names = sorted({name for pairing in results for name in pairing})
+    if not names:
+        raise ValueError("no results to rate players by: expected at least one pairing")
     if anchor is not None and anchor not in names:
         raise ValueError(f"anchor={anchor!r} is not among the players: {', '.join(names)}")
-    index = {name: i for i, name in enumerate(names)}
-    games = np.zeros((len(names), len(names)), np.int64)
-    points = np.zeros((len(names), len(names)))
-    for (a, b), of_a in pairings.items():
-        i, j = index[a], index[b]
-        games[i, j] = games[j, i] = of_a.size
-        points[i, j] = of_a.sum()
-        points[j, i] = of_a.size - points[i, j]
-    met = _closure(games > 0)  # whoever met someone who met ... is comparable
+    for (a, b), of_a in results.items():
+        _check(a, b, of_a)
+    first, second = (
+        np.concatenate(
+            [np.full(len(of_a), names.index(two[side])) for two, of_a in results.items()]
+        )
+        for side in (0, 1)
+    )
+    points = np.concatenate([*results.values()])
+    table = np.zeros((len(names), len(names)))  # points of the row's player against the column's
+    np.add.at(table, (first, second), points.sum(axis=1))
+    np.add.at(table, (second, first), (1.0 - points).sum(axis=1))
+    met = _closure(table + table.T > 0)  # whoever met someone who met ... is comparable
     groups = np.unique(met, axis=0)[::-1]
     if len(groups) > 1:
         listed = "; ".join(", ".join(np.array(names)[group]) for group in groups)
         raise ValueError(f"players who never met cannot be compared: {listed}")
-    better = _closure(points > 0)
+    better = _closure(table > 0)
     alike = better & better.T
-    compared = alike[index[anchor]] if anchor is not None else alike[alike.sum(axis=1).argmax()]
-    fitted = [names[i] for i in np.flatnonzero(compared)]
-    of_fitted = {pair: of_a for pair, of_a in pairings.items() if {*pair} <= {*fitted}}
-    among = np.ix_(compared, compared)
+    compared = alike[names.index(anchor) if anchor is not None else alike.sum(axis=1).argmax()]
     placed = np.zeros((len(names), 3))  # the Elo, and the ends of its interval
-    placed[compared] = _intervals(fitted, of_fitted, points[among], games[among], anchor)
-    known = dict(zip(fitted, placed[compared, 0].tolist(), strict=True))
-    for i in np.flatnonzero(~compared).tolist():
-        bound = _bound(names[i], pairings, known)
-        placed[i] = bound.elo, bound.low, bound.high
-    played = games.sum(axis=1)
-    score = points.sum(axis=1) / played
-    order = np.lexsort((-score, -placed[:, 0]))
-    elo, low, high = placed[order].T
-    return Ratings(
-        names=tuple(names[i] for i in order),
-        elo=elo,
-        low=low,
-        high=high,
-        score=score[order],
-        games=played[order],
+    rank = np.cumsum(compared) - 1  # among those who are compared
+    among = compared[first] & compared[second]
+    placed[compared] = _intervals(
+        table[np.ix_(compared, compared)],
+        rank[first[among]],
+        rank[second[among]],
+        points[among].sum(axis=1),
+        None if anchor is None else int(rank[names.index(anchor)]),
     )
+    for i in np.flatnonzero(~compared):  # by the games against the others: all won, or all lost
+        opponents = np.where(first == i, second, first)
+        own = ((first == i) | (second == i)) & compared[opponents]
+        of_i = np.where((first == i)[:, None], points, 1.0 - points)[own]
+        bound = Placement(math.nan, -math.inf, math.inf)
+        if own.any():
+            bound = place(placed[opponents[own], 0], np.arange(len(of_i)), of_i)
+        placed[i] = bound.elo, bound.low, bound.high
+    score = table.sum(axis=1) / (table + table.T).sum(axis=1)
+    order = np.lexsort((-score, -placed[:, 0]))
+    return Ratings(tuple(names[i] for i in order), *placed[order].T)
+
+
+def _check(a: str, b: str, points: Float64Array) -> None:
+    """Check the results of two players."""
+    if a == b:
+        raise ValueError(f"{a!r} against itself says nothing about its rating")
+    if points.ndim != 2 or points.shape[1] != 2 or not len(points):
+        raise ValueError(
+            f"{a!r} against {b!r}: expected pairs of games, shape [n, 2], not {list(points.shape)}"
+        )
+    if not np.isin(points, (0.0, 0.5, 1.0)).all():
+        raise ValueError(f"{a!r} against {b!r}: a game scores 0, 1/2 or 1 point")
 
 
 def _closure(relation: Flags) -> Flags:
@@ -121,111 +127,41 @@ def _closure(relation: Flags) -> Flags:
     return related
 
 
-def _bound(
-    name: str, pairings: Mapping[tuple[str, str], Float64Array], known: Mapping[str, float]
-) -> Placement:
-    """Place a player by its games against those of known rating, who won none or all of them."""
-    ratings, points = [np.zeros(0)], [np.zeros((0, 2))]
-    for (a, b), of_a in pairings.items():
-        opponent = {a: b, b: a}.get(name, name)
-        if opponent in known:
-            ratings.append(np.full(len(of_a), known[opponent]))
-            points.append(of_a if a == name else 1.0 - of_a)
-    found = np.concatenate(ratings)
-    if not len(found):
-        return Placement(math.nan, -math.inf, math.inf)
-    return place(found, np.arange(len(found)), np.concatenate(points))
-
-
-def _merge(
-    results: Mapping[tuple[str, str], Float64Array],
-) -> dict[tuple[str, str], Float64Array]:
-    """Merge the results of two players under one key, names and keys in order."""
-    merged: dict[tuple[str, str], Float64Array] = {}
-    for (a, b), points in sorted(results.items(), key=lambda result: result[0]):
-        if a == b:
-            raise ValueError(f"{a!r} against itself says nothing about its rating")
-        if points.ndim != 2 or points.shape[1] != 2 or not len(points):
-            raise ValueError(
-                f"{a!r} against {b!r}: expected pairs of games, shape [n, 2], not "
-                f"{list(points.shape)}"
-            )
-        if not np.isin(points, (0.0, 0.5, 1.0)).all():
-            raise ValueError(f"{a!r} against {b!r}: a game scores 0, 1/2 or 1 point")
-        key, of_first = ((a, b), points) if a < b else ((b, a), 1.0 - points)
-        merged[key] = np.concatenate([merged[key], of_first]) if key in merged else of_first
-    if not merged:
-        raise ValueError("no results to rate players by: expected at least one pairing")
-    return dict(sorted(merged.items()))
-
-
 def _intervals(
-    names: list[str],
-    pairings: Mapping[tuple[str, str], Float64Array],
+    table: Float64Array,
+    first: Int64Array,
+    second: Int64Array,
     points: Float64Array,
-    games: Int64Array,
-    anchor: str | None,
+    anchor: int | None,
 ) -> Float64Array:
     """Return the Elo of comparable players and the ends of its 95 % intervals, float64[P, 3].
 
     Args:
-        names: the players.
-        pairings: the points in each pair of games.
-        points, games: as for :func:`_fit`.
-        anchor: see :func:`rate`.
+        table: as for :func:`_fit`.
+        first, second: int64[pairs], the two players of each pair of games.
+        points: float64[pairs], the first one's points.
+        anchor: the player whose Elo is 0; None makes the mean 0.
     """
-    count = len(names)
-    ratings = _fit(points, games)
+    count = len(table)
+    ratings, inverse = _fit(table)
     # A rating is a contrast of the strengths. That of the anchor, or of one player alone, is 0.
-    origin = np.full(count, 1.0 / count)
-    if anchor is not None:
-        origin = np.eye(count)[names.index(anchor)]
+    origin = np.full(count, 1.0 / count) if anchor is None else np.eye(count)[anchor]
     contrasts = np.eye(count) - origin
-    _, curvature = _slopes(ratings, points, games)
-    influence = contrasts @ np.linalg.pinv(curvature)
-    variances = (influence * contrasts).sum(axis=1)  # if games were independent
-    effects = _design_effects(names, pairings, influence, ratings)
-    elo = contrasts @ ratings
-    half = Z95 * np.sqrt(effects * variances)
+    influence = contrasts @ inverse  # how much a point of each player moves each rating
+    weights = (influence[:, first] - influence[:, second]) ** 2
+    expected = logistic(ratings[first] - ratings[second])
+    variances = weights @ (2.0 * expected * (1.0 - expected))  # if games were independent
+    free = len(points) - count + 1
+    if free > 0:  # else there are too few pairs to tell
+        seen = weights @ (points - 2.0 * expected) ** 2 * len(points) / free
+        variances = np.maximum(LEAST_EFFECT * variances, seen)
+    elo, half = contrasts @ ratings, Z95 * np.sqrt(variances)
     if count == 1 and anchor is None:  # its Elo is 0 because there is no other
         half[:] = math.nan
     return np.stack([elo, elo - half, elo + half], axis=1) * ELO_PER_LOGIT
 
 
-def _design_effects(
-    names: list[str],
-    pairings: Mapping[tuple[str, str], Float64Array],
-    influence: Float64Array,
-    ratings: Float64Array,
-) -> Float64Array:
-    """Return the variance of each contrast over pairs, relative to that of independent games.
-
-    It is at least :data:`~bao_agents.arena.elo.LEAST_EFFECT`, and 1 if there are no more pairs than
-    ratings.
-
-    Args:
-        names: the players.
-        pairings: the points in each pair of games.
-        influence: float64[C, P], how much a point of each player moves each contrast.
-        ratings: float64[P], the fit.
-    """
-    pairs = sum(map(len, pairings.values()))
-    degrees = pairs - len(names) + 1
-    seen, independent = np.zeros((2, len(influence)))
-    for (a, b), of_a in pairings.items():
-        i, j = names.index(a), names.index(b)
-        weight = (influence[:, i] - influence[:, j]) ** 2
-        expected = float(logistic(ratings[i] - ratings[j]))
-        seen += weight * ((of_a.sum(axis=1) - 2.0 * expected) ** 2).sum()
-        independent += weight * len(of_a) * 2.0 * expected * (1.0 - expected)
-    if degrees < 1:
-        return np.ones(len(influence))
-    known = independent > 0.0  # not of the anchor, which nothing moves
-    effects = np.divide(seen, independent, out=np.ones(len(seen)), where=known) * pairs / degrees
-    return np.asarray(np.maximum(LEAST_EFFECT, effects))
-
-
-def _fit(points: Float64Array, games: Int64Array) -> Float64Array:
+def _fit(table: Float64Array) -> tuple[Float64Array, Float64Array]:
     """Fit maximum likelihood ratings, of mean 0.
 
     Newton's method with the step length log(1 + d) / d, where d is the largest change of a rating
@@ -234,29 +170,23 @@ def _fit(points: Float64Array, games: Int64Array) -> Float64Array:
     2019; F. Bach, "Self-concordant analysis for logistic regression", 2010).
 
     Args:
-        points: float64[P, P], points of the row's player against the column's.
-        games: int64[P, P], numbers of games; the players are comparable.
+        table: float64[P, P], points of the row's player against the column's; the players are
+            comparable.
 
     Returns:
-        float64[P], natural logarithms of the strengths.
+        float64[P], natural logarithms of the strengths; float64[P, P], the inverse of the
+        log-likelihood's curvature, with the sign changed.
     """
-    ratings = np.zeros(len(points))
+    ratings = np.zeros(len(table))
     for _ in range(_STEPS):
-        gradient, curvature = _slopes(ratings, points, games)
-        change = np.linalg.pinv(curvature) @ gradient
+        wins = logistic(ratings[:, None] - ratings)
+        gradient = (table * wins.T - table.T * wins).sum(axis=1)
+        curvature = -(table + table.T) * wins * wins.T
+        np.fill_diagonal(curvature, -curvature.sum(axis=1))
+        inverse = np.asarray(np.linalg.pinv(curvature), np.float64)
+        change = inverse @ gradient
         spread = max(float(np.ptp(change)), np.finfo(np.float64).tiny)
         ratings = ratings + change * math.log1p(spread) / spread
         if spread <= _TOLERANCE:
-            return ratings
-    raise RuntimeError(f"the fit did not converge: {points.tolist()}")
-
-
-def _slopes(
-    ratings: Float64Array, points: Float64Array, games: Int64Array
-) -> tuple[Float64Array, Float64Array]:
-    """Return the log-likelihood's gradient, and its curvature with the sign changed."""
-    wins = logistic(ratings[:, None] - ratings)
-    gradient = (points * wins.T - points.T * wins).sum(axis=1)
-    curvature = -games * wins * wins.T
-    np.fill_diagonal(curvature, -curvature.sum(axis=1))
-    return gradient, curvature
+            return ratings, inverse
+    raise RuntimeError(f"the fit did not converge: {table.tolist()}")

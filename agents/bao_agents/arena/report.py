@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import tabulate
 
-from bao_agents.arena.elo import finite
+from bao_agents.arena.elo import FEW_PAIRS
 from bao_agents.arena.pairs import Pairs
 from bao_agents.arena.plan import of_player
 from bao_agents.arena.ratings import rate
@@ -26,25 +24,27 @@ if TYPE_CHECKING:
 
 tabulate.MIN_PADDING = 0  # the tables have to fit a terminal of 80 columns
 
+Row: TypeAlias = Mapping[str, Any]
+"""The results of a player as plain values."""
+
 HEADS = {
-    "player": "player",
-    "opponent": "opponent",
     "opponent_elo": "its Elo",
-    "steps": "steps",
     "elo": "Elo",
-    "games": "games",
-    "won": "won",
-    "drawn": "drawn",
-    "lost": "lost",
     "score": "score, %",
     "expected": "expected, %",
     "los": "LOS, %",
     "ms_a_move": "ms a move",
     "opponent_ms_a_move": "its ms",
 }
-"""The columns of tables, by their names in JSON and CSV. Shares are 0..1 there. An interval of
-``elo`` or ``score`` has its ends in ``elo_low`` and ``elo_high``; None is infinite, or unknown if
-both are None."""
+"""Heads of columns, by their names in JSON and CSV, if they differ. Shares are 0..1 there.
+An interval of ``elo`` or ``score`` has its ends in ``elo_low`` and ``elo_high``; None is infinite,
+or unknown if both are None."""
+
+ENDS = ("elo", "elo_low", "elo_high")
+"""The columns of an Elo and its 95 % interval."""
+
+STYLES = {"markdown": "pipe", "latex": "latex_booktabs"}
+"""The formats of tables, by tabulate's names."""
 
 LEAST_TIME = 0.1
 """The least share of its time limit that a player uses on an idle machine, averaged over its moves.
@@ -53,38 +53,13 @@ Forced moves, proved wins and settled choices need little of it: guided alpha-be
 zanzibar.
 """
 
-
-def notes(name: str, spec: str, ms_a_move: float, faults: Sequence[str]) -> list[str]:
-    """Return what a reader must know about a player's games: its faults, and too little time.
-
-    Args:
-        name: the player's name.
-        spec: the player for :func:`bao_agents.players.registry.load`.
-        ms_a_move: its average milliseconds of processor time per move.
-        faults: the causes of the faults by which it lost games.
-    """
-    found = []
-    if faults:
-        games = "1 game" if len(faults) == 1 else f"{len(faults)} games"
-        found.append(f"{name} lost {games} by faults: {faults[0]}")
-    player = registry.parse(spec)
-    asked = 1000.0 * (player.limit.seconds or 0.0)
-    # A solver stops as soon as it has a proof.
-    if player.kind.name != "solver" and ms_a_move < LEAST_TIME * asked:
-        found.append(
-            f"{name} had {ms_a_move:.1f} of its {asked:g} ms a move: if the machine was busy, it "
-            "plays better on an idle one; use fewer --threads, or a limit of nodes"
-        )
-    return found
-
-
-def commit_notes(pairs: Pairs) -> list[str]:
-    """Return a note if some games were played by another commit of the code."""
-    others = sorted(pairs.commits - {current_commit()})
-    return others and [f"some results come from commit {', '.join(others)}, not {current_commit()}"]
-
-
 # --- rows -----------------------------------------------------------------------------------------
+
+
+def rating(elo: float, low: float, high: float) -> dict[str, float | None]:
+    """Return an Elo and its interval as plain values; what is not finite is None."""
+    ends = zip(ENDS, (elo, low, high), strict=True)
+    return {name: float(end) if np.isfinite(end) else None for name, end in ends}
 
 
 def result(pairs: Pairs) -> dict[str, Any]:
@@ -106,13 +81,10 @@ def result(pairs: Pairs) -> dict[str, Any]:
 def match_row(player: str, opponent: str, pairs: Pairs) -> dict[str, Any]:
     """Return the results of two players as plain values; ``elo`` is their difference."""
     score = pairs.score
-    elo, low, high = map(finite, score.elo)
     return {
         "player": player,
         "opponent": opponent,
-        "elo": elo,
-        "elo_low": low,
-        "elo_high": high,
+        **rating(*score.elo),
         **result(pairs),
         "score_low": score.low,
         "score_high": score.high,
@@ -131,78 +103,88 @@ def standings(
         results: the results of each pairing.
         anchor: the player with Elo 0; by default the mean is 0.
     """
-    ratings = rate({names: pairs.points for names, pairs in results.items()}, anchor=anchor)
+    rated = rate({names: pairs.points for names, pairs in results.items()}, anchor=anchor)
     return [
-        {
-            "player": name,
-            "elo": finite(ratings.elo[i]),
-            "elo_low": finite(ratings.low[i]),
-            "elo_high": finite(ratings.high[i]),
-            **result(of_player(name, results)),
-        }
-        for i, name in enumerate(ratings.names)
+        {"player": name, **rating(*ends), **result(of_player(name, results))}
+        for name, *ends in zip(rated.names, rated.elo, rated.low, rated.high, strict=True)
     ]
+
+
+# --- notes ----------------------------------------------------------------------------------------
+
+
+def notes(rows: Sequence[Row], specs: Mapping[str, str], commits: frozenset[str]) -> Iterator[str]:
+    """Yield what a reader must know: faults, too little time, games of other code.
+
+    Args:
+        rows: the rows of the results.
+        specs: the players by name, each for :func:`bao_agents.players.registry.load`.
+        commits: the commits of the code that played the games.
+    """
+    for row in rows:
+        against = f"against {row['opponent']}, " if "opponent" in row else ""
+        for name, side in (("player", ""), ("opponent", "opponent_")):
+            if name in row:
+                faults, ms_a_move = row[f"{side}faults"], row[f"{side}ms_a_move"]
+                for note in notes_of(row[name], specs[row[name]], ms_a_move, faults):
+                    yield against + note
+    shown = [row for row in rows if any(row[end] is not None for end in ENDS)]
+    few = [row.get("opponent", row["player"]) for row in shown if row["games"] < 2 * FEW_PAIRS]
+    if few:
+        yield f"too few games for a 95 % interval, take it as a rough guide: {', '.join(few)}"
+    if any(row["elo"] is None for row in shown):
+        yield "A player who won or lost all games has no rating, only a bound."
+    if others := sorted(commits - {current_commit()}):
+        yield f"some results come from commit {', '.join(others)}, not {current_commit()}"
+
+
+def notes_of(name: str, spec: str, ms_a_move: float, faults: Sequence[str]) -> Iterator[str]:
+    """Yield what a reader must know about a player's games: its faults, and too little time.
+
+    Args:
+        name: the player's name.
+        spec: the player for :func:`bao_agents.players.registry.load`.
+        ms_a_move: its average milliseconds of processor time per move.
+        faults: the causes of the faults by which it lost games.
+    """
+    if faults:
+        games = "1 game" if len(faults) == 1 else f"{len(faults)} games"
+        yield f"{name} lost {games} by faults: {faults[0]}"
+    player = registry.parse(spec)
+    asked = 1000.0 * (player.limit.seconds or 0.0)
+    # A solver stops as soon as it has a proof.
+    if player.kind.name != "solver" and ms_a_move < LEAST_TIME * asked:
+        yield (
+            f"{name} had {ms_a_move:.1f} of its {asked:g} ms a move: if the machine was busy, it "
+            "plays better on an idle one; use fewer --threads, or a limit of nodes"
+        )
 
 
 # --- texts ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Report:
-    """The results of an event, and how they were made."""
-
-    results: Sequence[Mapping[str, Any]]
-    """The rows."""
-    columns: Sequence[str]
-    """The columns of a table for people, of :data:`HEADS`."""
-    source: Mapping[str, Any]
-    """How the results were made, in a few words: columns of CSV, comments of LaTeX."""
-    facts: Mapping[str, Any]
-    """The same and more, for JSON."""
-
-    def table(self, style: str = "simple") -> str:
-        """Return the rows as a table for people, in a style of :func:`markdown_table`."""
-        return table(self.results, self.columns, style)
-
-    def to_json(self) -> str:
-        """Return everything as JSON."""
-        return json.dumps({**self.facts, "results": self.results}, indent=2, allow_nan=False) + "\n"
-
-    def to_csv(self) -> str:
-        """Return the rows as CSV; see :func:`to_csv`."""
-        return to_csv(self.results, self.source)
-
-    def formatted(self, style: str) -> str:
-        """Return the table in a style of :func:`formatted`."""
-        head = [HEADS[name] for name in self.columns]
-        return formatted(style, head, _cells(self.results, self.columns), self.source)
+def cells(rows: Sequence[Row], columns: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """Return the head and the rows of a table with some of the columns."""
+    return [HEADS.get(name, name) for name in columns], [
+        [_cell(row, name) for name in columns] for row in rows
+    ]
 
 
-def table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], style: str = "simple") -> str:
-    """Return a table of some columns of :data:`HEADS`, in a style of :func:`markdown_table`."""
-    return markdown_table([HEADS[name] for name in columns], _cells(rows, columns), style)
-
-
-def _cells(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[list[str]]:
-    return [[_cell(row, name) for name in columns] for row in rows]
-
-
-def _cell(row: Mapping[str, Any], name: str) -> str:
+def _cell(row: Row, name: str) -> str:
     """Return a value as text; its interval is a second line."""
     value, low, high = (row.get(key) for key in (name, f"{name}_low", f"{name}_high"))
-    if name == "elo" and value is None:
-        bound = (
-            f"above {low:.0f}" if low is not None else "" if high is None else f"below {high:.0f}"
-        )
-        return bound or str(row.get("rating", ""))
+    if value is None and low is not None:
+        return f"above {low:.0f}"
+    if value is None and high is not None:
+        return f"below {high:.0f}"
     if value is None:
-        return ""
-    if name in ("player", "opponent"):
-        return str(value)
-    if "ms_a_move" in name:
-        return f"{value:.{3 if value < 1 else 1}f}"
+        return str(row.get("rating", "")) if name == "elo" else ""
+    if isinstance(value, str):
+        return value
     if isinstance(value, int):
         return f"{value:,}"
+    if "ms_a_move" in name:
+        return f"{value:.{3 if value < 1 else 1}f}"
     scale, digits = (1, 0) if "elo" in name else (100, 1)
     text = f"{scale * value:.{digits}f}"
     if low is not None and high is not None and low < high:
@@ -210,20 +192,20 @@ def _cell(row: Mapping[str, Any], name: str) -> str:
     return text
 
 
-def crosstable(rows: Sequence[Mapping[str, Any]], pairings: Sequence[Mapping[str, Any]]) -> str:
+def crosstable(rows: Sequence[Row], pairings: Sequence[Row]) -> str:
     """Return the points of the row against the column, in percent, as Markdown."""
     names = [row["player"] for row in rows]
-    points = np.full((len(names), len(names)), np.nan)
-    for pairing in pairings:
-        first, second = names.index(pairing["player"]), names.index(pairing["opponent"])
-        points[first, second] = 100 * pairing["score"]
-        points[second, first] = 100 * (1.0 - pairing["score"])
+    points = {(one["player"], one["opponent"]): one["score"] for one in pairings}
+    points |= {names[::-1]: 1.0 - score for names, score in points.items()}
     # Numbers as column heads: names would make it too wide for a terminal.
-    cells = [
-        [f"{i} {name}", *("" if np.isnan(value) else f"{value:.1f}" for value in line)]
-        for i, (name, line) in enumerate(zip(names, points, strict=True), 1)
+    lines = [
+        [
+            f"{i} {name}",
+            *(f"{100 * points[name, b]:.1f}" if (name, b) in points else "" for b in names),
+        ]
+        for i, name in enumerate(names, 1)
     ]
-    return markdown_table(["", *map(str, range(1, len(names) + 1))], cells)
+    return markdown_table(["", *map(str, range(1, len(names) + 1))], lines)
 
 
 def escaped(text: object) -> str:
@@ -247,9 +229,7 @@ def markdown_table(head: list[str], rows: Sequence[Sequence[object]], style: str
     return tabulate.tabulate(rows, head, tablefmt=style, colalign=align, disable_numparse=True)
 
 
-def formatted(
-    style: str, head: list[str], rows: Sequence[Sequence[object]], source: Mapping[str, Any]
-) -> str:
+def formatted(style: str, head: list[str], rows: Sequence[Sequence[object]], source: Row) -> str:
     """Return a table as ``markdown``, or as ``latex`` with a comment for each entry of ``source``.
 
     Args:
@@ -257,13 +237,13 @@ def formatted(
         head, rows: as for :func:`markdown_table`.
         source: how the results were made.
     """
-    if style == "markdown":
-        return markdown_table(head, rows)
-    comments = [f"% {name}: {' '.join(str(value).split())}" for name, value in source.items()]
-    return "\n".join([*comments, markdown_table(head, rows, "latex_booktabs")])
+    made = [f"% {name}: {' '.join(str(value).split())}" for name, value in source.items()]
+    return "\n".join(
+        [*(made if style == "latex" else []), markdown_table(head, rows, STYLES[style])]
+    )
 
 
-def to_csv(rows: Sequence[Mapping[str, Any]], source: Mapping[str, Any]) -> str:
+def to_csv(rows: Sequence[Row], source: Row) -> str:
     """Return rows as CSV.
 
     There is a column for each of their names and numbers, and for each entry of ``source``: other
@@ -278,19 +258,26 @@ def to_csv(rows: Sequence[Mapping[str, Any]], source: Mapping[str, Any]) -> str:
     return file.getvalue()
 
 
-def plot(report: Report, title: str, zero: str) -> Figure:
-    """Plot the Elo of each row with its interval; of a bound, the known end."""
+def plot(rows: Sequence[Row], column: str, title: str, zero: str) -> Figure:
+    """Plot the Elo of each row with its interval; of a bound, the known end.
+
+    Args:
+        rows: the rows of the results.
+        column: the column with their names.
+        title: the title of the picture.
+        zero: what has Elo 0.
+    """
     from matplotlib.figure import Figure
 
     elos = []
-    for row in report.results:
-        known = [row[key] for key in ("elo", "elo_low", "elo_high")]
+    for row in rows:
+        known = [row[end] for end in ENDS]
         bound = next((value for value in known if value is not None), np.nan)
         elos.append([bound if value is None else value for value in known])
     figure = Figure(figsize=(6, 1.6 + 0.5 * len(elos)), layout="constrained")
     axes = figure.subplots()
     errorbars(axes, range(len(elos)), elos, **look(0) | {"linestyle": ""})
-    axes.set_yticks(range(len(elos)), [row[report.columns[0]] for row in report.results])
+    axes.set_yticks(range(len(elos)), [row[column] for row in rows])
     axes.invert_yaxis()
     axes.grid(axis="x", alpha=0.3)
     axes.set_xlabel(f"Elo, 95 % intervals; 0 is {zero}")

@@ -30,7 +30,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from typing import Any
 
-from bao_agents.arena.event import Event, Interrupted, Task, program
+from bao_agents.arena.event import Event, Interrupted, program
 from bao_agents.arena.pairs import Pairs
 from bao_agents.arena.plan import Part, Plan
 from bao_agents.players import registry
@@ -46,16 +46,18 @@ class Clock:
     """The time that games may take. It stands while players and processes get ready.
 
     Args:
-        seconds: how long; endless by default.
+        seconds: how long.
     """
 
-    def __init__(self, seconds: float = math.inf) -> None:
+    def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
+        self.patient = True
+        """Whether there is time without an end, until something has been played."""
 
     @property
     def left(self) -> float:
         """Seconds that are left, 0 or more."""
-        return max(0.0, self._end - time.monotonic())
+        return math.inf if self.patient else max(0.0, self._end - time.monotonic())
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
@@ -86,7 +88,7 @@ def play(
 
     Raises:
         TimeoutError: the time is up.
-        ValueError: see :meth:`~bao_agents.arena.event.Task.play`.
+        ValueError: see :meth:`~bao_agents.arena.event.Event.play`.
         OSError: a result cannot be written.
     """
     clock = Clock(seconds)
@@ -97,10 +99,10 @@ def play(
         ended: dict[Part, Pairs] = {}
         following = deque(parts)
         is_decided = False
-        tasks = [event.task(part) for part in parts if part not in kept]
-        played = workers.play(tasks, bar, clock, wait_for_first=not results)
+        played = workers.play(event, [part for part in parts if part not in kept], bar, clock)
         try:
             for part, pairs in chain(kept.items(), played):
+                clock.patient = False
                 if part not in kept:
                     event.keep(part, pairs)
                 ended[part] = pairs
@@ -116,13 +118,13 @@ def play(
 
 
 class Workers(ExitStack):
-    """Play tasks in this process while that is quick, else in a pool.
+    """Play parts in this process while that is quick, else in a pool.
 
     At the end of the ``with`` block running work is lost.
 
     Args:
         processes: the number of processes, and of threads of a search in this process; with 1 all
-            tasks are played here.
+            parts are played here.
         ray_address: play on the Ray cluster there instead (:class:`RayPool`).
     """
 
@@ -135,50 +137,42 @@ class Workers(ExitStack):
             self._pool = self.enter_context(RayPool(ray_address))
 
     def play(
-        self,
-        tasks: Sequence[Task],
-        bar: Progress,
-        clock: Clock | None = None,
-        wait_for_first: bool = False,
+        self, event: Event, parts: Sequence[Part], bar: Progress, clock: Clock
     ) -> Iterator[tuple[Part, Pairs]]:
-        """Play tasks; yield each with its results as it ends.
+        """Play parts of an event; yield each with its results as it ends.
 
         The first ones are played here, which tells how long the others would take.
 
         Args:
-            tasks: the tasks; they are taken in this order.
+            event: the event.
+            parts: the parts; they are taken in this order.
             bar: counts the games.
             clock: the time that they may take.
-            wait_for_first: stop only when a task has ended.
 
         Raises:
-            TimeoutError: the time is up; unfinished tasks are lost.
-            ValueError: see :meth:`~bao_agents.arena.event.Task.play`.
+            TimeoutError: the time is up; unfinished parts are lost.
+            ValueError: see :meth:`~bao_agents.arena.event.Event.play`.
         """
-        clock = clock or Clock()
-        specs = list(dict.fromkeys(spec for task in tasks for spec in task.specs))
-        waiting = deque(tasks)
-        if self._pool is None and tasks:
+        specs = list(dict.fromkeys(spec for part in parts for spec in event.specs(part)))
+        waiting = deque(parts)
+        if self._pool is None:
             with clock.stopped():
-                _get_ready(specs, tasks[0].ruleset)
+                _get_ready(specs, event.ruleset)
         begun = time.monotonic()
         while waiting:
-            left = (time.monotonic() - begun) / max(1, len(tasks) - len(waiting)) * len(waiting)
+            left = (time.monotonic() - begun) / max(1, len(parts) - len(waiting)) * len(waiting)
             if self._pool is None and self._processes > 1 and left > START_SECONDS:
                 with clock.stopped():
-                    self._start_pool(specs, tasks[0].ruleset)
+                    self._start_pool(specs, event.ruleset)
             if self._pool is not None:
-                yield from _play_in_pool(self._pool, waiting, bar, clock, wait_for_first)
+                yield from _play_in_pool(self._pool, event, waiting, bar, clock)
                 return
-            found = self._play_here(waiting[0], bar, clock, wait_for_first)
+            found = self._play_here(event, waiting[0], bar, clock)
             if found is not None:
-                wait_for_first = False
-                yield waiting.popleft().part, found
+                yield waiting.popleft(), found
 
-    def _play_here(
-        self, task: Task, bar: Progress, clock: Clock, wait_for_end: bool
-    ) -> Pairs | None:
-        """Play a task in this process; return None if it takes so long that a pool is better."""
+    def _play_here(self, event: Event, part: Part, bar: Progress, clock: Clock) -> Pairs | None:
+        """Play a part in this process; return None if it takes so long that a pool is better."""
         begun, counted = time.monotonic(), 0
 
         def progress(ended: int) -> None:
@@ -186,14 +180,14 @@ class Workers(ExitStack):
             counted += ended
             bar.update(ended)
             slow = self._processes > 1 and time.monotonic() - begun > START_SECONDS
-            if slow or (clock.left == 0.0 and not wait_for_end):
+            if slow or clock.left == 0.0:
                 raise Interrupted
 
         try:
-            return task.play(self._processes, progress)
+            return event.play(part, self._processes, progress)
         except Interrupted:
             bar.update(-counted)
-            if clock.left == 0.0 and not wait_for_end:
+            if clock.left == 0.0:
                 raise TimeoutError("the time is up") from None
             return None
 
@@ -206,21 +200,20 @@ class Workers(ExitStack):
 
 
 def _play_in_pool(
-    pool: Executor, tasks: Sequence[Task], bar: Progress, clock: Clock, wait_for_first: bool
+    pool: Executor, event: Event, parts: Sequence[Part], bar: Progress, clock: Clock
 ) -> Iterator[tuple[Part, Pairs]]:
-    """Play tasks in a pool; see :meth:`Workers.play`."""
-    waiting = {pool.submit(Task.play, task): task for task in tasks}
+    """Play parts in a pool; see :meth:`Workers.play`."""
+    waiting = {pool.submit(Event.play, event, part): part for part in parts}
     try:
         while waiting:
-            left = threading.TIMEOUT_MAX if wait_for_first else clock.left
-            ended, _ = wait(waiting, min(left, threading.TIMEOUT_MAX), FIRST_COMPLETED)
+            left = min(clock.left, threading.TIMEOUT_MAX)
+            ended, _ = wait(waiting, left, FIRST_COMPLETED)
             if not ended:
                 raise TimeoutError("the time is up")
-            wait_for_first = False
             for future in ended:
                 played = future.result()
                 bar.update(2 * len(played))
-                yield waiting.pop(future).part, played
+                yield waiting.pop(future), played
     finally:
         for future in waiting:
             future.cancel()
@@ -253,7 +246,7 @@ def _start_worker(parent: Connection, barrier: Barrier) -> None:
 def _get_ready(specs: Sequence[str], ruleset: Ruleset) -> None:
     """Compile what players need. In a pool, wait until all of its processes have done so."""
     for spec in specs:
-        with suppress(Exception):  # Task.play raises it again, and says whose it is
+        with suppress(Exception):  # Event.play raises it again, and says whose it is
             registry.warm_up(spec, ruleset)
     if _others is not None:
         _others.wait()
@@ -303,7 +296,7 @@ class RayPool(Executor):
         ValueError: Ray is not installed.
         ConnectionError: there is no cluster at the address.
         BrokenExecutor: at the end of the ``with`` block, if a process of Ray itself has died.
-        ValueError: likewise, as :meth:`Task.play` raised it.
+        ValueError: likewise, as :meth:`Event.play` raised it.
     """
 
     def __init__(self, address: str) -> None:
@@ -311,8 +304,6 @@ class RayPool(Executor):
             import ray
         except ModuleNotFoundError as error:
             raise ValueError("Ray is not installed: pip install ray") from error
-        for name, level in (("RAY_BACKEND_LOG_LEVEL", "fatal"), ("GRPC_VERBOSITY", "NONE")):
-            os.environ.setdefault(name, level)  # the error below says it in one line
         address = address or os.environ.get("RAY_ADDRESS", "")
         host, colon, port = address.rpartition(":")
         try:
@@ -331,17 +322,13 @@ class RayPool(Executor):
         self._ray = ray
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self.shutdown()
+        self._ray.shutdown()
         if isinstance(error, self._ray.exceptions.RayError):
             cause = getattr(error, "cause", error)  # that of a RayTaskError, a whole traceback
-            if isinstance(cause, ValueError):  # of Task.play
+            if isinstance(cause, ValueError):  # of Event.play
                 raise cause from None
             raise BrokenExecutor(str(cause).partition("\n")[0]) from error
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """See :class:`concurrent.futures.Executor`; a call takes one core."""
         return self._ray.remote(num_cpus=1)(function).remote(*args, **kwargs).future()
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Leave the cluster, which ends running and waiting calls."""
-        self._ray.shutdown()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,19 @@ from bao_agents.arena.openings import (
     draw_openings,
     read_openings,
 )
-from bao_agents.arena.report import Report, plot
-from bao_agents.arena.scheduler import Workers
+from bao_agents.arena.pairs import Pairs
+from bao_agents.arena.plan import Part, Plan
+from bao_agents.arena.report import (
+    Row,
+    cells,
+    escaped,
+    formatted,
+    markdown_table,
+    notes,
+    plot,
+    to_csv,
+)
+from bao_agents.arena.scheduler import Workers, play
 from bao_agents.cli.options import (
     add_options,
     add_player_options,
@@ -25,12 +38,18 @@ from bao_agents.cli.options import (
     new_file,
     refuse_unused,
     warn,
+    write_json,
     write_text,
 )
+from bao_agents.nets import checkpoint
+from bao_agents.nets.checkpoint import Checkpoint
 from bao_agents.players import registry
 from bao_agents.players.fingerprint import fingerprint
 from bao_agents.support.figures import save_figure
 from bao_agents.support.files import hold, write_atomically
+from bao_agents.support.output import say
+from bao_agents.support.progress import Progress
+from bao_agents.support.provenance import provenance
 from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.openings import MAX_OPENING_PLIES
 from bao_env.notation.positions import NotationError
@@ -86,136 +105,204 @@ def add_event(parser: argparse.ArgumentParser, out: Path | None = None) -> None:
     add_player_options(parser)
 
 
-def check_event(args: argparse.Namespace, players: Mapping[str, str]) -> None:
-    """Refuse what would only fail, or change nothing, after the games.
+def make_event(
+    args: argparse.Namespace,
+    players: Mapping[str, str],
+    ruleset: Ruleset,
+    openings: MatchOpenings | None = None,
+) -> Event:
+    """Return an event as the options of :func:`add_event` ask for.
+
+    What would only fail, or change nothing, after the games is refused before them.
+
+    Args:
+        args: the arguments.
+        players: the players by name.
+        ruleset: the rules.
+        openings: the openings; None draws them as the options of :func:`add_openings` ask.
 
     Raises:
-        ValueError: the message says what.
+        OSError: a file of openings cannot be read.
+        ValueError: a player is unknown or unusable, an option is useless, or there are too few
+            openings.
     """
     if "-" in (args.json, args.csv):
         refuse_unused(args, "with --json - or --csv -", "format")
     if args.json == args.csv == "-":
         raise ValueError("--json - and --csv - together: only one of them can be printed")
-    if args.games:
-        check_names(*players)
+    known = {}
+    for name, spec in players.items():
+        if args.games:
+            check_name(name)
+        player = registry.load(spec, ruleset=ruleset, seed=args.seed, threads=args.threads)
+        known[spec] = fingerprint(spec, player, ruleset)
+    changing = [name for name, spec in players.items() if known[spec] is None]
+    if changing and args.out and (args.out / "results").exists():
+        say(
+            f"note: games of {', '.join(changing)} are played again, because the player may have "
+            "changed: give its agent a string `fingerprint` that changes with its play"
+        )
+    openings = openings or _openings(args, ruleset)
+    return Event(
+        players,
+        ruleset,
+        openings,
+        args.seed,
+        known=known,
+        keep_games=bool(args.games),
+        folder=args.out,
+    )
 
 
-def openings_of(args: argparse.Namespace, ruleset: Ruleset) -> tuple[MatchOpenings, str]:
-    """Return the openings that the options of :func:`add_openings` ask for, and a description.
-
-    Raises:
-        OSError, ValueError: there are too few, or the file is wrong.
-    """
+def _openings(args: argparse.Namespace, ruleset: Ruleset) -> MatchOpenings:
+    """Return the openings that the options of :func:`add_openings` ask for."""
     if args.openings:
         refuse_unused(args, "with --openings", "opening_plies", "balance")
-        return read_openings(args.openings, ruleset, args.pairs, args.seed), args.openings
-    plies, balance = args.opening_plies, args.balance
-    text = f"random, --opening-plies {plies}"
-    text += "" if balance is None else f" --balance {balance:g}"
-    return draw_openings(ruleset, args.pairs, plies, args.seed, balance), text
+        args.opening_plies = args.balance = None  # they depend on the file
+        return read_openings(args.openings, ruleset, args.pairs, args.seed)
+    return draw_openings(ruleset, args.pairs, args.opening_plies, args.seed, args.balance)
+
+
+def described(args: argparse.Namespace) -> str:
+    """Return in words which openings the options of :func:`add_openings` ask for."""
+    balance = "" if args.balance is None else f" --balance {args.balance:g}"
+    return args.openings or f"random, --opening-plies {args.opening_plies}{balance}"
 
 
 def settings_of(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the settings of the openings for JSON."""
-    drawn = not args.openings
-    return {
-        "pairs": args.pairs,
-        "opening_plies": args.opening_plies if drawn else None,
-        "balance": args.balance if drawn else None,
-        "openings": args.openings,
-        "seed": args.seed,
-    }
+    """Return the options of :func:`add_openings` for JSON."""
+    return {name: getattr(args, name) for name in ("pairs", "opening_plies", "balance", "openings")}
 
 
-def make_event(
+@dataclass
+class Played:
+    """The games of a plan."""
+
+    results: dict[Part, Pairs] = field(default_factory=dict)
+    ended: str = "stopped"
+    """Why they ended; ``finished`` at the end of the plan."""
+
+    @property
+    def total(self) -> Pairs:
+        """All of the games."""
+        return sum(self.results.values(), Pairs())
+
+
+def play_plans(
     args: argparse.Namespace,
-    players: Mapping[str, str],
-    ruleset: Ruleset,
-    openings: MatchOpenings,
-    keys: Mapping[str, tuple[int, ...]] | None = None,
-) -> Event:
-    """Return an event as the options of :func:`add_event` ask for.
+    events: Mapping[str, tuple[Event, Plan]],
+    report: Callable[[dict[str, Played]], None],
+    seconds: float = math.inf,
+) -> None:
+    """Play plans one after another, and report what was played, whatever ends it.
 
-    Raises:
-        ValueError: a player is unknown or unusable.
-    """
-    known = {}
-    for spec in players.values():  # refuses a wrong one before the games
-        player = registry.load(spec, ruleset=ruleset, seed=args.seed, threads=args.threads)
-        if args.out:
-            known[spec] = fingerprint(spec, player, ruleset)
-    changing = [name for name, spec in players.items() if args.out and known[spec] is None]
-    if changing and (args.out / "results").exists():
-        warn(
-            [
-                f"note: games of {', '.join(changing)} are played again, because the player may "
-                "have changed: give its agent a string `fingerprint` that changes with its play"
-            ]
-        )
-    keep = bool(args.games)
-    return Event(players, ruleset, openings, args.seed, keys or {}, known, keep, args.out)
-
-
-@contextmanager
-def playing(args: argparse.Namespace) -> Iterator[Workers]:
-    """Hold the folder of an event, and have workers, until the end of the block.
+    Args:
+        args: the arguments.
+        events: each event with its plan, by the name that the progress shows.
+        report: reports the games by those names; it is called if there are any.
+        seconds: the time limit of each plan.
 
     Raises:
         HeldError: another process plays in the folder.
         OSError: it cannot be written, or there is no Ray cluster.
-        KeyboardInterrupt: as in the block; says how to continue.
+        KeyboardInterrupt: as in the games; says how to continue.
     """
-    with ExitStack() as stack:
-        workers = stack.enter_context(Workers(args.threads, args.ray))
-        if args.out:
-            stack.enter_context(hold(args.out))
-        try:
-            yield workers
-        except KeyboardInterrupt as stop:
-            if str(stop) or not args.out:
-                raise
-            raise KeyboardInterrupt(f"run the same command to continue from {args.out}") from None
+    played: dict[str, Played] = {}
+    try:
+        with ExitStack() as stack:
+            workers = stack.enter_context(Workers(args.threads, args.ray))
+            if args.out:
+                stack.enter_context(hold(args.out))
+            for name, (event, plan) in events.items():
+                one = played[name] = Played()
+                try:
+                    with Progress(unit="game", desc=name) as bar:
+                        play(event, plan, workers, bar, one.results, seconds)
+                    one.ended = "finished"
+                except TimeoutError:
+                    one.ended = "time is up"
+    except KeyboardInterrupt:
+        how = f"run the same command to continue from {args.out}" if args.out else ""
+        raise KeyboardInterrupt(how) from None
+    finally:
+        played = {name: one for name, one in played.items() if one.results}
+        if played:
+            report(played)
 
 
 def show(
     args: argparse.Namespace,
-    report: Report,
-    text: Callable[[str], str],
-    notes: Sequence[str],
-    games: Sequence[str],
-    zero: str,
+    event: Event,
+    played: Mapping[str, Played],
+    rows: Sequence[Row],
+    columns: Sequence[str],
+    *,
+    before: str,
+    after: str = "",
+    said: Sequence[str] = (),
+    table: tuple[list[str], list[list[str]]] | None = None,
     style: str = "simple",
+    zero: str,
+    source: Row,
+    **facts: Any,
 ) -> None:
     """Write the files that the options name, and print the results.
 
     Args:
         args: the arguments.
-        report: the results.
-        text: returns all that people read, with tables in a style of tabulate.
-        notes: what else a reader must know.
-        games: the transcripts.
+        event: the event.
+        played: its games.
+        rows: the results.
+        columns: those of a table for people.
+        before, after: what people read before and after the table.
+        said: what else they must know.
+        table: the table; by default that of all rows.
+        style: its style on a terminal, a format of tabulate.
         zero: what has Elo 0.
-        style: the style on a terminal.
+        source: what CSV and LaTeX say of how the results were made, beside rules, seed and commit.
+        facts: more for JSON.
     """
+    total = sum((one.total for one in played.values()), Pairs())
+    commits = sorted(total.commits)
+    made = {
+        "ruleset": event.ruleset.name,
+        **source,
+        "seed": args.seed,
+        "commit": ", ".join(commits),
+    }
+    whole = {
+        "made_with": provenance(event.ruleset),
+        "players": dict(event.players),
+        "ruleset": event.ruleset.to_dict(),
+        "seed": args.seed,
+        "commits": commits,
+        **facts,
+        "results": rows,
+    }
+    words = [*said, *notes(rows, event.players, total.commits)]
+
+    def text(style: str) -> str:
+        shown = markdown_table(*(table or cells(rows, columns)), style)
+        last = "\n".join(words if style == "simple" else map(escaped, words))
+        return "\n\n".join(filter(None, [before, shown, after, last]))
+
     with ExitStack() as last:  # in the opposite order, and each even if another one fails
         if "-" in (args.json, args.csv):
-            last.callback(warn, notes)
+            last.callback(warn, words)
         elif args.format:
-            last.callback(warn, notes)
-            last.callback(print, report.formatted(args.format))
+            last.callback(warn, words)
+            last.callback(print, formatted(args.format, *cells(rows, columns), made))
         else:
-            last.callback(print, "\n".join([text(style), *([""] if notes else []), *notes]))
-        last.callback(write_text, args.csv, report.to_csv())
-        last.callback(write_text, args.json, report.to_json())
+            last.callback(print, text(style))
+        last.callback(write_text, args.csv, to_csv(rows, made))
+        last.callback(write_json, args.json, whole)
         if args.games:
-            last.callback(write_atomically, args.games, "\n".join(games))
+            last.callback(write_atomically, args.games, "\n".join(total.games))
         if args.out:
-            whole = "\n\n".join([text("pipe"), *notes]) + "\n"
-            title = f"Bao, {report.source['ruleset']}"
-            picture = args.out / "elo.png"
-            last.callback(lambda: save_figure(plot(report, title, zero), picture))
-            last.callback(write_atomically, args.out / "table.md", whole)
-            last.callback(write_atomically, args.out / "table.json", report.to_json())
+            picture = plot(rows, columns[0], f"Bao, {event.ruleset.name}", zero)
+            last.callback(save_figure, picture, args.out / "elo.png")
+            last.callback(write_atomically, args.out / "table.md", text("pipe") + "\n")
+            last.callback(write_json, str(args.out / "table.json"), whole)
 
 
 def parse_player(word: str) -> tuple[str, str]:
@@ -227,9 +314,12 @@ def parse_player(word: str) -> tuple[str, str]:
     Raises:
         ValueError: the player is unknown, or the name cannot be shown.
     """
-    name, equals, spec = word.partition("=")
-    if not equals or _is_player(word):
+    try:
         name, spec = registry.parse(word).title, word
+    except ValueError:
+        name, equals, spec = word.partition("=")
+        if not equals:
+            raise
     if not name or not spec or not name.isprintable() or {*name} & {*",|"}:
         raise ValueError(
             f"player {word[:80]!r}: expected PLAYER or NAME=PLAYER; a name must not contain "
@@ -252,23 +342,23 @@ def parse_players(words: Sequence[str]) -> dict[str, str]:
     return players
 
 
-def _is_player(word: str) -> bool:
-    """Return whether a whole word is a player, although it has an equals sign."""
-    try:
-        registry.parse(word)
-    except ValueError:
-        return False
-    return True
-
-
-def check_names(*names: str) -> None:
-    """Check that a transcript can hold the names of players; called before the games.
+def checkpoint_of(spec: str) -> Checkpoint | None:
+    """Return the checkpoint of a network; None for another player.
 
     Raises:
-        ValueError: it cannot hold one, for example because of a line break.
+        CheckpointError: the file is not a usable checkpoint.
     """
-    for name in names:
-        try:
-            format_transcript(Transcript({"south": name}))
-        except NotationError as error:
-            raise ValueError(f"no transcript can name a player {name!r:.80}: {error}") from error
+    path = registry.parse(spec).path
+    return None if path is None else checkpoint.load(path)
+
+
+def check_name(name: str) -> None:
+    """Check that a transcript can hold the name of a player; called before the games.
+
+    Raises:
+        ValueError: it cannot, for example because of a line break.
+    """
+    try:
+        format_transcript(Transcript({"south": name}))
+    except NotationError as error:
+        raise ValueError(f"no transcript can name a player {name!r:.80}: {error}") from error

@@ -165,7 +165,8 @@ def _run(words: list[str]) -> int:
 def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
     """Return the function that runs a command, and its arguments.
 
-    ``given`` among the arguments names those on the command line; the others have their defaults.
+    ``words`` among the arguments is the command line, and ``given`` names the arguments there; the
+    others have their defaults.
 
     Raises:
         ValueError: there is no such command.
@@ -187,6 +188,7 @@ def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
     run = find(name)(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bars and no notices")
     args = parser.parse_args(list(words[length:]))
+    args.words = list(words)
     unset: list[object] = []  # in place of the defaults, to see what replaces it
     again = argparse.Namespace(**dict.fromkeys(vars(args), unset))
     parser.parse_args(list(words[length:]), again)
