@@ -29,10 +29,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / folder) for folder in ("", "agents", "training")]
 
 from bao_env.board import Board, EventKind  # noqa: E402  (it needs the path above)
-from bao_env.engine.action import unpack_action  # noqa: E402
-from bao_env.engine.layout import LEFT, NORTH, RIGHT, SOUTH  # noqa: E402
+from bao_env.engine.layout import NORTH, SOUTH  # noqa: E402
 from bao_env.engine.ruleset import CHOICES, RULESETS  # noqa: E402
-from bao_env.render.marks import Mark, MarkKind  # noqa: E402
+from bao_env.render.marks import Mark, MarkKind, action_marks  # noqa: E402
 from bao_env.render.svg import svg_board  # noqa: E402
 from bao_env.rules_in_words import rules_in_words  # noqa: E402
 
@@ -94,12 +93,12 @@ def move(pictures: dict[str, str], name: str, position: str, text: str) -> str:
     board = Board.from_text(position)
     if text == "none":
         return image("", "The board", board, [])
-    action, seat = board.parse_move(text), board.turn
-    pit, *_ = unpack_action(action)
+    action = board.parse_move(text)
     events = board.trace(action)
+    played = action_marks(MarkKind.LAST, board.packed, board.ruleset, [action])
     parts = [image("-before", f"Before {text}", board, _marks(board, action))]
     board.push(action)
-    parts.append(image("-after", f"After {text}", board, [Mark(MarkKind.LAST, seat, pit)]))
+    parts.append(image("-after", f"After {text}", board, played))
     told = "\n".join(f"{number}. {event.sentence}" for number, event in enumerate(events, start=1))
     return "\n\n".join([*parts, f"```text\n{told}\n```"])
 
@@ -120,19 +119,12 @@ def _in_words(board: Board) -> str:
 
 def _marks(board: Board, action: int) -> list[Mark]:
     """Return the hole where an action starts, the way of its hand, and what it captures at once."""
-    pit, direction, _ = unpack_action(action)
-    marks = [Mark(MarkKind.HINT, board.turn, pit, (direction,))]
+    marks = action_marks(MarkKind.HINT, board.packed, board.ruleset, [action])
     for event in board.trace(action):
         if event.kind is EventKind.SOW:
             break
         if event.kind is EventKind.CAPTURE:
-            marks = [
-                Mark(MarkKind.NOW, board.turn, pit),
-                Mark(MarkKind.PREY, event.seat, event.pits[0]),
-            ]
-        if event.kind is EventKind.SIDE:  # the hand goes inward from a kichwa
-            kichwa = event.pits[0]
-            marks.append(Mark(MarkKind.HINT, board.turn, kichwa, (LEFT if kichwa else RIGHT,)))
+            marks.append(Mark(MarkKind.PREY, event.seat, event.pits[0]))
     return marks
 
 

@@ -300,7 +300,7 @@ def _count(place: Place, count: int) -> list[Shape]:
 
 def _marked(place: Place, mark: Mark, viewer: int) -> list[Shape]:
     """Draw a mark on a pit."""
-    shapes = ring(mark.kind, place.x, place.y, RADIUS, place.is_house)
+    shapes = ring(mark.kind, place.x, place.y, RADIUS, place.is_house) if mark.ring else []
     for direction in mark.directions:
         side = 1 if (direction == RIGHT) == (place.seat == viewer) else -1
         shapes += arrow(mark.kind, place.x, place.y, RADIUS, side)
@@ -342,7 +342,7 @@ def drawing(
     Args:
         position: the position to show.
         marks: marks of holes. If a hole is barred by takasia or awaits the side of a capture, it
-            shows that; otherwise it shows its last mark.
+            shows that; otherwise it shows its last mark. Arrows alone are added to that.
         status: see :func:`status_line`; with one, no player is marked as the one to move.
         layout: positions and sizes, and so the size of the drawing.
         viewer: the seat at the bottom.
@@ -352,10 +352,10 @@ def drawing(
         Rect(12, 16, layout.width - 22, layout.board - 12, 30, _SHADOW),
         *ground(layout, viewer),
     ]
-    shown = {(mark.seat, mark.pit): mark for mark in marks}
+    shown = {(mark.seat, mark.pit, mark.ring): mark for mark in marks}
     for kind, hole in ((MarkKind.BARRED, position.barred), (MarkKind.NOW, position.pending)):
         if hole is not None:
-            shown[position.mover, hole] = Mark(kind, position.mover, hole)
+            shown[position.mover, hole, True] = Mark(kind, position.mover, hole)
     for place in places(layout, viewer):
         seat, pit = place.seat, place.pit
         count = position.store[seat] if pit is None else position.pits(seat)[pit]
@@ -363,8 +363,9 @@ def drawing(
             shapes += owned_house(place)
         for spot in seed_spots(place, count):
             shapes += seed(*spot)
-        if pit is not None and (seat, pit) in shown:
-            shapes += _marked(place, shown[seat, pit], viewer)
+        for ring_too in (True, False):
+            if pit is not None and (seat, pit, ring_too) in shown:
+                shapes += _marked(place, shown[seat, pit, ring_too], viewer)
         if count or pit is None:
             shapes += _count(place, count)
     for seat, (x, y, w, h) in ((1 - viewer, layout.far), (viewer, layout.near)):

@@ -18,6 +18,8 @@ from bao_env.render.shapes import Circle, Polygon, Rect, Shape
 
 EDGE = "#1e1008"
 """The dark edge of every mark."""
+KICHWA = (0, 7)
+"""The left and the right end of a front row."""
 
 
 class MarkKind(Enum):
@@ -26,13 +28,13 @@ class MarkKind(Enum):
     LEGAL = "legal", "#f2c14e", 3.0, 0.0
     """A pit that may be played: a golden ring, with an arrowhead for each way."""
     LAST = "last", "#fff6df", 3.0, 7.0
-    """The pit where the last action began: a dashed ring, with an arrowhead."""
+    """The pit where the last action began: a dashed ring, and an arrowhead where its hand began."""
     NOW = "now", "#fff6df", 4.0, 0.0
     """The pit where the hand is, or a capture that waits for its side: a thick pale ring."""
     PREY = "prey", "#ffb59e", 4.0, 2.5
     """A pit that is being captured: a dotted ring."""
     HINT = "hint", "#a5e887", 5.0, 0.0
-    """A pit to play: a green ring with a long arrow."""
+    """A pit to play: a green ring, and a long arrow where its hand begins to sow."""
     BARRED = "barred", "#ffb59e", 2.5, 0.0
     """The pit that takasia bars: a cross in a thin ring."""
 
@@ -52,16 +54,19 @@ class Mark(NamedTuple):
     pit: int
     """0..15."""
     directions: tuple[int, ...] = ()
-    """The ways to play it, 0 for left and 1 for right as its owner sees them."""
+    """The ways of a hand that sows from it, 0 for left and 1 for right as its owner sees them."""
+    ring: bool = True
+    """Whether the pit has a ring; else there are only arrows."""
 
 
 def action_marks(
     kind: MarkKind, before: PackedPositions, ruleset: Ruleset, actions: Iterable[int]
 ) -> list[Mark]:
-    """Return a mark for each pit where actions start, with the ways in which their hands go.
+    """Return marks of actions: rings where they start, arrows where their hands begin to sow.
 
     The direction of a capture that begins with captured seeds names the kichwa from which they are
-    sown, so the hand goes the other way (RULES.md, "Board and notation").
+    sown inwards (RULES.md, "Board and notation"). Its arrow is there; pits that may be played have
+    none then, since other pits share the kichwa.
 
     Args:
         kind: the kind of the marks.
@@ -72,12 +77,17 @@ def action_marks(
     position = unpack(before)
     captures, _ = startable(ruleset.kernel, before)
     entering = position.store[position.mover] > 0 or position.pending is not None
+    ends = bool(captures and entering)
     ways: dict[int, tuple[int, ...]] = {}
+    arrows: list[Mark] = []
     for pit, direction, _ in map(unpack_action, actions):
-        way = 1 - direction if captures and entering else direction
-        if way not in ways.setdefault(pit, ()):
-            ways[pit] += (way,)
-    return [Mark(kind, position.mover, pit, both) for pit, both in ways.items()]
+        known = ways.setdefault(pit, ())
+        if not ends and direction not in known:
+            ways[pit] += (direction,)
+        elif ends and kind is not MarkKind.LEGAL:
+            kichwa = KICHWA[direction]
+            arrows.append(Mark(kind, position.mover, kichwa, (1 - direction,), ring=False))
+    return [Mark(kind, position.mover, pit, both) for pit, both in ways.items()] + arrows
 
 
 def ring(kind: MarkKind, x: float, y: float, radius: float, square: bool) -> list[Shape]:

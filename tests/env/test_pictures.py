@@ -9,16 +9,16 @@ from itertools import islice
 import numpy as np
 import pytest
 
+from bao_agents.play.seated_game import hand_way
 from bao_env.board import Board, EventKind
 from bao_env.engine.layout import LEFT, NORTH, RIGHT, SOUTH
 from bao_env.engine.ruleset import RULESETS
 from bao_env.render import svg_board
-from bao_env.render.drawing import WIDE, Place, drawing, places
+from bao_env.render.drawing import drawing, places
 from bao_env.render.marks import Mark, MarkKind, action_marks
 from bao_env.render.raster import rgb_array
-from bao_env.render.shapes import Circle, Polygon
+from bao_env.render.shapes import Polygon
 from bao_env.render.svg import svg_shapes
-from bao_env.render.text import ascii_board
 from tests.positions import HOUSE_CHOICE, OPENING, TAKASIA, WAITING, random_games
 
 VIEWERS = pytest.mark.parametrize("viewer", [SOUTH, NORTH])
@@ -29,50 +29,6 @@ def some_boards(ruleset: str) -> list[Board]:
     texts = list(islice(random_games(random.Random(1), RULESETS[ruleset]), 0, 120, 6))
     texts += [WAITING] if ruleset == "dutch" else []
     return [Board.from_text(text, ruleset) for text in texts]
-
-
-@VIEWERS
-def test_numbers_are_those_of_the_board_in_characters(viewer: int) -> None:
-    """The oracle checks those, for South in playthroughs. Labels of holes come row by row."""
-    for board in some_boards("zanzibar"):
-        labels = re.findall(
-            r'<text x="([\d.]+)" y="([\d.]+)"[^>]* font-size="11.5"[^>]*>(\d+)<',
-            svg_board(board.position, viewer=viewer),
-        )
-        on_rows = [
-            (float(y), float(x), int(count))
-            for x, y, count in labels
-            if WIDE.left < float(x) < WIDE.width - WIDE.left
-        ]
-        lines = ascii_board(board.position, viewer=viewer).splitlines()[1:5]
-        counts = [int(count) for line in lines for count in re.findall(r"\d+", line[4:45])]
-        assert [count for *_, count in sorted(on_rows)] == [count for count in counts if count]
-
-
-def owner(x: float, y: float, viewer: int) -> Place:
-    """Return the hole or store where a point of the picture lies."""
-    found = [
-        place
-        for place in places(viewer=viewer)
-        if abs(x - place.x) <= place.reach_x + 1 and abs(y - place.y) <= place.reach_y + 1
-    ]
-    assert len(found) == 1
-    return found[0]
-
-
-@VIEWERS
-def test_seeds_lie_in_their_holes_and_stores(viewer: int) -> None:
-    for board in some_boards("dutch"):
-        position = board.position
-        lying: dict[tuple[int, int | None], int] = {}
-        for shape in drawing(position, viewer=viewer):
-            if isinstance(shape, Circle) and shape.radius == 5:
-                place = owner(shape.x, shape.y, viewer)
-                lying[place.seat, place.pit] = lying.get((place.seat, place.pit), 0) + 1
-        for seat in (SOUTH, NORTH):
-            holes: list[tuple[int | None, int]] = [*enumerate(position.pits(seat))]
-            for pit, count in [*holes, (None, position.store[seat])]:
-                assert lying.get((seat, pit), 0) == count
 
 
 @VIEWERS
@@ -106,29 +62,34 @@ def test_arrows_point_as_their_owner_sees_it(kind: MarkKind, viewer: int) -> Non
 
 
 @pytest.mark.parametrize("ruleset", ["zanzibar", "dutch"])
-def test_arrows_of_moves_point_the_way_of_the_hand(ruleset: str) -> None:
-    """A capture in namua names the kichwa, from which its hand goes inward."""
-    flipped = set()
+def test_a_ring_is_on_the_pit_and_the_arrow_where_the_hand_sows(ruleset: str) -> None:
+    """So says the trace, of each kind of move: the page's drawing has its arrow there, too."""
+    seen = set()
     for board in some_boards(ruleset):
         for action in board.legal_actions:
-            way = action >> 1 & 1
-            events = board.trace(action)
-            first = next(e for e in events if e.kind in (EventKind.SIDE, EventKind.SOW))
-            entering = first.kind is EventKind.SIDE and (board.position.store[board.turn] > 0)
+            first = next(
+                e for e in board.trace(action) if e.kind in (EventKind.SIDE, EventKind.SOW)
+            )
+            pit, way, start = action >> 2, action >> 1 & 1, action >> 2
             waits = board.position.pending is not None
-            if entering or waits:
-                way = LEFT if first.pits[0] else RIGHT
-            [mark] = action_marks(MarkKind.LAST, board.packed, board.ruleset, [action])
-            assert mark == Mark(MarkKind.LAST, board.turn, action >> 2, (way,)), action
-            flipped.add(way != action >> 1 & 1)
-    assert flipped == {True, False}
+            if waits or (first.kind is EventKind.SIDE and board.position.store[board.turn]):
+                start = first.pits[0]
+                way = LEFT if start else RIGHT
+            for kind in (MarkKind.LAST, MarkKind.HINT):
+                marks = action_marks(kind, board.packed, board.ruleset, [action])
+                assert [(mark.seat, mark.pit) for mark in marks if mark.ring] == [(board.turn, pit)]
+                assert [(mark.pit, mark.directions) for mark in marks if mark.directions] == [
+                    (start, (way,))
+                ]
+            shown = hand_way(board, action)
+            assert (shown["pit"], shown["start"], shown["way"]) == (pit, start, way)
+            seen.add(start == pit)
+    assert seen == {True, False}
 
 
 def test_a_board_draws_these_marks() -> None:
     board = Board.from_text(HOUSE_CHOICE)
     shown = board.svg(legal=True)
-    for mark in action_marks(MarkKind.LEGAL, board.packed, board.ruleset, board.legal_actions):
-        assert svg_board(board.position, marks=[mark]) != svg_board(board.position)
     legal = action_marks(MarkKind.LEGAL, board.packed, board.ruleset, board.legal_actions)
     assert shown == svg_board(board.position, marks=legal)
     before, action = board.packed, board.legal_actions[0]

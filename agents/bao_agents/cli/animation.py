@@ -21,7 +21,7 @@ from bao_env.board import Board, Event, EventKind
 from bao_env.engine.position import Position
 from bao_env.game import SEAT_NAMES
 from bao_env.render.drawing import Place, drawing, places, seed
-from bao_env.render.marks import Mark, MarkKind
+from bao_env.render.marks import Mark, MarkKind, action_marks
 from bao_env.render.raster import rgb_array
 from bao_env.render.shapes import Shape
 
@@ -57,10 +57,11 @@ def frames(board: Board, *, words: bool = False) -> Iterator[Frame]:
                 shown[:1] = [(shapes, time + _READING_TIME)]
             yield from shown
             position = _with_seeds(position, event.counts, event.store)
+        marks = action_marks(MarkKind.LAST, board.packed, board.ruleset, [action])
         board.push(action)
         outcome = board.outcome()
         status = str(outcome) if outcome else text
-        yield drawing(board.position, status=status), 4000 if outcome else 450
+        yield drawing(board.position, marks=marks, status=status), 4000 if outcome else 450
 
 
 def _with_seeds(
