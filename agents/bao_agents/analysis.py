@@ -108,6 +108,9 @@ def analyse(
         after.push(best.action)
         searched = AlphaBetaAgent(board.ruleset, _LINE, threads=1).search(after.packed)
         found[0] = best = best._replace(actions=(best.action, *searched.line))
+    if root.winner is None:  # a proved best move proves the position
+        line = (best.action, *best.proof.line)
+        root = best.proof._replace(is_shortest=False, line=line)
     score = best.score
     if root.winner is not None:
         score = 1.0 if root.winner == board.turn else -1.0
@@ -159,12 +162,15 @@ class Reviewed(NamedTuple):
     def mark(self) -> str:
         """``??`` for a blunder, ``?`` for a mistake, as in chess; else empty.
 
-        A move from a proved win is marked only if it is proved to lose: an opinion says nothing
-        against a proof.
+        An opinion says nothing against a proof: a move from a proved win is a mistake only if it is
+        proved to lose, and ``?!`` if nobody knows who wins after it. In a position that is proved
+        lost no move is marked.
         """
         lost = self.analysis.score - self.played.score
-        if self.leaves_win_open or lost < MISTAKE:
+        if self.analysis.proof.winner == 1 - self.seat or lost < MISTAKE:
             return ""
+        if self.leaves_win_open:
+            return "?!"
         return "??" if lost >= BLUNDER else "?"
 
     @property

@@ -10,7 +10,8 @@ from bao_env.game import SEAT_NAMES
 
 LEGEND = """\
 Each line has the move, and who stood better before it: South's value, -1 to 1, or a proven winner.
-? and ?? lose at least 0.3 and 0.6. "better" has the better move, its value, and how to go on.
+? and ?? lose at least 0.3 and 0.6; ?! leaves a proven win for an open game.
+"better" has the better move, its value, and how to go on.
 "wins within 9" is proved, but may be quicker. Opening moves were drawn at random: no judgement."""
 
 
