@@ -217,6 +217,32 @@ def test_work_that_takes_too_long_raises() -> None:
     asyncio.run(run())
 
 
+def test_work_counts_until_it_ends() -> None:
+    """A visitor who leaves keeps the place of what has begun, so bursts do not add up."""
+    told, begun = threading.Event(), []
+
+    def work() -> None:
+        begun.append(1)
+        assert told.wait(PATIENCE)
+
+    async def run() -> None:
+        computing = Computing()
+        for kind in (computing.briefly, lambda work, who: computing.run(work, PATIENCE, who)):
+            begun.clear()
+            told.clear()
+            asked = [asyncio.ensure_future(kind(work, "rude")) for _ in range(3)]
+            while not begun:
+                await asyncio.sleep(0.01)
+            asked[0].cancel()
+            await asyncio.sleep(0.05)
+            assert not asked[0].done() and len(begun) <= 2
+            told.set()
+            await asyncio.gather(*asked, return_exceptions=True)
+            assert asked[0].cancelled()
+
+    asyncio.run(run())
+
+
 # --- connections --------------------------------------------------------------------------------
 
 

@@ -5,18 +5,15 @@ The types of all values are checked before a function is called; the function ch
 
 from __future__ import annotations
 
-import asyncio
-import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
-from starlette.concurrency import run_in_threadpool
 
-from bao_agents.exact.solved_positions import shipped_won_positions
+from bao_agents.exact.solved_positions import SolvedPositions, shipped_won_positions
 from bao_agents.play import analysis
 from bao_agents.play.computing import Computing
 from bao_agents.play.geometry import LAYOUTS, board_parts
@@ -30,14 +27,14 @@ from bao_env.engine.position import unpack
 from bao_env.engine.ruleset import Ruleset
 from bao_env.notation.positions import format_position
 
-MAX_GAMES = 200
+MAX_GAMES = 1000
 MAX_GAMES_OF_CLIENT = 50
-"""Games of one address; a page begins a dropped game anew from its transcript."""
+"""Games of one client; a page begins a dropped game anew from its transcript."""
 BOT_TIMEOUT = 120.0
 """Seconds after which the server gives up on a bot's move, a hint or an evaluation.
 
 Few take long, but the first of its kind compiles for up to a minute on a slow machine."""
-PUZZLE_PLIES = 9
+PUZZLE_PLIES = 21
 """The longest win in a puzzle, in plies; one-ply wins are not used."""
 PUZZLE_BOT = "solver:300ms"
 _BYTE_ORDER_MARK = "\ufeff"
@@ -48,6 +45,7 @@ Players = Annotated[list[str], Field(min_length=2, max_length=2)]
 """The names of the players South and North."""
 Name = Annotated[str, Field(pattern="^[A-Za-z0-9_-]{16}$")]
 """The name of a game, as Sessions makes them."""
+Number = Annotated[int, Field(ge=1)]
 
 
 @dataclass
@@ -108,33 +106,32 @@ class Tables:
                 board = Board(self._ruleset(ruleset), first_player)
         except ValueError as error:
             raise Refused(str(error)) from error
-        game = Game(board, self._checked(seats, board.ruleset))
-        name = self.games.add(game, client, name)
-        return {"id": name, **self.games.call(Game.show, name)}
+        game, again = Game(board, self._checked(seats, board.ruleset)), name is not None
+        name, dropped = self.games.add(game, client, name)
+        shown = self.games.call(Game.show, name) if again else game.show()
+        return {"id": name, "dropped": dropped, **shown}
 
     @check_types
-    def puzzle(self, client: str, ruleset: str = "zanzibar") -> Data:
-        """Start a game from a position that its mover can win; return it, with the plies.
+    def puzzle(self, client: str, ruleset: str = "zanzibar", number: Number = 1) -> Data:
+        """Start a game from a position that few moves win; return it, with the plies.
 
-        The solver plays the other seat and resists as long as it can.
+        The solver plays the other seat and resists as long as it can. Puzzles are numbered from 1,
+        the easiest.
         """
         rules = self._ruleset(ruleset)
-        known = shipped_won_positions(rules)
+        known = puzzles(rules)
         if known is None:
             raise Refused(f"no puzzles for {ruleset}: choose zanzibar or kujifunza")
-        fits = np.flatnonzero(
-            (known.winning != known.legal) & (known.plies > 1) & (known.plies <= PUZZLE_PLIES)
-        )
-        chosen = secrets.choice(fits.tolist())
-        position = format_position(unpack(known.positions[chosen]))
+        if number > len(known):
+            raise Refused(f"puzzle {number}: expected 1 to {len(known)}", 404)
+        position = format_position(unpack(known.positions[number - 1]))
         game = Game(Board.from_text(position, rules), (HUMAN, HUMAN))
         seats = (HUMAN, PUZZLE_BOT) if game.board().turn == SOUTH else (PUZZLE_BOT, HUMAN)
         game.take_seats(self._checked(list(seats), rules))
-        return {
-            "id": self.games.add(game, client),
-            "plies": int(known.plies[chosen]),
-            **game.show(),
-        }
+        name, dropped = self.games.add(game, client)
+        plies = int(known.plies[number - 1])
+        about = {"number": number, "count": len(known), "plies": plies}
+        return {"id": name, "dropped": dropped, **about, **game.show()}
 
     @check_types
     def take_seats(self, name: str, seats: Players) -> Data:
@@ -170,6 +167,22 @@ class Tables:
         return rulesets[name]
 
 
+@cache
+def puzzles(rules: Ruleset) -> SolvedPositions | None:
+    """Return the shipped positions that are puzzles, the easiest first; None if there are none.
+
+    One move wins, or at most a third of them. A puzzle is harder the longer the win is, and then
+    the smaller the share of winning moves.
+    """
+    known = shipped_won_positions(rules)
+    if known is None:
+        return None
+    wins, moves = np.bitwise_count(known.winning), np.bitwise_count(known.legal)
+    few = (moves >= 3) & ((wins == 1) | (3 * wins <= moves))
+    fits = np.flatnonzero(few & (known.plies > 1) & (known.plies <= PUZZLE_PLIES))
+    return known[fits[np.lexsort((-(wins / moves)[fits], known.plies[fits]))]]
+
+
 Handler = Callable[[Tables, str, Data], Awaitable[Data]]
 """A function that answers the request of a client from its values, which may name a game."""
 
@@ -183,7 +196,7 @@ def quick(function: Callable[..., Data], begins: bool = False) -> Handler:
     async def answer(tables: Tables, client: str, values: Data) -> Data:
         if begins:
             values |= {"client": client}
-        return await asyncio.shield(run_in_threadpool(partial(function, tables, **values)))
+        return await tables.computing.briefly(partial(function, tables, **values), client)
 
     return answer
 
@@ -193,7 +206,8 @@ def shared(handler: Handler) -> Handler:
 
     async def answer(tables: Tables, client: str, values: Data) -> Data:
         game = partial(tables.games.call, Game.version, values["name"])
-        key = handler, await run_in_threadpool(game), repr(sorted(values.items()))
+        version = await tables.computing.briefly(game, client)
+        key = handler, version, repr(sorted(values.items()))
         return await tables.computing.share(key, lambda: handler(tables, client, values))
 
     return answer
@@ -221,11 +235,12 @@ async def bot(tables: Tables, client: str, values: Data) -> Data:
     A bot that fails, or takes longer than BOT_TIMEOUT, leaves the game as it was.
     """
     call, name = tables.games.call, values.pop("name")
-    board, player, game = await run_in_threadpool(partial(call, Game.turn, name, **values))
+    briefly = tables.computing.briefly
+    board, player, game = await briefly(partial(call, Game.turn, name, **values), client)
     work = partial(tables.roster.act, player, board, game)
     action = await tables.computing.run(work, BOT_TIMEOUT, name, client)
     advance = partial(call, Game.advance, name, board=board, action=action)
-    return await asyncio.shield(run_in_threadpool(advance))
+    return await briefly(advance, client)
 
 
 GAME = "/api/games/{name}"
@@ -239,6 +254,7 @@ POSTS: dict[str, Handler] = {
     f"{GAME}/seats": quick(Tables.take_seats),
     f"{GAME}/events": of_game(Game.events),
     f"{GAME}/choice": of_game(Game.choice),
+    f"{GAME}/picture": of_game(Game.picture),
     f"{GAME}/why": of_game(Game.why_not),
     f"{GAME}/bot": bot,
     f"{GAME}/hints": computed(Tables.hints),

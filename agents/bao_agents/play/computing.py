@@ -6,7 +6,7 @@ They are separate from the threads that serve moves, undo and loading, and leave
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from typing import Any, TypeVar
@@ -17,7 +17,10 @@ from bao_agents.support.cores import cores
 
 T = TypeVar("T")
 LANE = 2
-"""Computations of one game, and of one client, that wait or run in the threads at a time."""
+"""Computations of one game, and of one client, that wait or run in the threads at a time; and as
+many brief requests of one client."""
+BRIEF_THREADS = 32
+"""Threads for brief requests: moves, undo, new games."""
 
 
 class Computing:
@@ -29,6 +32,7 @@ class Computing:
 
     def __init__(self, threads: int | None = None) -> None:
         self._threads = ThreadPoolExecutor(threads or max(1, cores() - 1))
+        self._brief = ThreadPoolExecutor(BRIEF_THREADS)
         self._lanes: WeakValueDictionary[Hashable, asyncio.Semaphore] = WeakValueDictionary()
         self._shared: dict[Hashable, tuple[asyncio.Future[Any], list[None]]] = {}
         """Work under way, with an item for each caller that waits for it."""
@@ -37,7 +41,7 @@ class Computing:
         """Return the result of some work.
 
         If the caller is cancelled, work that still waits is dropped. Work that has begun cannot be
-        stopped; its result is lost.
+        stopped: it keeps its place in the lanes, and the caller waits for its end.
 
         Args:
             work: the work; its errors are raised here.
@@ -48,20 +52,51 @@ class Computing:
         Raises:
             Refused: the time is up.
         """
+        under_way = asyncio.ensure_future(self._in_lanes(self._threads, work, lanes))
         try:
-            async with asyncio.timeout(seconds) as limit, AsyncExitStack() as held:
-                for lane in lanes:
-                    place = self._lanes.setdefault(lane, asyncio.Semaphore(LANE))
-                    await held.enter_async_context(place)
-                return await asyncio.wrap_future(self._threads.submit(work))
+            async with asyncio.timeout(seconds) as limit:
+                return await asyncio.shield(under_way)
+        except asyncio.CancelledError:
+            under_way.cancel()
+            await asyncio.wait([under_way])
+            raise
         except TimeoutError as error:
             if not limit.expired():  # the work itself raised it
                 raise
+            under_way.cancel()
             raise Refused(
                 f"this took longer than {seconds:.0f} seconds, including other requests: "
                 "try again, or choose a player that thinks less",
                 504,
             ) from error
+
+    async def briefly(self, work: Callable[[], T], client: Hashable) -> T:
+        """Return the result of some short work, which is done even if the caller is cancelled.
+
+        The caller then waits for its end.
+        """
+        under_way = asyncio.ensure_future(self._in_lanes(self._brief, work, [("brief", client)]))
+        try:
+            return await asyncio.shield(under_way)
+        except asyncio.CancelledError:
+            await asyncio.wait([under_way])
+            raise
+
+    async def _in_lanes(
+        self, threads: ThreadPoolExecutor, work: Callable[[], T], lanes: Sequence[Hashable]
+    ) -> T:
+        """Run work in a thread, with a place in each lane until the thread returns."""
+        async with AsyncExitStack() as held:
+            for lane in lanes:
+                place = self._lanes.setdefault(lane, asyncio.Semaphore(LANE))
+                await held.enter_async_context(place)
+            submitted = threads.submit(work)
+            try:
+                return await asyncio.wrap_future(submitted)
+            except asyncio.CancelledError:
+                if not submitted.cancelled():
+                    await asyncio.wait([asyncio.wrap_future(submitted)])
+                raise
 
     async def share(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
         """Return the result of some work, which callers with the same key share.
@@ -77,5 +112,6 @@ class Computing:
         finally:
             callers.pop()
             if not callers:
-                task.cancel()
                 del self._shared[key]
+                task.cancel()
+                await asyncio.wait([task])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from itertools import takewhile
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -16,9 +16,10 @@ from bao_env.board import Board, Event, EventKind, IllegalMoveError
 from bao_env.engine.action import pack_action, unpack_action
 from bao_env.game import Stage
 from bao_env.notation.moves import SPELLINGS, why_illegal
+from bao_env.render.marks import KICHWA
 
-MAX_PLIES = 2000
-"""The longest game; people do not play longer ones."""
+MAX_PLIES = 400
+"""The longest game; of 4,000 games of random moves, the longest has 221 plies."""
 _TOLD = {
     EventKind.HOUSE_PLAYED,
     EventKind.HOUSE_STOP,
@@ -27,9 +28,6 @@ _TOLD = {
     EventKind.TAKASIA,
 }
 """The events that the summary of a move mentions, besides captures and the end of the game."""
-
-_KICHWA = (0, 7)
-"""The left and the right end of a front row."""
 
 Data = dict[str, Any]
 Pit = Annotated[int, Field(ge=0, le=15)]
@@ -81,7 +79,7 @@ def hand_way(board: Board, action: int) -> Data:
     namua = board.stage is Stage.NAMUA or board.position.pending is not None
     start, way, choice = pit, direction, "way"
     if namua and "*" not in board.move_text(action):
-        start, way, choice = _KICHWA[direction], 1 - direction, "end"
+        start, way, choice = KICHWA[direction], 1 - direction, "end"
     return {
         "action": action,
         "pit": pit,
@@ -278,6 +276,11 @@ class Game:
         action = board.pop()
         events = [event_values(event) for event in board.trace(action)]
         return {"events": events, "state": self.state(ply)}
+
+    @check_types
+    def picture(self, ply: Ply, viewer: Literal[0, 1] = 0) -> dict[str, str]:
+        """Return the board at a ply as SVG, as a seat sees it."""
+        return {"svg": self.board(ply).svg(viewer=viewer)}
 
     @check_types
     def choice(self, pit: Pit, direction: Direction, ply: int) -> Data:

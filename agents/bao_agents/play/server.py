@@ -12,6 +12,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Awaitable, Sequence
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 
 import h11
@@ -54,20 +55,34 @@ HEADERS = {
 request, so those sent ahead fill no memory."""
 
 
+def client_of(scope: Scope) -> str:
+    """Return the address that a request counts for; one of IPv6 stands for its network, a /64."""
+    address = str((scope["client"] or ("",))[0])
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return address
+    if found.version == 4:
+        return address
+    return str(found.ipv4_mapped or ip_network((int(found) >> 64 << 64, 64)))
+
+
 def _route(tables: Tables, path: str, handler: Handler, method: str) -> Route:
     """Return the route of a request; its values come from the path and the body."""
 
     async def endpoint(request: Request) -> Response:
         values = await _body(request) if method == "POST" else {}
-        client = request.client.host if request.client else ""
-        answer = handler(tables, client, values | request.path_params)
+        answer = handler(tables, client_of(request.scope), values | request.path_params)
         return JSONResponse(await _while_connected(request, answer))
 
     return Route(path, endpoint, methods=[method])
 
 
 async def _while_connected(request: Request, work: Awaitable[Data]) -> Data:
-    """Return an answer; once the request has been read, cancel it if the client disconnects."""
+    """Return an answer; once the request has been read, cancel it if the client disconnects.
+
+    A request lasts until its work has ended, so that it counts until then.
+    """
 
     async def leave() -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -77,6 +92,8 @@ async def _while_connected(request: Request, work: Awaitable[Data]) -> Data:
     try:
         await asyncio.wait((answer, left), return_when=asyncio.FIRST_COMPLETED)
         if not answer.done():
+            answer.cancel()
+            await asyncio.wait((answer,))
             raise ClientDisconnect
         return answer.result()
     except asyncio.CancelledError as error:
@@ -153,7 +170,7 @@ class Guard:
             headers = Headers(scope=scope)
             host = headers.get("host", "")
             origin = headers.get("origin", f"http://{host}")
-            client = (scope["client"] or [""])[0]
+            client = client_of(scope)
             wrong, status = None, 403
             if not self._host.fullmatch(host):
                 wrong = f"unknown host; expected one of {self._hosts}"

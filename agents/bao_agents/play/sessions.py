@@ -1,9 +1,13 @@
-"""Keep a limited number of games in memory; the least recently used is dropped first."""
+"""Keep a limited number of games in memory; the least recently used is dropped first.
+
+One that was used lately is not dropped for another owner's.
+"""
 
 from __future__ import annotations
 
 import secrets
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -11,6 +15,8 @@ from typing import Any, TypeVar
 from bao_agents.play.refused import Refused
 
 R = TypeVar("R")
+RECENT_SECONDS = 300.0
+"""For so long after its last use an item is not dropped for another owner's."""
 
 
 class Sessions:
@@ -23,25 +29,41 @@ class Sessions:
 
     def __init__(self, max_items: int, max_owned: int) -> None:
         self._kept: OrderedDict[str, tuple[Any, str, threading.Lock]] = OrderedDict()
+        self._used: dict[str, float] = {}
+        """When an item was last used, if it was used since it was added."""
         self._max_items, self._max_owned = max_items, max_owned
         self._lock = threading.Lock()
 
-    def add(self, item: object, owner: str, name: str | None = None) -> str:
-        """Add an item under a new name, or under that of one dropped; return the name.
+    def add(self, item: object, owner: str, name: str | None = None) -> tuple[str, bool]:
+        """Add an item under a new name, or under that of one dropped.
 
-        An item that is already kept under the name stays.
+        Return the name, and whether an older item of the owner was dropped for it. An item that is
+        already kept under the name stays.
+
+        Raises:
+            Refused: there is no room, because all items were used lately.
         """
         name = name or secrets.token_urlsafe(12)
         with self._lock:
             if name in self._kept:
-                return name
+                return name, False
             owned = [kept for kept, (_, other, _) in self._kept.items() if other == owner]
-            if len(owned) >= self._max_owned:
-                del self._kept[owned[0]]
+            drops_own = len(owned) >= self._max_owned
+            if drops_own:
+                self._drop(owned[0])
             elif len(self._kept) >= self._max_items:
-                self._kept.popitem(last=False)
+                since = time.monotonic() - RECENT_SECONDS
+                old = (kept for kept in self._kept if self._used.get(kept, -1.0) < since)
+                first = next(old, None)
+                if first is None:
+                    raise Refused("all tables are in use: try again in a few minutes", 503)
+                self._drop(first)
             self._kept[name] = (item, owner, threading.Lock())
-        return name
+        return name, drops_own
+
+    def _drop(self, name: str) -> None:
+        del self._kept[name]
+        self._used.pop(name, None)
 
     def call(self, method: Callable[..., R], name: str, /, *args: Any, **values: Any) -> R:
         """Call a method of an item, for one request at a time.
@@ -53,6 +75,7 @@ class Sessions:
             if name not in self._kept:
                 raise Refused("this game is not (or no longer) kept: start a new one", 404)
             self._kept.move_to_end(name)
+            self._used[name] = time.monotonic()
             item, _, lock = self._kept[name]
         if not lock.acquire(timeout=5):
             raise Refused("the game is busy with another request: try again", 503)
