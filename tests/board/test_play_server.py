@@ -7,29 +7,33 @@ import json
 import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
+from bao_agents.analysis import analyse
 from bao_agents.play import server
+from bao_agents.play.api import puzzles
 from bao_agents.play.geometry import LAYOUTS, board_parts
 from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
 from bao_agents.play.rule_texts import rule_text
 from bao_agents.play.seated_game import Game
-from bao_agents.play.server import create_app
+from bao_agents.play.server import client_of, create_app
 from bao_agents.play.sessions import Sessions
 from bao_env.board import Board, EventKind
 from bao_env.engine.ruleset import RULESETS
 from bao_env.render.drawing import COLOUR_NAMES, drawing, ground
 from bao_env.render.shapes import Circle
 from tests.conftest import Fails
-from tests.play import HOUSE, start
+from tests.play import HOUSE, ask, start
 
 pytestmark = pytest.mark.usefixtures("patience")
 
 STATIC = server.FOLDER
+ROOT = Path(__file__).parents[2]
 HOST = "http://127.0.0.1:8017"
 
 
@@ -60,25 +64,29 @@ def test_errors_of_the_server_are_answered_without_details(monkeypatch: pytest.M
 def test_sessions_are_limited() -> None:
     """The least recently used one is dropped."""
     sessions = Sessions(4, 3)
-    names = [sessions.add(i, "one client") for i in range(3)]
-    other = sessions.add(10, "another")
+    names = [sessions.add(i, "one client")[0] for i in range(3)]
+    other, dropped = sessions.add(10, "another")
+    assert not dropped
 
     assert sessions.call(lambda item: item, names[0]) == 0
-    names.append(sessions.add(3, "one client"))  # in place of its own second one
+    name, dropped = sessions.add(3, "one client")  # in place of its own second one, which is told
+    assert dropped
+    names.append(name)
     with pytest.raises(Refused, match="no longer"):
         sessions.call(lambda item: item, names[1])
     assert sessions.call(lambda item: item, other) == 10
-    assert sessions.add(11, "a third", other) == other  # it is kept already
+    assert sessions.add(11, "a third", other) == (other, False)  # it is kept already
     assert sessions.call(lambda item: item, other) == 10
-    sessions.add(4, "a third")  # in place of the oldest of all
+    sessions.add(4, "a third")  # in place of the oldest that nobody has used
     with pytest.raises(Refused, match="no longer"):
         sessions.call(lambda item: item, names[2])
-    assert [sessions.call(lambda item: item, name) for name in (names[0], names[3])] == [0, 3]
+    sessions.add(5, "a fourth")
+    assert [sessions.call(lambda item: item, kept) for kept in (names[0], other)] == [0, 10]
 
 
 def test_session_in_use_waits() -> None:
     sessions = Sessions(1, 1)
-    name = sessions.add(0, "client")
+    name, _ = sessions.add(0, "client")
 
     def first(item: int) -> None:
         waiting = pool.submit(sessions.call, lambda item: order.append("second"), name)
@@ -207,3 +215,54 @@ def test_lessons_are_what_the_engine_says() -> None:
         if set(lesson["goal"]) != shown.keys():
             assert lesson["goal"] == [max(shown, key=shown.__getitem__)]
         assert lesson["en"].keys() == lesson["sw"].keys() >= {"title", "text", "done"}
+
+
+DRAWN = 0.15
+"""A difference of values that says nothing: half of a mistake (bao_agents.analysis)."""
+
+
+def taught() -> dict[str, tuple[str, list[str]]]:
+    """Return the positions of the lessons and of the page How Bao is played, with their moves."""
+    lessons = json.loads((STATIC / "lessons.json").read_text(encoding="utf-8"))
+    found = {f"lesson {i}": (one["position"], one["goal"]) for i, one in enumerate(lessons, 1)}
+    page = (ROOT / "docs" / "how-bao-is-played.md").read_text(encoding="utf-8")
+    for name, position, move in re.findall(r"<!-- move (\S+) (.+) (\S+) -->", page):
+        if move != "none":
+            found[name] = position, [move]
+    return found
+
+
+@pytest.mark.parametrize("name", taught())
+def test_what_is_taught_is_right(name: str) -> None:
+    """No accepted move is lost, one is as good as the best, and no other wins as soon."""
+    position, moves = taught()[name]
+    board = Board.from_text(position)
+    goal = [board.parse_move(move) for move in moves]
+    found = analyse(board, "alphabeta:200000n", lines=None, proof_nodes=400_000)
+    accepted = [line for line in found.lines if line.action in goal]
+    assert all(line.proof.winner != 1 - board.turn for line in accepted)
+    best = max(line.score for line in found.lines)
+    assert max(line.score for line in accepted) >= best - DRAWN
+    if found.proof.winner == board.turn:
+        assert found.lines[0].action in goal
+
+
+@pytest.mark.parametrize("ruleset", ["zanzibar", "kujifunza"])
+def test_few_moves_solve_a_puzzle(client: TestClient, ruleset: str) -> None:
+    """Their proofs say so; they are numbered from the shortest win to the longest."""
+    known = puzzles(RULESETS[ruleset])
+    assert known is not None and len(known) > 5
+    assert known.plies.min() > 1 and (np.diff(known.plies) >= 0).all()
+    for winning, legal in zip(known.winning, known.legal, strict=True):
+        wins, moves = int(winning).bit_count(), int(legal).bit_count()
+        assert moves >= 3 and (wins == 1 or 3 * wins <= moves)
+    made = [ask(client, "/api/puzzles", ruleset=ruleset, number=2) for _ in range(2)]
+    assert made[0]["state"]["text"] == made[1]["state"]["text"] and made[0]["number"] == 2
+    ask(client, "/api/puzzles", 404, ruleset=ruleset, number=len(known) + 1)
+
+
+def test_a_client_of_ipv6_is_a_network() -> None:
+    same, other = "2001:db8:1:2::1", "2001:db8:1:3::1"
+    of = [client_of({"client": (address, 1)}) for address in (same, same[:-1] + "9", other)]
+    assert of[0] == of[1] != of[2]
+    assert client_of({"client": ("::ffff:10.0.0.1", 1)}) == "10.0.0.1"

@@ -252,7 +252,7 @@ def test_by_keyboard_alone(open_page: Open) -> None:
 def test_names_for_screen_readers(open_page: Open) -> None:
     page = open_page()
     label = page.get_attribute("[data-pit=A6]", "aria-label")
-    assert label == "A6, 2 seeds, can be played left and right"
+    assert label == "A6, 2 seeds, can be played towards A5 and A7"
     nameless = page.evaluate(
         """[...document.querySelectorAll('button:not([aria-hidden]), select, input, textarea')]
         .filter((e) => !(e.getAttribute('aria-label') || e.textContent.trim()

@@ -93,7 +93,7 @@ def test_a_choice_is_taken_back(open_page: Open, size: dict[str, Any]) -> None:
     for away in ("Escape", "#status", "#board svg", *pits):
         press(page, "[data-pit=A3]")
         see(page, ".pit.chosen").to_have_count(1)
-        see(page, "#caption").to_have_text("A3: from the left or the right end?")
+        see(page, "#caption").to_have_text("A3: from A1 or A8?")
         if away == "Escape":
             page.keyboard.press(away)
         elif away == "#board svg":
@@ -102,7 +102,7 @@ def test_a_choice_is_taken_back(open_page: Open, size: dict[str, Any]) -> None:
             press(page, away)
         see(page, ".pit.chosen").to_have_count(0)
         see(page, ".arrows").to_be_hidden()
-        see(page, "#caption").not_to_contain_text("end?")
+        see(page, "#caption").not_to_contain_text("A8?")
     press(page, "[data-pit=A3]")
     press(page, "[data-pit=A4]")
     see(page, ".pit.chosen").to_have_attribute("data-pit", "A4")

@@ -19,7 +19,7 @@ from tests.board.browser.test_browser import Open, Shoot, at_rest, see, set_up, 
 
 STATIC = Path(bao_agents.play.__file__).with_name("static")
 LESSONS = json.loads((STATIC / "lessons.json").read_text(encoding="utf-8"))
-TAKASIA = "0,10,1,0,0,0,0,0/2,2,2,2,1,1,0,0/1,8,5,9,2,7,0,0/4,1,2,0,1,0,2,1 0,0 - S -"
+TAKASIA = "0,0,0,0,2,0,0,0/4,5,0,1,1,1,6,0/0,8,1,6,10,3,6,1/2,0,2,0,3,0,2,0 0,0 - S -"
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 BOTH_SIZES = pytest.mark.parametrize("size", [{}, PHONE], ids=["desk", "phone"])
 
@@ -101,7 +101,7 @@ def test_words_of_bao_are_explained_where_they_stand(open_page: Open, shoot: Sho
 def test_takasia_says_why_a_pit_is_barred(open_page: Open) -> None:
     page = open_page()
     set_up(page, TAKASIA)
-    play(page, TAKASIA, "A2L**")
+    play(page, TAKASIA, "A5L**")
     see(page, "#why").to_contain_text("Takasia bars")
     barred = page.locator(".pit[aria-label*='barred by takasia']")
     expect(barred).to_have_count(1)
@@ -115,7 +115,9 @@ def test_a_puzzle(open_page: Open, shoot: Shoot) -> None:
     page = open_page(allowed="409")  # the bot thinks while the move is taken back
     page.click("#tab-learn")
     page.click("#lesson button:has-text('Puzzles')")
-    see(page, "#lesson h2").to_have_text(re.compile(r"Puzzle: (South|North) wins within \d plies"))
+    see(page, "#lesson h2").to_have_text(
+        re.compile(r"Puzzle \d+ of \d+: (South|North) wins within \d+ plies")
+    )
     shoot(page, "puzzle")
     position = page.input_value("#position")
     board = Board.from_text(position)

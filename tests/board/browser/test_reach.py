@@ -60,14 +60,14 @@ def test_an_arrow_is_the_way_the_hand_goes(open_page: Open, shoot: Shoot) -> Non
     see(page, "#how").to_contain_text("the end of your front row")
     see(page, "#board .way").to_have_count(0)
     label = page.get_attribute("[data-pit=A3]", "aria-label")
-    assert label == "A3, 1 seed, captures, sown from the left or the right end"
+    assert label == "A3, 1 seed, captures, sown from A1 or A8"
     page.click("[data-pit=A3]")
-    see(page, "#caption").to_have_text("A3: from the left or the right end?")
+    see(page, "#caption").to_have_text("A3: from A1 or A8?")
     shoot(page, "ends")
     for side, pit, glyph, sign in (("left", "A1", "▶", -1), ("right", "A8", "◀", 1)):
         arrow = page.locator(f".arrows .{side}")
         expect(arrow).to_have_text(glyph)
-        assert arrow.get_attribute("aria-label") == f"Capture with A3, sow from the {side} end"
+        assert arrow.get_attribute("aria-label") == f"Capture with A3, sow from {pit}"
         places = arrow.bounding_box(), page.locator(f"[data-pit={pit}]").bounding_box()
         middles = [box["x"] + box["width"] / 2 for box in places if box]
         assert (middles[0] - middles[1]) * sign > 20  # outside the row
@@ -115,7 +115,7 @@ def test_a_red_line_goes_when_a_move_arrives(open_page: Open) -> None:
 def test_a_hint_keeps_the_other_marks(open_page: Open) -> None:
     page = open_page()
     set_up(page, TAKASIA)
-    play(page, TAKASIA, "A2L**")
+    play(page, TAKASIA, "A5L**")
     see(page, "#board .marks .barred").to_have_count(1)
     page.click("#hint")
     expect(page.locator("#hints table")).to_be_visible()
@@ -289,7 +289,7 @@ def test_set_up_by_touch(open_page: Open, shoot: Shoot) -> None:
     unfold(page, "panel-text")
     page.fill("#position", HOUSE.replace("20,20", "21,20"))
     page.tap("#edit")
-    see(page, "#caption").to_have_text("Seeds still to place: -1")
+    see(page, "#caption").to_have_text("Seeds too many: 1")
     expect(page.locator("#edit-play")).to_be_in_viewport()
     page.tap("label:has(#edit-less)")
     page.tap("[data-pit=A3]")

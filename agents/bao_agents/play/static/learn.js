@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { $, button, element } from "./dom.js";
-import { announce } from "./say.js";
+import { announce, sentences } from "./say.js";
 import { plies, seatName, t, withTerms } from "./texts.js";
 
 const HUMANS = ["human", "human"];
@@ -37,7 +37,7 @@ export class Learn {
     card.replaceChildren(head, body, row);
     if (this.lessons.length) card.append(this.list());
     if (had) head.focus({ preventScroll: true });
-    announce(`${title}. ${text}`);
+    announce(sentences(title, text));
   }
 
   // All lessons, with a tick on those that are done, and the puzzles.
@@ -75,7 +75,7 @@ export class Learn {
 
   // Offers help to new visitors.
   welcome() {
-    if (this.store.remembered("met") || this.table.task) return;
+    if (this.store.remembered("met") || this.table.task || this.table.game.length) return;
     const met = (work) => () => {
       this.store.remember("met", "true");
       this.end();
@@ -148,27 +148,32 @@ export class Learn {
 
   // --- puzzles: positions that the solver has proved won ---
 
-  async puzzle(ruleset = this.table.game?.ruleset) {
-    const rules = ruleset === "kujifunza" ? "kujifunza" : "zanzibar";
+  // Shows the puzzle of an address, for example "zanzibar/3", or the one to go on with.
+  async puzzle(address = this.table.game?.ruleset ?? "") {
+    const [named, chosen] = address.split("/");
+    const ruleset = named === "kujifunza" ? named : "zanzibar";
+    const number = Math.trunc(chosen ?? this.store.remembered(`puzzle ${ruleset}`)) || 1;
     await this.load();
     this.end();
-    const made = await this.page.begin({ ruleset: rules }, { path: "/api/puzzles", task: `puzzle=${rules}` });
+    const made = await this.page.begin({ ruleset, number }, { path: "/api/puzzles", task: `puzzle=${ruleset}/${number}` });
     if (!made) return;
-    this.task = { kind: "puzzle", plies: made.plies, who: made.state.mover };
+    const next = (number % made.count) + 1;
+    this.task = { kind: "puzzle", plies: made.plies, who: made.state.mover, ruleset, number, count: made.count, next };
     $("lesson").style.minHeight = "";
     this.showPuzzle("puzzle_text");
   }
 
   showPuzzle(result) {
-    const { plies: count, who } = this.task;
-    const title = t("puzzle_title", { who: seatName(who), plies: plies(count) });
+    const { plies: length, who, ruleset, number, count, next } = this.task;
+    const title = t("puzzle_title", { number, count, who: seatName(who), plies: plies(length) });
+    if (result === "puzzle_done") this.store.remember(`puzzle ${ruleset}`, next);
     const again = [t("lesson_again"), () => {
       this.showPuzzle("puzzle_text");
       this.table.goTo(this.task.good ?? 0, true);
     }, true];
     this.card(title, t(result), [
       ...(result === "puzzle_wrong" ? [again] : []),
-      [t("puzzle_other"), () => this.puzzle(), result === "puzzle_done"],
+      [t("puzzle_next"), () => this.puzzle(`${ruleset}/${next}`), result === "puzzle_done"],
       [t("lesson_end"), () => this.leave(), false],
     ], result.replace("puzzle_", ""));
   }
@@ -178,7 +183,7 @@ export class Learn {
   // Judges the task after the game has changed.
   async changed() {
     const { task, table } = this;
-    if (!task || task.kind === "welcome" || table.away) return;
+    if (!task || table.away || (task.kind === "welcome" && !table.game.length)) return;
     if (!table.task) {
       this.end();
       return;

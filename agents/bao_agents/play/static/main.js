@@ -28,9 +28,9 @@ const remembered = (name) => quietly(() => localStorage.getItem(`bao ${name}`));
 const recall = (name) => quietly(() => JSON.parse(remembered(name)));
 const remember = (name, value) => quietly(() => localStorage.setItem(`bao ${name}`, value));
 
-function download(name, text) {
+function download(name, content, type = "text/plain") {
   const link = element("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
+  link.href = URL.createObjectURL(new Blob([content], { type }));
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
@@ -103,8 +103,10 @@ class Page {
   listen() {
     onClick({
       "change-seats": () => this.table.change("seats", { seats: this.seats() }, false),
-      load: () => this.begin({ seats: HUMANS, transcript: $("transcript").value }),
+      load: () => this.load(),
       save: () => this.save(),
+      "save-svg": () => this.table.attempt(async () => download("bao.svg", await this.picture(), "image/svg+xml")),
+      "save-png": () => this.table.attempt(() => this.savePixels()),
       "set-up": () => this.setUp($("position").value),
       example: () => this.example(),
       rematch: () => this.again(this.table.game.seats.toReversed()),
@@ -249,6 +251,32 @@ class Page {
     const { seats, transcripts } = this.table.game;
     $("transcript").value = `south: ${seats[0]}\nnorth: ${seats[1]}\n${transcripts[$("spelling").selectedIndex]}`;
     download("bao.txt", $("transcript").value);
+  }
+
+  // Begins the game of the box, with the players that it names and the server has.
+  load() {
+    const transcript = $("transcript").value;
+    const seats = ["south", "north"].map((seat) => {
+      const [, name] = transcript.match(new RegExp(`^${seat}: (\\S+)$`, "m")) ?? [];
+      return name && specWords(this.setup, name) !== name ? name : "human";
+    });
+    return this.begin({ seats, transcript });
+  }
+
+  // The board on the page as SVG, from the server's drawing.
+  async picture() {
+    const { state, board } = this.table;
+    return (await this.table.ask("picture", { ply: state.ply, viewer: board.parts.viewer })).svg;
+  }
+
+  async savePixels() {
+    const image = new Image();
+    image.src = `data:image/svg+xml,${encodeURIComponent(await this.picture())}`;
+    await image.decode();
+    const canvas = element("canvas");
+    [canvas.width, canvas.height] = [2 * image.width, 2 * image.height];
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    canvas.toBlob((blob) => download("bao.png", blob, "image/png"));
   }
 
   async openFile() {

@@ -77,6 +77,7 @@ export class Pits {
       place.button.tabIndex = -1;
     }
     this.board.showLegal(legal);
+    if (active) for (const now of this.board.marks.querySelectorAll(".now")) now.remove(); // it would hide the gold
     this.focus = this.focus && this.board.place(this.focus.seat, this.focus.pit);
     if (!this.focus) {
       const own = state.legal[0] ?? { pit: 4 };
@@ -91,8 +92,20 @@ export class Pits {
     if (place.owned && state.owns_house[place.seat]) parts.push(t("house"));
     parts.push(seeds(state.counts[place.seat][place.pit]));
     if (place.seat === state.mover && place.pit === state.barred) parts.push(t("is_barred"));
-    if (ways.length) parts.push(t(`${ways.length === 2 ? "both" : ways[0]}_${this.choice(place)}`));
+    if (ways.length) parts.push(t(`${ways.length === 2 ? "both" : "one"}_${this.choice(place)}`, this.goals(place)));
     return parts.join(", ");
+  }
+
+  // The pits that name the ways of a pit, from the left of the screen: the `first` pit that is sown to,
+  // or the end of the row that captured seeds are sown from.
+  goals(place) {
+    const [first, second] = this.ways(place).map((side) => {
+      const [{ choice, start, way }] = this.options(place, side);
+      const turns = start % 8 === (way ? 7 : 0); // from the front row to the back row, or back
+      const next = turns ? (start + 8) % 16 : start + (way ? 1 : -1);
+      return this.board.place(place.seat, choice === "end" ? start : next).name;
+    });
+    return { first, second };
   }
 
   // Asks for the direction of a pit, by arrows or the arrow keys. Null takes the question back.
@@ -106,22 +119,21 @@ export class Pits {
     const arms = place ? this.showArrows(place, choice) : [];
     arrows.hidden = !place;
     board.curves(place, choice === "end" ? arms : []);
-    this.actions.ask(place && t(`choose_${choice}`, { hole: place.name }));
+    this.actions.ask(place && t(`choose_${choice}`, { hole: place.name, ...this.goals(place) }));
   }
 
-  // Shows the arrows of a pit, and returns where they stand: never on a pit that may be played. Those
-  // for an end are outside the row; those for a way are beside the pit, in the row that it faces, or
-  // for a pit of the back row, off the edge.
+  // Shows the arrows of a pit, and returns where they stand: never on a pit. Those for an end are
+  // outside the row; those for a way are off the owner's edge of the board.
   showArrows(place, choice) {
     const { board, arrows } = this;
     const { width, height, pit } = board.parts;
     arrows.hidden = false;
     arrows.classList.toggle("end", choice === "end");
     const radius = (arrows.firstChild.offsetWidth / 2) * (width / $("board").offsetWidth);
-    const facing = board.place(1 - place.seat, 7 - (place.pit % 8)).y - place.y;
     const least = pit / 2 + radius;
-    const off = Math.sign(facing) * (place.pit < 8 ? Math.max(least, Math.abs(facing)) : -least);
-    return [...arrows.children].map((arrow) => {
+    const [front, back] = [0, 8].map((row) => board.place(place.seat, row).y);
+    const goals = Object.values(this.goals(place));
+    return [...arrows.children].map((arrow, at) => {
       const side = arrow.className;
       const sign = side === "left" ? -1 : 1;
       const [option] = this.options(place, side);
@@ -129,12 +141,12 @@ export class Pits {
       if (choice === "end") x += sign * least;
       else {
         x = Math.min(Math.max(x, 2 * radius), width - 2 * radius) + sign * Math.max(0.6 * pit, radius);
-        y += off;
+        y = back + Math.sign(back - front) * least;
       }
       arrow.style.left = `${(100 * x) / width}%`;
       arrow.style.top = `${(100 * y) / height}%`;
       arrow.textContent = board.side(place.seat, option.way) === "left" ? "◀" : "▶";
-      arrow.setAttribute("aria-label", t(`sow_${side}_${choice}`, { hole: place.name }));
+      arrow.setAttribute("aria-label", t(`sow_${choice}`, { hole: place.name, to: goals[at] }));
       return { x, y };
     });
   }

@@ -11,7 +11,7 @@ const [WIDTH, HEIGHT] = [600, 90]; // of the graph, in its own units
 const LOST = 0.1; // a player whose chance stays below is lost
 
 export class Review {
-  // `lineButtons(line)` are the moves of a line.
+  // `lineButtons(line, ply)` are the moves of a line.
   constructor(table, lineButtons) {
     this.table = table;
     this.lineButtons = lineButtons;
@@ -73,7 +73,8 @@ export class Review {
     const { game } = this.table;
     const done = this.found.length;
     const mistakes = this.found.filter((one) => one.mark);
-    const [south, north] = [0, 1].map((seat) => mistakes.filter((one) => one.played.seat === seat).length);
+    const lost = (seat) => mistakes.filter((one) => one.played.seat === seat && one.mark !== "?!");
+    const [south, north] = [0, 1].map((seat) => lost(seat).length);
     const said = t(done < game.length ? "review_runs" : "review_done", { done, length: game.length, south, north });
     $("review-text").textContent = [said, this.lostWords()].filter(Boolean).join(" ");
     $("graph-end").textContent = t("graph_move", { number: numberOf(game, game.length - 1) });
@@ -81,8 +82,8 @@ export class Review {
     $("mistakes").replaceChildren(...mistakes.map((one) => this.mistake(one)));
   }
 
-  // South's chance is the light part; a mistake is a stroke, a blunder a thick one, and a blue band
-  // the ply on the board.
+  // South's chance is the light part; a mistake is a stroke, a blunder a thick one, a lost proof a
+  // dotted one, and a blue band the ply on the board.
   showGraph(mistakes) {
     const graph = $("graph");
     const { game, state } = this.table;
@@ -94,7 +95,7 @@ export class Review {
     if (points.length) make("polygon", { points: `0,${HEIGHT} ${points.join(" ")} ${last},${HEIGHT}`, class: "south" }, graph);
     make("line", { x1: 0, x2: WIDTH, y1: HEIGHT / 2, y2: HEIGHT / 2, class: "middle" }, graph);
     upright(Math.min(state.ply, game.length - 1), "shown"); // behind the mistakes, or it would hide one
-    for (const one of mistakes) upright(one.ply, one.mark === "?" ? "mistake" : "blunder");
+    for (const one of mistakes) upright(one.ply, { "?": "mistake", "??": "blunder" }[one.mark] ?? "unproved");
   }
 
   // A mistake in words: the move played and what it lost, a button that shows it and the better
@@ -111,16 +112,15 @@ export class Review {
       lost: percent(Math.max(0, best.value - played.value)),
     });
     const win = best.win && best.win.winner === played.seat ? winWords(best.win) : "";
-    const given = one.given_away ? t("given_away") : "";
+    const given = one.given_away ? t("given_away") : one.mark === "?!" ? t("proof_lost") : "";
     item.append(button([words, given, win && `(${win})`].filter(Boolean).join(" "), async () => {
       await table.look(one.ply);
       table.board.markMove(played.seat, played, "last");
       table.board.markMove(best.seat, best, "hint");
-      caption(`${t("better", { move: best.texts[sign] })} ${win || t("evaluation_text", {
-        who: seatName(0), share: percent(one.south),
-      })}`);
+      const share = percent(one.south); // of the better move: the position before is worth as much
+      caption(t("better", { move: best.texts[sign], value: win || t("evaluation_text", { who: seatName(0), share }) }));
       scrollToBoard();
-    }, "move"), ` ${t("better_line")}: `, ...this.lineButtons(one.line));
+    }, "move"), ` ${t("better_line")}: `, ...this.lineButtons(one.line, one.ply));
     return item;
   }
 }

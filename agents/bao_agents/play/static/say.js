@@ -9,6 +9,11 @@ export function announce(words) {
   $("live").textContent = words;
 }
 
+// Joins sentences, of which some end with a stop of their own.
+export function sentences(...parts) {
+  return parts.filter(Boolean).map((part) => (/[.?!…]$/.test(part) ? part : `${part}.`)).join(" ");
+}
+
 export function caption(words) {
   $("caption").replaceChildren(withTerms(words));
 }

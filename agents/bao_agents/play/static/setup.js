@@ -84,7 +84,7 @@ export class SetUp {
     }
     const left = SEEDS - [...state.counts.flat(), ...state.store].reduce((sum, one) => sum + one, 0);
     $("edit-play").disabled = left !== 0;
-    const told = left ? t("edit_left", { left }) : t("edit_ready", { who: seatName(state.mover) });
+    const told = left ? t(left > 0 ? "edit_left" : "edit_over", { left: Math.abs(left) }) : t("edit_ready", { who: seatName(state.mover) });
     table.peek({ ...state, text: format(state), last: null, barred: null, pending: null }, told, "edit");
   }
 }

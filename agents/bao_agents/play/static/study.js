@@ -110,7 +110,7 @@ export class Study {
       else this.showShare(row.insertCell(), move.value);
     }
     const line = element("p", `${t("best_line")}: `);
-    line.append(...this.lineButtons(found.line));
+    line.append(...this.lineButtons(found.line, this.table.state.ply));
     const win = element("p", found.win ? winWords(found.win) : "", "win");
     win.hidden = !found.win;
     box.replaceChildren(win, line, table, element("p", t(policy ? "hint_note_policy" : "hint_note"), "note"));
@@ -120,17 +120,21 @@ export class Study {
     announce(found.win ? `${winWords(found.win)}. ${said}` : said);
   }
 
-  // The moves of a best line as buttons: each shows the position after it, a view like looking back.
-  lineButtons(line) {
+  // The moves of a best line from a ply, numbered, as buttons: each shows the position after it, a view
+  // like looking back.
+  lineButtons(line, ply) {
     const texts = line.map((move) => move.texts[spelling()]);
-    return line.flatMap(({ after }, i) => {
+    let number = numberOf(this.table.game, ply);
+    return line.flatMap(({ after, seat }, i) => {
+      if (i && seat === 0 && line[i - 1].seat === 1) number += 1;
+      const counted = i === 0 || (seat === 0 && line[i - 1].seat === 1) ? `${number}. ${seat === 1 ? "… " : ""}` : "";
       const told = `${t("best_line")}: ${texts.slice(0, i + 1).join(" ")}`;
       const show = () => {
         this.endStory();
         this.table.peek(after, told);
         scrollToBoard();
       };
-      return [button(texts[i], show, "move"), " "];
+      return [counted, button(texts[i], show, "move"), " "];
     });
   }
 
@@ -158,6 +162,7 @@ export class Study {
     this.story = { ply, events: told.events, at: -1 };
     $("story").hidden = false;
     scrollToBoard();
+    $("step-on").focus({ preventScroll: true }); // so that Space goes on
     await this.step(1);
   }
 

@@ -14,7 +14,7 @@ import { post } from "./api.js";
 import { $, onClick } from "./dom.js";
 import { moveSummary, showMoves } from "./moves.js";
 import { Pits } from "./pits.js";
-import { announce, caption, complain, refuse, say, serverAnswers, slowly, tell } from "./say.js";
+import { announce, caption, complain, refuse, say, sentences, serverAnswers, slowly, tell } from "./say.js";
 import { captionWords, showControls, showStatus, statusWords, whyWords } from "./status.js";
 import { eventWords, seatName, t } from "./texts.js";
 
@@ -176,6 +176,8 @@ export class Table {
     say("");
     this.changed("game");
     await this.take(made.state);
+    if (!task) announce(sentences(t("new_game"), statusWords(this), whyWords(this)));
+    if (made.dropped) say(t("dropped"));
   }
 
   // Ends the task of the game with some words, after which nobody moves; without words, goes on.
@@ -312,7 +314,7 @@ export class Table {
     const options = this.pits.options(place, side);
     const where = { pit: place.pit, direction, ply: this.state.ply };
     if (options.length === 0) await this.attempt(async () => refuse(place, await this.ask("why", where)));
-    else if (options.length === 1) await this.send(() => this.play(options[0].action, 0));
+    else if (options.length === 1) await this.send(() => this.play("play", { action: options[0].action }));
     else await this.send(() => this.askHouse(where, options));
   }
 
@@ -329,7 +331,7 @@ export class Table {
     strip.show();
     await new Promise((done) => { strip.addEventListener("close", done, { once: true }); });
     const option = options.find(({ house }) => ["stop", "play"][house] === strip.returnValue);
-    if (option) await this.play(option.action, events.length);
+    if (option) await this.play("play", { action: option.action }, events.length);
     else this.render(this.state);
   }
 
@@ -338,10 +340,11 @@ export class Table {
     $("house").close("");
   }
 
-  async play(action, shown) {
+  // Begins a move of people, by whatever hand, and ends a pause. `shown` events were shown before.
+  async play(request, move, shown = 0) {
     const hadFocus = $("board").contains(document.activeElement);
     this.paused = false;
-    await this.follow(this.ask("play", { action, ply: this.state.ply }), shown);
+    await this.follow(this.ask(request, { ...move, ply: this.state.ply }), shown);
     if (hadFocus) this.pits.focus?.button.focus({ preventScroll: true });
   }
 
@@ -349,7 +352,7 @@ export class Table {
   async playTyped() {
     if (this.pending.has("move") || !(await this.mayPlay(this.state.mover))) return;
     await this.send(async () => {
-      await this.follow(this.ask("move", { text: $("typed").value, ply: this.state.ply }));
+      await this.play("move", { text: $("typed").value });
       $("typed").value = "";
     });
   }
@@ -369,7 +372,7 @@ export class Table {
     announce(summary);
     if (!(await this.animate(events.slice(shown)))) return;
     await this.take(state);
-    if (state.outcome || this.isHuman(state.mover)) announce(`${summary}. ${statusWords(this)}. ${whyWords(this)}`);
+    if (state.outcome || this.isHuman(state.mover)) announce(sentences(summary, statusWords(this), whyWords(this)));
   }
 
   async letBotMove() {
@@ -426,6 +429,7 @@ export class Table {
   peek(position, told, mode = "story") {
     const none = { legal: [], must: null, outcome: null };
     this.render({ ...this.state, ...none, ...position, told }, mode);
+    announce(sentences(statusWords(this), told));
   }
 
   // Shows the game at a ply.
