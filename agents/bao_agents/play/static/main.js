@@ -71,7 +71,7 @@ class Page {
       changed: (what) => this.changed(what),
     });
     this.study = new Study(this.table);
-    this.review = new Review(this.table, (line) => this.study.lineButtons(line));
+    this.review = new Review(this.table, (...line) => this.study.lineButtons(...line));
     this.editor = new SetUp(this.table, (position) => this.setUp(position));
     this.learn = new Learn(this.table, this, { remembered, recall, remember });
     this.players = [0, 1].map((i) => {

@@ -176,8 +176,10 @@ export class Table {
     say("");
     this.changed("game");
     await this.take(made.state);
-    if (!task) announce(sentences(t("new_game"), statusWords(this), whyWords(this)));
-    if (made.dropped) say(t("dropped"));
+    if (task) return;
+    const dropped = made.dropped ? t("dropped") : "";
+    if (dropped) caption(dropped);
+    announce(sentences(t("new_game"), statusWords(this), whyWords(this), dropped));
   }
 
   // Ends the task of the game with some words, after which nobody moves; without words, goes on.
@@ -329,6 +331,7 @@ export class Table {
     const strip = $("house");
     strip.returnValue = "";
     strip.show();
+    strip.scrollIntoView({ block: "nearest" });
     await new Promise((done) => { strip.addEventListener("close", done, { once: true }); });
     const option = options.find(({ house }) => ["stop", "play"][house] === strip.returnValue);
     if (option) await this.play("play", { action: option.action }, events.length);
