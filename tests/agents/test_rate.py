@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-import math
-import os
 import re
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -24,24 +20,22 @@ from bao_agents.arena import scheduler
 from bao_agents.arena.elo import place, score_pairs
 from bao_agents.arena.event import Event
 from bao_agents.arena.ladder import DEFAULT, Ladder, load_ladder, shipped
-from bao_agents.arena.openings import draw_openings
 from bao_agents.arena.pairs import Pairs
 from bao_agents.arena.placement import OnLadder
 from bao_agents.arena.plan import Gauntlet, Part
 from bao_agents.arena.scheduler import Workers
 from bao_agents.cli import rate
 from bao_agents.cli.games import Played
+from bao_agents.cli.main import main as bao
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint_files import CHECKPOINTS
 from bao_agents.players import registry
 from bao_agents.support.progress import Progress
-from bao_agents.support.provenance import provenance
-from bao_env.engine.ruleset import RULESETS, Ruleset
+from bao_env.engine.ruleset import RULESETS
 from docs.make_ladder import make_ladder
-from tests.conftest import Fails, Says
+from tests.conftest import Capsys, Fails, Says
 
 OPENINGS = 60
-BOTS = {"random": 0.0, "greedy": 333.0, "alphabeta:1": 700.0}
 MINE = """
 import numpy as np
 
@@ -69,44 +63,28 @@ def drawn_points(rng: np.random.Generator, elo: float, opponents: np.ndarray) ->
     return (rng.random((len(opponents), 2)) < chance[:, None]).astype(float)
 
 
-@pytest.fixture(scope="session")
-def report() -> dict[str, Any]:
-    """Return the ``table.json`` of a tournament of three quick bots."""
-    rules = RULESETS["zanzibar"]
-    played = {"games": 36, "ms_a_move": 0.01}
-    rows = [
-        {"player": name, "elo": elo, "elo_low": elo - 9, "elo_high": elo + 9, **played}
-        for name, elo in BOTS.items()
-    ]
-    return {
-        "made_with": provenance(rules),
-        "players": {name: name for name in BOTS},
-        "ruleset": rules.to_dict(),
-        "pairs": 9,
-        "opening_plies": 8,
-        "balance": None,
-        "seed": 1,
-        "anchor": "random",
-        "results": rows,
-    }
+def small_ladder() -> Ladder:
+    """Return the shipped ladder with three quick anchors and fewer openings."""
+    plain = load_ladder().model_dump()
+    plain["openings"] = plain["openings"][:OPENINGS]
+    quick = ("random", "greedy", "alphabeta:1")
+    plain["anchors"] = [anchor for anchor in plain["anchors"] if anchor["player"] in quick]
+    return Ladder.model_validate(plain)
 
 
-@pytest.fixture(scope="session")
-def small(report: dict[str, Any]) -> Ladder:
-    """Make a ladder of three quick bots."""
-    return make_ladder("small", report, OPENINGS)
+SMALL = small_ladder()
 
 
 @pytest.fixture
-def ladder_file(small: Ladder, tmp_path: Path) -> Path:
+def ladder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the file of a ladder of three quick bots; processes are threads."""
+    monkeypatch.setattr(scheduler, "LocalPool", ThreadPoolExecutor)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    (tmp_path / "mine.py").write_text(MINE)
     path = tmp_path / "small.json"
-    path.write_text(small.model_dump_json())
+    path.write_text(SMALL.model_dump_json())
     return path
-
-
-@pytest.fixture
-def threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduler, "LocalPool", ThreadPoolExecutor)  # processes start slowly
 
 
 # --- the fit ------------------------------------------------------------------------------------
@@ -120,288 +98,171 @@ def test_placement_against_one_opponent_is_an_ordinary_match() -> None:
     assert [found.elo, found.low, found.high] == pytest.approx(expected, abs=1e-6)
 
 
-def test_games_of_one_opening_count_as_one_observation() -> None:
-    """The same results again, from the same openings, do not change the interval."""
-    rng = np.random.default_rng(2)
-    opponents, openings = np.full(200, 300.0), np.arange(200)
-    points = np.tile(drawn_points(rng, 400.0, opponents[:100]), (2, 1))
-    once = place(opponents[:100], openings[:100], points[:100]).margin
-    assert place(opponents, openings % 100, points).margin == pytest.approx(once, rel=0.02)
-    apart = place(opponents, openings, points).margin
-    assert apart == pytest.approx(once / math.sqrt(2), rel=0.02)
-
-
-@pytest.mark.parametrize("won", [True, False])
-def test_clean_sweep_is_a_bound(won: bool) -> None:
-    """Wilson's interval of 60 games won out of 60 ends at 60 / (60 + 1.96 ** 2)."""
-    found = place(np.full(30, 1000.0), np.arange(30), np.full((30, 2), float(won)))
-    sign, word = (1, "above") if won else (-1, "below")
-    nearer, farther = (found.low, found.high)[::sign]
-    assert farther == found.elo == sign * math.inf and found.margin == math.inf
-    bound = 1000 + sign * 400 * math.log10(60 / 1.959964**2)
-    assert nearer == pytest.approx(bound, abs=0.1)
-    assert str(found) == f"{word} {bound:.0f} Elo (95 %)"
-
-
 # --- the plan -----------------------------------------------------------------------------------
 
 
-def wide_ladder(small: Ladder, openings: int = OPENINGS) -> Ladder:
-    """Make a ladder of eight anchors, 250 Elo apart; only their ratings matter."""
-    plain = small.model_dump()
-    [first, *_] = plain["anchors"]
-    plain["anchors"] = [
-        first | {"player": f"alphabeta:{i + 1}", "elo": 250.0 * i} for i in range(8)
-    ]
-    plain["openings"] = (plain["openings"] * 20)[:openings]
-    return Ladder.model_validate(plain)
-
-
-def simulate(plan: OnLadder, elo: float, seed: int = 0) -> dict[Part, Pairs]:
+def simulate(plan: OnLadder, elo: float) -> dict[Part, Pairs]:
     """Return the results of a rating, drawn from the model."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
+    elos = {anchor.player: anchor.elo for anchor in plan.ladder.anchors}
     results: dict[Part, Pairs] = {}
     while parts := plan.next_round(results):
         for part in parts:
-            [elo_of] = [a.elo for a in plan.ladder.anchors if a.player == part.second]
-            opponents = np.full(len(part.numbers), elo_of)
+            opponents = np.full(len(part.numbers), elos[part.second])
             results[part] = Pairs(points=drawn_points(rng, elo, opponents))
     return results
 
 
-def pairs_against(results: dict[Part, Pairs], anchor: str) -> int:
-    return sum(len(part.numbers) for part in results if part.second == anchor)
-
-
-def test_no_game_is_played_twice(small: Ladder) -> None:
-    """A precision that is out of reach takes every opening against every anchor once."""
-    results = simulate(OnLadder(wide_ladder(small), "me", precision=1.0), 900.0)
+def test_no_game_is_played_twice() -> None:
+    """A precision that is out of reach takes every opening against every anchor but itself."""
+    results = simulate(OnLadder(SMALL, "greedy", precision=1.0), 333.0)
     games = {(part.second, opening) for part in results for opening in part.numbers}
-    assert len(games) == sum(map(len, results.values())) == 8 * OPENINGS
+    assert len(games) == sum(map(len, results.values())) == 2 * OPENINGS
+    assert {part.second for part in results} == {"random", "alphabeta:1"}
 
 
-def test_nearest_anchors_are_played(small: Ladder) -> None:
+def test_nearest_anchors_are_played() -> None:
     """The first round begins in the middle of the ladder, for who has no time for more."""
-    plan = OnLadder(wide_ladder(small, 500), "me")
+    plan, same, other = (OnLadder(load_ladder(), "me", seed=seed) for seed in (1, 1, 2))
+    first = plan.next_round({})
+    assert first == same.next_round({}) != other.next_round({})
     elos = {anchor.player: anchor.elo for anchor in plan.ladder.anchors}
-    first = [elos[part.second] for part in plan.next_round({})]
-    assert set(first[:2]) == {750.0, 1000.0}
+    middle = float(np.mean([*elos.values()]))
+    away = [abs(elos[part.second] - middle) for part in first]
+    assert away == sorted(away) and away[0] == min(abs(elo - middle) for elo in elos.values())
     results = simulate(plan, 1500.0)
     assert plan.placement(results).margin <= 30.0
-    pairs = [pairs_against(results, name) for name in elos]
-    assert sum(pairs[5:8]) > 0.7 * sum(pairs) and pairs[0] == 0
-
-
-def test_anchor_does_not_meet_itself(small: Ladder) -> None:
-    results = simulate(OnLadder(small, "greedy", precision=1.0), 333.0)
-    assert [pairs_against(results, name) for name in BOTS] == [OPENINGS, 0, OPENINGS]
-
-
-def test_seed_decides_the_plan(small: Ladder) -> None:
-    ladder = wide_ladder(small)
-    one, same, other = (OnLadder(ladder, "me", seed=seed).next_round({}) for seed in (3, 3, 4))
-    assert one == same != other
-
-
-# --- the ladder ---------------------------------------------------------------------------------
-
-
-def test_ladder_file_round_trip(small: Ladder, ladder_file: Path) -> None:
-    """An anchor that plays differently is named."""
-    again = load_ladder(str(ladder_file))
-    drawn = draw_openings("zanzibar", OPENINGS, 8, seed=2, balance=None)
-    np.testing.assert_array_equal(again.starts.positions, drawn.positions)
-    assert again.model_dump() == small.model_dump() and again.changed() == []
-    greedy = small.anchors[1].model_copy(update={"answers": "0" * 16})
-    other = small.model_copy(update={"anchors": (small.anchors[0], greedy)})
-    assert other.changed() == ["greedy"]
-
-
-def test_shipped_ladder() -> None:
-    ladder = load_ladder()
-    assert DEFAULT in shipped() and ladder.name == DEFAULT
-    assert ladder.anchors[0].player == "random" and ladder.anchors[0].elo == 0.0
-    assert (np.diff(ladder.ratings) > 0).all()
-    assert all(registry.parse(anchor.player).path is None for anchor in ladder.anchors)
-    assert len({position.tobytes() for position in ladder.starts.positions}) >= 500
-
-
-@pytest.mark.slow
-def test_shipped_anchors_play_as_when_they_were_rated() -> None:
-    """If one does not, the ratings are void: make a new ladder with a new number."""
-    assert load_ladder().changed() == []
-
-
-# --- the command line ---------------------------------------------------------------------------
-
-
-@pytest.mark.usefixtures("threads")
-def test_rate_a_bot(ladder_file: Path, tmp_path: Path, says: Says) -> None:
-    """The report is that of the printed command, on any number of workers."""
-    file = tmp_path / "out.json"
-
-    def rated(line: str) -> tuple[str, dict[str, Any]]:
-        out = says(f"{line} --json {file}")
-        [result] = json.loads(file.read_text())["results"]
-        for row in (result, *result["against"]):
-            row["ms_a_move"] = 0
-        return out, result
-
-    out, found = rated(
-        f"rate greedy --ladder {ladder_file} --precision 120 --threads 2 --path {tmp_path}"
-    )
-    printed = out.partition("- command: `bao ")[2].partition("`")[0]
-    assert printed.endswith(f" --threads 2 --path {tmp_path} --json {file}")
-    assert rated(printed.replace("--threads 2", "--threads 1"))[1] == found
-    assert out.startswith(
-        f"# greedy: {found['elo']:.0f} Elo (95 % interval {found['elo_low']:.0f} to"
-    )
-    assert found["elo_low"] <= 333 <= found["elo_high"] and found["ended"] == "precise"
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in out.splitlines()[4:]]
-    for name, elo, games, won, drawn, lost, score, expected in (row for row in rows if row):
-        assert float(elo) == BOTS[name]
-        assert int(games) == int(won) + int(drawn) + int(lost) > 0
-        assert float(score) == pytest.approx(
-            100 * (int(won) + int(drawn) / 2) / int(games), abs=0.05
-        )
-        chance = 100 / (1 + 10 ** ((BOTS[name] - found["elo"]) / 400))
-        assert float(expected) == pytest.approx(chance, abs=0.05)
-    assert found["games"] == sum(int(row[2]) for row in rows if row)
-    commit = json.loads(file.read_text())["made_with"]["commit"]
-    for text in ("small", "numba", commit, "seed: 1"):
-        assert text in out
-
-
-@pytest.mark.usefixtures("threads")
-def test_families(
-    ladder_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: Says
-) -> None:
-    """The checkpoints of a run, in order, become a CSV that ``bao curve`` draws."""
-    run = tmp_path / "mine"
-    run.mkdir()
-    whole = checkpoint.load(CHECKPOINTS / "zanzibar.safetensors")
-    for steps in (90, 1000):
-        info = whole.info | {"steps": steps}
-        checkpoint.save(run / f"step-{steps}.safetensors", replace(whole, info=info))
-    monkeypatch.chdir(tmp_path)
-    line = f"rate mine/step-*.safetensors greedy --ladder {ladder_file} --precision 300 --threads 1"
-    text = says(f"{line} --csv -")
-    rows = list(csv.DictReader(text.splitlines()))
-    assert [row["player"] for row in rows] == ["mine/step-90", "mine/step-1000", "greedy"]
-    assert [row["steps"] for row in rows] == ["90", "1000", ""]
-    assert all(row["ruleset"] == "zanzibar" and row["seed"] == "1" for row in rows)
-    (tmp_path / "elo.csv").write_text(text)
-    assert says("curve elo.csv --metrics elo --out elo.png").count("\n") >= 3
-    assert says(line).count("| mine/step-") == 2
-
-    (tmp_path / "mine.py").write_text(MINE)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.delitem(sys.modules, "mine", raising=False)
-    for name in ("w_9.pt", "w_10.pt"):
-        (tmp_path / name).write_text("weights")
-    line = f"rate mine:lowest@w_*.pt --path . --ladder {ladder_file} --seconds 0.001 --threads 1"
-    rows = list(csv.DictReader(says(f"{line} --csv -").splitlines()))
-    assert [(row["player"], row["steps"]) for row in rows] == [
-        ("mine:lowest@w_9.pt", "9"),
-        ("mine:lowest@w_10.pt", "10"),
-    ]
-
-
-@pytest.mark.usefixtures("threads")
-@pytest.mark.parametrize(
-    ("limit", "why"),
-    [("precision 2", "no openings left"), ("seconds 0.001", "time is up")],
-)
-def test_ends_without_the_precision(ladder_file: Path, says: Says, limit: str, why: str) -> None:
-    """The first games count, however long they take."""
-    out = says(f"rate greedy --ladder {ladder_file} --threads 1 --{limit}")
-    assert "# greedy: " in out and f"ended: {why}" in out
-    assert re.search(rf"{why} before \+-\d+ Elo was reached", out)
-
-
-class Slow:
-    """Tasks whose players take long to get ready, and then some time for each game."""
-
-    def __init__(self, ready: float, game: float) -> None:
-        self.ready, self.game = ready, game
-
-    def warm_up(self, spec: str, ruleset: Ruleset) -> None:
-        time.sleep(self.ready)
-
-    def play(self, threads: int, progress: Callable[[int], None]) -> Pairs:
-        for _ in range(2):
-            time.sleep(self.game)
-            progress(1)
-        return Pairs(points=np.array([[1.0, 0.0]]), plies=np.array([[9, 9]]))
+    near = [len(pairs) for part, pairs in results.items() if abs(elos[part.second] - 1500) < 350]
+    assert sum(near) > 0.7 * sum(map(len, results.values()))
+    assert "random" not in {part.second for part in results}
 
 
 def test_the_clock_starts_with_the_first_game(monkeypatch: pytest.MonkeyPatch) -> None:
     """A part that is cut short counts nothing."""
-    slow = Slow(ready=0.5, game=0.1)
-    monkeypatch.setattr(registry, "warm_up", slow.warm_up)
-    monkeypatch.setattr(Event, "play", lambda event, part, *how: slow.play(*how))
-    rules = RULESETS["zanzibar"]
+
+    def slow(event: Event, part: Part, threads: int, progress: Callable[[int], None]) -> Pairs:
+        for _ in range(2):
+            time.sleep(0.1)
+            progress(1)
+        return Pairs(points=np.array([[1.0, 0.0]]))
+
+    monkeypatch.setattr(registry, "warm_up", lambda *player: time.sleep(0.5))
+    monkeypatch.setattr(Event, "play", slow)
     names = {name: name for name in ("greedy", "random")}
-    event = Event(names, rules, draw_openings(rules, 20, 4, 1, None), seed=1)
+    event = Event(names, RULESETS["zanzibar"], SMALL.starts, seed=1)
     results: dict[Part, Pairs] = {}
     with Workers(1) as workers, Progress(disable=True) as bar, pytest.raises(TimeoutError):
         scheduler.play(event, Gauntlet("greedy", ["random"], 16), workers, bar, results, 0.5)
     assert [len(pairs) for pairs in results.values()] == [1, 1]
 
 
-def test_a_few_games_are_no_rating(small: Ladder) -> None:
-    plan = OnLadder(small, "greedy")
-    first, second = (Part("greedy", name, (0, 1, 2)) for name in ("random", "alphabeta:1"))
+def test_a_few_games_are_no_rating() -> None:
     draw = Pairs(points=np.full((3, 2), 0.5), plies=np.full((3, 2), 9))
-    row = rate.to_dict("me", plan, Played({first: draw}))
+    played = Played({Part("greedy", "random", (0, 1, 2)): draw})
+    row = rate.to_dict("me", OnLadder(SMALL, "greedy"), played)
     assert row["rating"] == "6 games are too few" and row["games"] == 6
     assert row["elo"] is row["elo_low"] is row["elo_high"] is None
-    row = rate.to_dict("me", plan, Played({first: draw, second: draw}))
-    assert row["elo_low"] < row["elo"] < row["elo_high"]
 
 
-@pytest.mark.usefixtures("threads")
-def test_player_that_fails(
-    ladder_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: Fails
-) -> None:
-    (tmp_path / "mine.py").write_text(MINE)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.delitem(sys.modules, "mine", raising=False)
-    error = fails(f"rate mine:broken --ladder {ladder_file} --path {tmp_path} --threads 1")
-    assert re.search("mine:broken failed against .*: TypeError: my mistake", error, re.S)
+# --- the ladder ---------------------------------------------------------------------------------
 
 
-IMPATIENT = """
-import sys
-from bao_agents.support import progress
-from bao_agents.cli.main import main
-
-progress.LINE_SECONDS = 0.1
-sys.exit(main(sys.argv[1:]))
-"""
-"""The command, which says more often how far it is."""
+def test_a_ladder_is_made_from_a_tournament(tmp_path: Path, says: Says) -> None:
+    """An anchor that plays differently is named."""
+    says(f"tournament random greedy --pairs 9 --anchor random --threads 1 --out {tmp_path}")
+    report = json.loads((tmp_path / "table.json").read_text())
+    made, file = make_ladder("new", report, 20), tmp_path / "new.json"
+    file.write_text(made.model_dump_json())
+    assert load_ladder(str(file)).model_dump() == made.model_dump() and made.changed() == []
+    assert [round(row["elo"], 1) for row in report["results"][::-1]] == made.ratings.tolist()
+    greedy = made.anchors[1].model_copy(update={"answers": "0" * 16})
+    assert made.model_copy(update={"anchors": (greedy,)}).changed() == ["greedy"]
 
 
 @pytest.mark.slow
-def test_ctrl_c_prints_what_there_is(ladder_file: Path, tmp_path: Path) -> None:
-    """The worker process finds the player's module, which is in another folder."""
-    source = MINE.replace("lowest = l", "import time; time.sleep(0.02); lowest = l")
-    (tmp_path / "slow.py").write_text(source)
-    line = f"rate slow:lowest --path {tmp_path} --ladder {ladder_file} --precision 1 --threads 1"
-    process = subprocess.Popen(
-        [sys.executable, "-c", IMPATIENT, *line.split()],
-        cwd=Path(rate.__file__).parents[1],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
+def test_shipped_anchors_play_as_when_they_were_rated() -> None:
+    """If one does not, the ratings are void: make a new ladder with a new number."""
+    ladder = load_ladder()
+    assert DEFAULT in shipped() and ladder.name == DEFAULT and ladder.changed() == []
+    assert len({position.tobytes() for position in ladder.starts.positions}) >= 500
+
+
+# --- the command line ---------------------------------------------------------------------------
+
+
+def test_rate_a_bot(ladder: Path, tmp_path: Path, says: Says) -> None:
+    """The report is that of the printed command, on any number of workers."""
+    file = tmp_path / "out.json"
+    line = f"rate greedy --ladder {ladder} --precision 120 --threads 2 --json {file}"
+    out, text = says(line), file.read_text()
+    assert f"- command: `bao {line}`\n" in out
+    says(line.replace("--threads 2", "--threads 1"))
+    made_with, [found], [again] = (
+        json.loads(text)["made_with"],
+        *(json.loads(one)["results"] for one in (text, file.read_text())),
     )
-    assert process.stderr is not None
-    seen = ""
-    while not re.search(r"/(?!40)\d+ \[", seen):  # the second round has begun
-        letter = process.stderr.read(1)
-        assert letter, seen
-        seen += letter
-    os.killpg(process.pid, signal.SIGINT)
-    out, error = process.communicate(timeout=60)
-    assert process.returncode == 130 and "ended: stopped" in out, seen + error
+    for key in ("elo", "elo_low", "elo_high", "games", "pairs_by_points", "mean_plies"):
+        assert found[key] == again[key]
+    low, high = found["elo_low"], found["elo_high"]
+    assert f"# greedy: {found['elo']:.0f} Elo (95 % interval {low:.0f} to {high:.0f})" in out
+    assert low <= 376 <= high and found["ended"] == "precise"
+    assert found["games"] == sum(row["games"] for row in found["against"])
+    for row in found["against"]:
+        chance = 1 / (1 + 10 ** ((row["opponent_elo"] - found["elo"]) / 400))
+        assert row["expected"] == pytest.approx(chance)
+    for text in (DEFAULT, "numba", made_with["commit"], "seed: 1"):
+        assert text in out
+
+
+def test_families(
+    ladder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: Says
+) -> None:
+    """The checkpoints of a run, in order, become a CSV that ``bao curve`` draws."""
+    whole = checkpoint.load(CHECKPOINTS / "zanzibar.safetensors")
+    for steps in ("90", "1000"):
+        info = whole.info | {"steps": int(steps)}
+        checkpoint.save(tmp_path / f"step-{steps}.safetensors", replace(whole, info=info))
+        (tmp_path / f"w_{steps}.pt").write_text("weights")
+    monkeypatch.chdir(tmp_path)
+    line = f"rate step-*.safetensors greedy mine:lowest@w_*.pt --path . --ladder {ladder} "
+    (tmp_path / "elo.csv").write_text(says(line + "--precision 300 --threads 1 --csv -"))
+    with (tmp_path / "elo.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["steps"] for row in rows] == ["90", "1000", "", "90", "1000"]
+    assert [row["player"] for row in rows][2:4] == ["greedy", "mine:lowest@w_90.pt"]
+    assert all(row["ruleset"] == "zanzibar" and row["seed"] == "1" for row in rows)
+    assert says("curve elo.csv --metrics elo --out elo.png").count("\n") >= 3
+
+
+@pytest.mark.parametrize(
+    ("limit", "why"),
+    [("precision 2", "no openings left"), ("seconds 0.001", "time is up")],
+)
+def test_ends_without_the_precision(ladder: Path, says: Says, limit: str, why: str) -> None:
+    """The first games count, however long they take."""
+    out = says(f"rate greedy alphabeta:1 --ladder {ladder} --threads 1 --{limit}")
+    assert out.count("| greedy ") == out.count("| alphabeta:1 ") == 1
+    assert len(re.findall(rf"{why} before \+-\d+ Elo was reached", out)) == 2
+
+
+def test_player_that_fails(ladder: Path, tmp_path: Path, fails: Fails) -> None:
+    error = fails(f"rate mine:broken --ladder {ladder} --path {tmp_path} --threads 1")
+    assert re.search("mine:broken failed against .*: TypeError: my mistake", error, re.S)
+
+
+def test_ctrl_c_reports_what_there_is(
+    ladder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+) -> None:
+    play, parts = Event.play, iter(range(3))
+
+    def stopped(*how: Any) -> Pairs:
+        if next(parts) == 2:
+            raise KeyboardInterrupt
+        return play(*how)
+
+    monkeypatch.setattr(Event, "play", stopped)
+    line = f"rate greedy --ladder {ladder} --threads 1 --out {tmp_path / 'out'}"
+    assert bao(line.split()) == 130
+    said = capsys.readouterr()
+    assert "ended: stopped" in said.out
+    assert f"run the same command to continue from {tmp_path / 'out'}" in said.err
