@@ -33,9 +33,8 @@ def test_bench_measures_and_prints_json(says: Says) -> None:
 def test_training_bench_prints_a_table(says: Says) -> None:
     settings = options("method=td envs=32 rollout=4 minibatch=128 hidden=[16]")
     said = says(f"bench train {settings} --updates 2 --threads 1")
-    network, workers, rate, rate_of_a_core, *shares = said.splitlines()[-1].split()
+    network, workers, rate, rate_of_a_core = said.splitlines()[-1].split()
     assert (network, workers) == ("16", "1") and rate == rate_of_a_core != "0"
-    assert 0 < sum(map(float, shares)) <= 1.01
 
 
 def test_start_bench_measures_cold_and_warm(says: Says, monkeypatch: pytest.MonkeyPatch) -> None:

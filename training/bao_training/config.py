@@ -189,8 +189,8 @@ def find_config(name: str | Path) -> Path:
     path = Path(name)
     if path.is_file():
         return path
-    if path in (Path(path.stem), Path("configs", f"{path.stem}.toml")) and path.stem in SHIPPED:
-        return SHIPPED[path.stem]
+    if str(name) in SHIPPED:
+        return SHIPPED[str(name)]
     close = difflib.get_close_matches(path.stem, SHIPPED, 1)
     meant = f" (did you mean {close[0]!r}?)" if close else ""
     raise ConfigError(

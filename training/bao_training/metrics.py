@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -44,7 +43,6 @@ class Metrics:
         # TensorBoard's steps are environment steps, as in other libraries.
         first = steps + 1 if update else 0
         self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=first)
-        self._hook, threading.excepthook = threading.excepthook, _report
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Add a row; missing columns stay empty.
@@ -70,7 +68,6 @@ class Metrics:
             self._file.close()
         finally:
             self._board.close()
-            threading.excepthook = self._hook
 
 
 def _rows_until(file: Path, update: int) -> tuple[Sequence[str], list[dict[str, str]]]:
@@ -99,12 +96,3 @@ def _group(name: str) -> str:
     if "score_against_" in name or name.startswith("blunders"):
         return "eval"
     return "loss" if name.endswith("loss") else "train"
-
-
-def _report(error: threading.ExceptHookArgs) -> None:
-    """Print the error that ended a thread, except an OSError.
-
-    TensorBoard's thread raises that again in the next :meth:`Metrics.write`.
-    """
-    if not issubclass(error.exc_type, OSError):
-        threading.__excepthook__(error)

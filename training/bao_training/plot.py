@@ -34,8 +34,8 @@ CURVES = {
     "elo": "Elo",
 }
 """The columns that are drawn by default, with their titles."""
-X_AXES = {"steps": "steps", "seconds": "seconds of training"}
-"""The columns that the x axis may show, with their titles."""
+X_AXES = ("steps", "seconds")
+"""The columns that the x axis may show."""
 _PERCENT = ("score_against_", "guided_score_against_", "blunders")
 _LARGEST = 1e100
 """Larger numbers count as missing: no axis can show them."""
@@ -145,7 +145,7 @@ def draw_curves(
             cells.append([title, line.name, str(len(line.runs)), *last])
             bands |= {band: None} if band else {}
         axes.set_title(_plain(title), size=10)
-        axes.set_xlabel(X_AXES[x], size=9)
+        axes.set_xlabel(x, size=9)
         axes.set_xlim(left=0)
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         if "score_against_" in metric:

@@ -52,7 +52,7 @@ from bao_training.plot import Line, draw_curves, read_runs
 from bao_training.run_settings import NOTE, check_changes, read_note, runs_in, write_note
 from bao_training.search_guided import SearchGuidedTrainer
 from bao_training.td import TdTrainer
-from bao_training.trainer import GUIDED, Trainer
+from bao_training.trainer import Trainer
 
 METHODS: dict[str, type[Trainer[Any, Any]]] = {
     "td": TdTrainer,
@@ -116,7 +116,6 @@ def start_run(folder: Path, config: TrainConfig, method_config: MethodConfig) ->
             {
                 "commit": current_commit(),
                 "torch": torch.__version__,
-                "bfloat16": trainer.computes_in_bfloat16,
                 "config": trainer.settings(),
             },
         )
@@ -153,12 +152,6 @@ def resume_run(folder: Path, given: Mapping[str, Any] | None = None) -> Trainer[
     path = folder / LAST
     if path.exists():
         trainer.restore(path)
-    here = trainer.computes_in_bfloat16
-    if note.get("bfloat16", here) != here:
-        say(
-            "this machine computes in float32, and the run began in bfloat16, or the other way "
-            "round: from here on it is not bit for bit the run that it would have been"
-        )
     if distributed.rank() == 0:
         write_note(folder, note | {"config": trainer.settings()})
     return trainer
@@ -205,15 +198,9 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> signal.Signals | None:
     def evaluate() -> dict[str, float]:
         """Evaluate the network, and print the scores."""
         row = trainer.evaluate()
-        scores = [
-            f"{'guided ' if column.startswith(GUIDED) else ''}{trainer.opponents[column]}"
-            f" {score.rate:.1%}"
-            for column, score in trainer.scores.items()
-        ]
-        scores += [f"blunders {row['blunders']:.1%}"] if "blunders" in row else []
         if not bar.disable:
-            steps = f"{trainer.steps / 1e6:.2f}M steps"
-            output.say(f"{steps}: {', '.join(scores)}")
+            scores = [f"{name} {row[name]:.1%}" for name in trainer.measures]
+            output.say(f"{trainer.steps / 1e6:.2f}M steps: {', '.join(scores)}")
         return row
 
     try:

@@ -13,7 +13,6 @@ import copy
 import math
 import time
 from abc import ABC, abstractmethod
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,7 +39,7 @@ from bao_training import distributed
 from bao_training.config import C, ConfigError, TrainConfig
 from bao_training.memory import keep_freed_memory
 from bao_training.saved import check_arrays, digest, join
-from bao_training.worker import Model, Worker, has_bfloat16
+from bao_training.worker import Model, Worker
 
 NODES = 2000
 """The nodes of guided alpha-beta and of its opponent in an evaluation."""
@@ -134,14 +133,7 @@ class Trainer(ABC, Generic[W, C]):
         self.seconds = 0.0
         self.scores: dict[str, Score] = {}
         """The results of the last evaluation, by their columns in metrics.csv."""
-        self.part_seconds: dict[str, float] = defaultdict(float)
-        """Seconds that this process has spent in :meth:`collect` and in :meth:`learn`."""
         self._threads = Threads(len(self._here) - 1)
-
-    @property
-    def computes_in_bfloat16(self) -> bool:
-        """Whether the network computes in bfloat16, on this machine."""
-        return self.config.bfloat16 and has_bfloat16(self.device)
 
     @property
     def network(self) -> PolicyNetwork:
@@ -205,12 +197,16 @@ class Trainer(ABC, Generic[W, C]):
         return found
 
     @property
+    def measures(self) -> list[str]:
+        """Return the columns that an evaluation fills, without those of their intervals."""
+        return [*self.opponents, *(["blunders"] if self._won else [])]
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """Return the columns of this run's metrics.csv."""
         columns = ["update", "steps", "seconds", "steps_per_second", "learning_rate"]
         columns += [*self.COLUMNS, *self.worker_class.STATS, "gradient_norm", "plies_per_game"]
-        measured = [*self.opponents, *(["blunders"] if self._won else [])]
-        return (*columns, *(name + end for name in measured for end in ("", "_low", "_high")))
+        return (*columns, *(name + end for name in self.measures for end in ("", "_low", "_high")))
 
     # An update and its parts.
 
@@ -231,10 +227,7 @@ class Trainer(ABC, Generic[W, C]):
         for worker in self.workers:
             worker.games.start_update(self.update)
         collected = self.collect()
-        between = time.perf_counter()
         learnt = self.learn()
-        self.part_seconds["collect"] += between - start
-        self.part_seconds["learn"] += time.perf_counter() - between
         if not all(bool(p.isfinite().all()) for p in self.model.parameters()):
             raise DivergedError(f"the weights after update {self.update + 1} are")
         steps = self.config.steps_per_update

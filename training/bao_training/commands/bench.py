@@ -1,4 +1,4 @@
-"""Measure training: environment steps per second, end to end, and the share of each part.
+"""Measure training: environment steps per second, end to end.
 
     bao bench train
 
@@ -27,7 +27,7 @@ WARM_UP_UPDATES = 3
 
 
 def measure(path: str | Path | None, overrides: list[str], updates: int) -> dict[str, Any]:
-    """Measure the median steps per second of updates after the warm-up, and the share of each part.
+    """Measure the median steps per second of updates after the warm-up.
 
     Raises:
         ConfigError: the settings cannot be used.
@@ -36,16 +36,13 @@ def measure(path: str | Path | None, overrides: list[str], updates: int) -> dict
     config = trainer.config
     for _ in Progress(range(WARM_UP_UPDATES), desc="warming up", unit="update", leave=False):
         trainer.train_update()
-    trainer.part_seconds.clear()
     bar = Progress(range(updates), desc=f"workers={config.workers}", unit="update", leave=False)
-    seconds = [config.steps_per_update / trainer.train_update()["steps_per_second"] for _ in bar]
-    rate = config.steps_per_update / statistics.median(seconds)
+    rate = statistics.median(trainer.train_update()["steps_per_second"] for _ in bar)
     return {
         "network": "x".join(map(str, config.hidden)),
         "workers": config.workers,
         "steps_per_second": round(rate),
         "per_core": round(rate / config.workers),
-        **{part: trainer.part_seconds[part] / sum(seconds) for part in ("collect", "learn")},
     }
 
 
@@ -54,7 +51,9 @@ def command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "config", nargs="?", default="quick", metavar="FILE", help="a configuration, or its name"
     )
-    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[])
+    parser.add_argument(
+        "--set", metavar="KEY=VALUE", action="append", default=[], help="as in bao train"
+    )
     parser.add_argument(
         "--updates", type=at_least(1), default=20, help="updates to time (default: 20)"
     )
@@ -80,4 +79,4 @@ def _run(args: argparse.Namespace) -> None:
     if args.json == "-":
         return
     print(f"{where['cpu']}, {where['cores']} cores, torch {where['torch']}")
-    print(tabulate(results, headers="keys", intfmt=",", floatfmt=".2f"))
+    print(tabulate(results, headers="keys", intfmt=","))
