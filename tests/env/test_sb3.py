@@ -97,7 +97,9 @@ def test_past_policies_join_the_pool() -> None:
         pool = OpponentPool("greedy", size=3, seed=1)
         envs = sb3.SB3VecEnv(8, opponent=pool, observation="replies", flat=True)
         model = maskable_ppo(envs, "MlpPolicy", batch_size=128, n_epochs=2)
-        return model.learn(640, callback=sb3_vector.SelfPlayCallback(pool, every=128)), pool
+        return model.learn(
+            640, callback=sb3_vector.SelfPlayCallback(pool, sb3_vector.Log(""), 128)
+        ), pool
 
     (model, pool), (again, _) = train(), train()
     assert len(pool.members) == 3

@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import importlib
+import os
+import subprocess
+import sys
 import time
 from contextlib import nullcontext
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from safetensors.torch import load_file
 
-import bao_agents.arena
+import bao_agents
 import measure
 import minimax
-from bao_agents.arena.elo import Score, score_pairs
+from bao_agents.arena.elo import score_pairs
 from bao_env import (
     Agent,
     BaoVectorEnv,
     Board,
     GreedyAgent,
     PolicyAgent,
-    RandomAgent,
     check_agent,
 )
+from bao_training.plot import read_runs
 from tests.conftest import Capsys
 from tests.positions import draw
+from tests.processes import ROOT
 
 
 def test_best_player_takes_the_legal_action_of_the_highest_score() -> None:
@@ -39,35 +43,46 @@ def test_best_player_takes_the_legal_action_of_the_highest_score() -> None:
     assert np.array_equal(player.act(envs.positions, envs.legal), best)
 
 
-def test_score_against_a_bot() -> None:
-    """The players read observations of 308 numbers."""
+@pytest.mark.parametrize(("greedy", "passes"), [("90.0 %", True), ("54.0 %", False)])
+def test_report_fails_unless_greedy_is_beaten(
+    greedy: str, passes: bool, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+) -> None:
+    """It gives the options to the training, and measures a player of 308 numbers."""
     shapes: set[tuple[int, ...]] = set()
+    given: dict[str, Any] = {}
 
     def choose(observations: Any, masks: np.ndarray) -> Any:
         shapes.add(observations.shape[1:])
         return masks.argmax(axis=1)
 
-    player = PolicyAgent(choose, measure.OBSERVATION)
-    score = measure.score_against(RandomAgent(1), player)
-    assert score.games == 400 and 0.2 < score.rate < 0.8
-    assert shapes == {(measure.INPUTS,)} == {(308,)}
+    def play_match(player: Agent, bot: Agent, pairs: int, seed: int) -> Any:
+        player.act(*draw("zanzibar", 4))
+        wins = float(greedy[:2]) if isinstance(bot, GreedyAgent) else 98.0
+        points = (np.arange(100) % 50 < wins / 2).astype(float)
+        return SimpleNamespace(score=score_pairs(points.reshape(2, 50).T))
 
-
-@pytest.mark.parametrize(("wins", "passes"), [(90, True), (54, False)])
-def test_report_fails_unless_greedy_is_beaten(
-    wins: int, passes: bool, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
-) -> None:
-    def score(bot: Agent, player: Agent) -> Score:
-        points = np.arange(100) % 50 < (wins / 2 if isinstance(bot, GreedyAgent) else 49)
-        return score_pairs(points.astype(float).reshape(2, 50).T)
-
-    monkeypatch.setattr(measure, "score_against", score)
+    monkeypatch.setattr(measure, "play_match", play_match)
     monkeypatch.setattr(time, "process_time", iter([3.0, 64.4]).__next__)
+    monkeypatch.setattr(sys, "argv", ["page.py", "--steps", "7", "--seed", "3"])
+    player = PolicyAgent(choose, measure.OBSERVATION)
     with nullcontext() if passes else pytest.raises(SystemExit, match="did not clearly beat"):
-        measure.report("numpy", "some route", lambda: None, lambda **how: RandomAgent(how["seed"]))
+        measure.report("numpy", "some route", lambda **how: given.update(how), lambda **_: player)
     row = capsys.readouterr().out
     assert row.startswith(f"| numpy | {version('numpy')} | some route | 61 | 98.0 % (")
-    assert f" %) | {wins}.0 % (" in row
+    assert f" %) | {greedy} (" in row and shapes == {(measure.INPUTS,)} == {(308,)}
+    assert given.pop("log").folder == "" and given == {"steps": 7, "seed": 3}
+
+
+@pytest.mark.parametrize("name", ["td", "cleanrl_vector"])
+def test_help_does_not_train(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / f"training/examples/{name}.py", "--help"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith(f"usage: {name}.py [-h] [--steps STEPS] [--seed SEED] [--log ")
 
 
 @pytest.fixture
@@ -81,53 +96,44 @@ def page(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 PAGES = {
-    "td": ("torch", {"updates": 1, "games": 16}),
-    "cleanrl_vector": ("torch", {"steps": 128, "games": 16, "rollout": 8}),
-    "sb3_vector": ("sb3_contrib", {"steps": 128, "games": 16, "rollout": 8}),
-    "torchrl_vector": ("torchrl", {"total": 128, "games": 16, "frames": 128}),
-    "rllib_vector": ("ray.rllib", {"updates": 1, "games": 16, "steps": 512}),
+    "td": ("torch", {"GAMES": 16}),
+    "cleanrl_vector": ("torch", {"GAMES": 16, "ROLLOUT": 8, "COPY_EVERY": 128}),
+    "sb3_vector": ("sb3_contrib", {"GAMES": 16, "ROLLOUT": 8, "COPY_EVERY": 128}),
+    "torchrl_vector": ("torchrl", {"GAMES": 16, "FRAMES": 512}),
+    "rllib_vector": ("ray.rllib", {"GAMES": 16, "ROLLOUT": 512}),
 }
+"""The pages, each with its library and small sizes."""
 
 
-@pytest.mark.parametrize(
-    ("page", "sizes"),
-    [((library, name), sizes) for name, (library, sizes) in PAGES.items()],
-    indirect=["page"],
-    ids=PAGES,
-)
-def test_pages_save_a_player_for_the_commands(page: Any, sizes: dict[str, int]) -> None:
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_save_players_for_the_commands(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of them beside the page, and those of the log; a seed trains the same player again."""
+    library, sizes = PAGES[name]
+    pytest.importorskip(library)
+    page = importlib.import_module(name)
+    for constant, value in sizes.items():
+        monkeypatch.setattr(page, constant, value)
+    monkeypatch.setattr(page, "FILE", tmp_path / page.FILE.name)
     with pytest.raises(ValueError, match=r"cannot be loaded: FileNotFoundError"):
-        bao_agents.load(f"{page.__name__}:player")
-    page.train(**sizes)
+        bao_agents.load(f"{name}:player")
     arrays = draw("dutch")
 
-    def actions() -> Any:
-        player = bao_agents.load(f"{page.__name__}:player", ruleset="dutch")
+    def actions(file: str = "") -> Any:
+        player = bao_agents.load(f"{name}:player{file}", ruleset="dutch")
         check_agent(player, "dutch")
         return player.act(*arrays).tolist()
 
+    page.train(measure.Log(str(tmp_path / "log")), steps=512)
     first = actions()
+    [*_, last] = read_runs(tmp_path / "log")[str(tmp_path / "log")]
+    kept = sorted(int(file.stem) for file in tmp_path.glob("log/*.player"))
+    assert int(last["steps"]) in range(256, 513) and kept
+    if kept[-1] == 512:
+        assert actions(f"@{tmp_path}/log/512.player") == first
+    page.train(measure.Log(""), steps=512)
     assert actions() == first
-    page.train(**sizes)
-    assert actions() == first
-
-
-@pytest.mark.parametrize("page", [("torch", "cleanrl_vector")], indirect=True)
-def test_ppo_continues_where_it_stopped(page: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "COPY_EVERY", 128)
-
-    def saved(steps: int) -> Any:
-        page.train(steps, games=16, rollout=8)
-        return load_file(page.FILE)
-
-    first = saved(256)
-    assert first["steps"] == 256 and first["optimizer.0.step"] == 2 * 4
-    assert saved(256).keys() == first.keys()  # nothing is left to do
-    second = saved(512)
-    assert second["steps"] == 512 and second["optimizer.0.step"] == 4 * 4
-    pools = [key for key in first if key.startswith("pool.")]
-    assert pools and all(second[key].equal(first[key]) for key in pools)
-    assert not second["generator"].equal(first["generator"])
 
 
 def test_minimax_values_two_moves() -> None:

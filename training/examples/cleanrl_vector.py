@@ -9,33 +9,31 @@
     uv run training/examples/cleanrl_vector.py
     bao rate cleanrl_vector:player --path training/examples
 
-It saves its state now and then. If you stop it, the same command continues, with new games. To
-train for longer, increase ``STEPS``; to begin again, delete the file.
+The first command saves the model beside this file, the second plays with it.
 """
 
 from __future__ import annotations
 
 import copy
+from functools import partial
 from pathlib import Path
 
 import gymnasium
 import numpy as np
-import safetensors.torch
 import torch
+from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.distributions import Categorical
-from tqdm import tqdm
 
-from bao_agents.support.files import write_atomically
 from bao_env import NUM_ACTIONS, OpponentPool, PolicyAgent, Ruleset
-from measure import INPUTS, OBSERVATION, SEED, best_player, report
+from measure import INPUTS, OBSERVATION, SEED, Log, best_player, report, updates
 
 STEPS, GAMES, ROLLOUT = 819_200, 128, 64
 """Total steps, games at once, and steps in each game between two updates."""
 EPOCHS, MINIBATCH = 4, 1024
 GAMMA, LAMBDA, CLIP = 0.99, 0.95, 0.2
 COPY_EVERY = 40_960
-"""Steps after which a copy of the network joins the pool of opponents, and all is saved."""
+"""Steps after which a copy of the network joins the pool of opponents."""
 LEARNING_RATE, ENTROPY_WEIGHT, VALUE_WEIGHT = 1e-3, 0.01, 0.5
 FILE = Path(__file__).with_suffix(".safetensors")
 
@@ -65,24 +63,22 @@ class ActorCritic(nn.Module):
         return self.critic(boards).squeeze(-1)
 
 
-class PastSelf(PolicyAgent):
-    """An opponent that draws its actions from a copy of a network."""
+def past_self(network: ActorCritic) -> PolicyAgent:
+    """Return an opponent that draws its actions from a copy of the network."""
+    frozen = copy.deepcopy(network)
 
-    def __init__(self, network: ActorCritic) -> None:
-        super().__init__(self._draw, OBSERVATION)
-        self.network = copy.deepcopy(network)
-
-    def _draw(self, boards: np.ndarray, masks: np.ndarray) -> np.ndarray:
+    def draw(boards: np.ndarray, masks: np.ndarray) -> np.ndarray:
         with torch.no_grad():
-            policy = self.network.policy(torch.from_numpy(boards), torch.from_numpy(masks))
-            return policy.sample().numpy()
+            return frozen.policy(*map(torch.from_numpy, (boards, masks))).sample().numpy()
+
+    return PolicyAgent(draw, OBSERVATION)
 
 
 def learn(
     network: ActorCritic, optimizer: torch.optim.Optimizer, steps: list[torch.Tensor]
-) -> None:
+) -> float:
     """Update a network from N steps: boards, masks, actions and their log probabilities, advantages
-    and returns."""
+    and returns; return the last loss."""
     for _ in range(EPOCHS):
         for index in torch.randperm(len(steps[0])).split(MINIBATCH):
             board, mask, action, old_log_prob, gain, returns = (x[index] for x in steps)
@@ -98,79 +94,41 @@ def learn(
             loss.backward()
             nn.utils.clip_grad_norm_(network.parameters(), 0.5)
             optimizer.step()
+    return loss.item()
 
 
-def save(
-    network: ActorCritic, optimizer: torch.optim.Optimizer, pool: OpponentPool, steps: int
-) -> None:
-    """Replace ``FILE``; an interrupt leaves the old one or the new one."""
-    tensors = {"steps": torch.tensor(steps), "generator": torch.get_rng_state()}
-    parts = {"network": network.state_dict()}
-    for number, state in optimizer.state_dict()["state"].items():
-        parts[f"optimizer.{number}"] = state
-    for number, past in enumerate(pool.members[1:]):
-        assert isinstance(past, PastSelf)
-        parts[f"pool.{number}"] = past.network.state_dict()
-    for name, part in parts.items():
-        tensors |= {f"{name}.{key}": tensor for key, tensor in part.items()}
-    write_atomically(FILE, safetensors.torch.save(tensors))
-
-
-def part_of(tensors: dict[str, torch.Tensor], name: str) -> dict[str, torch.Tensor]:
-    """Return the tensors whose names begin with ``name.``, without it."""
-    start = name + "."
-    return {key.removeprefix(start): t for key, t in tensors.items() if key.startswith(start)}
-
-
-def load(network: ActorCritic, optimizer: torch.optim.Optimizer, pool: OpponentPool) -> int:
-    """Read what :func:`save` wrote, and return the number of steps."""
-    tensors = safetensors.torch.load_file(FILE)
-    network.load_state_dict(part_of(tensors, "network"))
-    numbers = range(len(list(network.parameters())))
-    state = {number: part_of(tensors, f"optimizer.{number}") for number in numbers}
-    optimizer.load_state_dict(optimizer.state_dict() | {"state": state})
-    while past := part_of(tensors, f"pool.{len(pool.members) - 1}"):
-        copied = ActorCritic()
-        copied.load_state_dict(past)
-        pool.add(PastSelf(copied))
-    torch.set_rng_state(tensors["generator"])
-    return int(tensors["steps"])
-
-
-def train(steps: int = STEPS, games: int = GAMES, rollout: int = ROLLOUT) -> None:
+def train(log: Log, steps: int = STEPS, seed: int = SEED) -> None:
     """Train a network against a pool of its past selves, and save it.
 
     Args:
         steps: the actions that it plays in all, rounded up to whole updates.
-        games: games at once.
-        rollout: actions in each game between two updates.
+        seed: the seed of everything.
+        log: gets the loss after each update.
     """
     torch.set_num_threads(1)  # so small networks gain nothing from more
-    torch.manual_seed(SEED)
+    torch.manual_seed(seed)
     network = ActorCritic()
     optimizer = torch.optim.Adam(network.parameters(), LEARNING_RATE, eps=1e-5)
-    pool = OpponentPool("greedy", seed=SEED)
-    start = copied = load(network, optimizer, pool) if FILE.exists() else 0
+    pool, copied = OpponentPool("greedy", seed=seed), 0
     envs = gymnasium.make_vec(
         "bao_env:bao/Bao-v0",
-        num_envs=games,
+        num_envs=GAMES,
         opponent=pool,
         observation=OBSERVATION,
         flat=True,  # the mask is in the infos
         opening_plies=(0, 8),
         autoreset_mode="SameStep",
     )
-    boards = torch.zeros(rollout, games, INPUTS)
-    masks = torch.zeros(rollout, games, NUM_ACTIONS, dtype=torch.bool)
-    taken = torch.zeros(rollout, games, dtype=torch.long)
-    log_probs, rewards, ends, values, advantages = torch.zeros(5, rollout, games).unbind()
+    boards = torch.zeros(ROLLOUT, GAMES, INPUTS)
+    masks = torch.zeros(ROLLOUT, GAMES, NUM_ACTIONS, dtype=torch.bool)
+    taken = torch.zeros(ROLLOUT, GAMES, dtype=torch.long)
+    log_probs, rewards, ends, values, advantages = torch.zeros(5, ROLLOUT, GAMES).unbind()
 
-    seen, infos = envs.reset(seed=SEED + start)  # a continued run plays other games
-    played = games * rollout
-    for done in tqdm(range(start + played, steps + played, played), unit="update"):
+    seen, infos = envs.reset(seed=seed)
+    for done in updates(steps, GAMES * ROLLOUT):
         pool.draw()
         with torch.no_grad():
-            for t in range(rollout):
+            for t in range(ROLLOUT):
                 boards[t] = torch.from_numpy(seen)
                 masks[t] = torch.from_numpy(infos["action_mask"])
                 policy = network.policy(boards[t], masks[t])
@@ -181,27 +139,26 @@ def train(steps: int = STEPS, games: int = GAMES, rollout: int = ROLLOUT) -> Non
                 rewards[t] = torch.from_numpy(reward)
                 ends[t] = torch.from_numpy(over | cut)
             following = network.value(torch.from_numpy(seen))
-            advantage = torch.zeros(games)
-            for t in reversed(range(rollout)):
+            advantage = torch.zeros(GAMES)
+            for t in reversed(range(ROLLOUT)):
                 goes_on = 1.0 - ends[t]
                 error = rewards[t] + GAMMA * goes_on * following - values[t]
                 advantage = error + GAMMA * LAMBDA * goes_on * advantage
                 advantages[t], following = advantage, values[t]
 
         parts = (boards, masks, taken, log_probs, advantages, advantages + values)
-        learn(network, optimizer, [part.flatten(0, 1) for part in parts])
-        copying = done >= copied + COPY_EVERY
-        if copying:
-            pool.add(PastSelf(network))
+        loss = learn(network, optimizer, [part.flatten(0, 1) for part in parts])
+        log(done, partial(save_file, network.state_dict()), loss=loss)
+        if done >= copied + COPY_EVERY:
+            pool.add(past_self(network))
             copied = done
-        if copying or done >= steps:
-            save(network, optimizer, pool, done)
+    save_file(network.state_dict(), FILE)
 
 
-def player(ruleset: str | Ruleset, seed: int) -> PolicyAgent:
+def player(ruleset: str | Ruleset, seed: int, file: str = "") -> PolicyAgent:
     """Return the saved network as a player, which takes the most probable action."""
     network = ActorCritic()
-    network.load_state_dict(part_of(safetensors.torch.load_file(FILE), "network"))
+    network.load_state_dict(load_file(file or FILE))
 
     def scores(boards: np.ndarray) -> np.ndarray:
         return network.actor(torch.from_numpy(boards)).detach().numpy()

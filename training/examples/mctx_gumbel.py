@@ -19,6 +19,7 @@ function that works inside ``jit`` and ``scan``, and training is one compiled fu
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,9 +35,9 @@ import bao_env
 from bao_env import NUM_ACTIONS
 from bao_env.engine.position import NO_WINNER, PLY, movers
 from bao_env.observation.observer import get_observer, make_observations
-from measure import INPUTS, OBSERVATION, SEED, best_player, report
+from measure import INPUTS, OBSERVATION, SEED, Log, best_player, report
 
-GAMES, ROLLOUT, UPDATES, SIMULATIONS = 128, 32, 96, 16
+GAMES, ROLLOUT, STEPS, SIMULATIONS = 128, 32, 393_216, 16
 EPOCHS, MINIBATCHES, HIDDEN = 2, 4, 128
 LAMBDA, LEARNING_RATE = 0.95, 1e-3
 OPENINGS, MAX_PLIES = 4096, 500
@@ -122,12 +123,12 @@ def play(games: Games, actions: Any) -> Outcome:
     )
 
 
-def draw_openings() -> tuple[Games, npt.NDArray[np.float32]]:
+def draw_openings(seed: int) -> tuple[Games, npt.NDArray[np.float32]]:
     """Return the starts of games after up to eight random plies, and their boards."""
     envs = bao_env.BaoVectorEnv(
         OPENINGS, opponent=None, observation=OBSERVATION, opening_plies=(0, 8)
     )
-    seen, _ = envs.reset(seed=SEED)
+    seen, _ = envs.reset(seed=seed)
     return Games(envs.positions.view(np.uint32), envs.action_masks()), seen["observation"]
 
 
@@ -166,9 +167,9 @@ def loss_of(params: Any, steps: Steps, returns: Any) -> Any:
     return policy_loss + jnp.square(value(params, steps.boards) - returns).mean()
 
 
-def learn(key: Any, openings: tuple[Games, Any]) -> Any:
+def learn(key: Any, openings: tuple[Games, Any], updates: int) -> Any:
     """Return trained parameters; the network plays both sides of every game, with search."""
-    rate = optax.linear_schedule(LEARNING_RATE, 0.0, UPDATES * EPOCHS * MINIBATCHES)
+    rate = optax.linear_schedule(LEARNING_RATE, 0.0, updates * EPOCHS * MINIBATCHES)
     optimizer = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(rate, eps=1e-5))
 
     def simulate(params: Any, key: Any, actions: Any, games: Games) -> Any:
@@ -247,23 +248,24 @@ def learn(key: Any, openings: tuple[Games, Any]) -> Any:
     params = {"actor": make_layers(actor_key, NUM_ACTIONS), "critic": make_layers(critic_key, 1)}
     games, boards = jax.tree.map(lambda array: array[:GAMES], openings)
     start = params, optimizer.init(params), games, boards
-    (params, *_), _ = jax.lax.scan(update, start, jax.random.split(key, UPDATES))
+    (params, *_), _ = jax.lax.scan(update, start, jax.random.split(key, updates))
     return params
 
 
-def train() -> None:
-    """Train for a few minutes, and save the policy's layers."""
-    params = jax.jit(learn)(jax.random.key(SEED), draw_openings())
-    names = [f"{layer}.{part}" for layer in range(3) for part in ("weights", "biases")]
-    save_file(
-        dict(zip(names, map(np.asarray, jax.tree.leaves(params["actor"])), strict=True)), FILE
-    )
+def train(log: Log, steps: int = STEPS, seed: int = SEED) -> None:
+    """Train for a few minutes, and save the policy's layers; the log has only the last of them."""
+    updates = -(-steps // (GAMES * ROLLOUT))
+    params = jax.jit(learn, static_argnums=2)(jax.random.key(seed), draw_openings(seed), updates)
+    arrays = {str(i): np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(params["actor"]))}
+    save = partial(save_file, arrays)
+    log(steps, save)
+    save(FILE)
 
 
-def player(ruleset: str | bao_env.Ruleset, seed: int) -> bao_env.PolicyAgent:
+def player(ruleset: str | bao_env.Ruleset, seed: int, file: str = "") -> bao_env.PolicyAgent:
     """Return the saved policy as a player, without search."""
-    saved = load_file(FILE)
-    layers = [(saved[f"{i}.weights"], saved[f"{i}.biases"]) for i in range(3)]
+    saved = load_file(file or FILE)
+    layers = [(saved[weights], saved[biases]) for weights, biases in ("01", "23", "45")]
     return best_player(lambda boards: apply(layers, boards), ruleset)
 
 

@@ -5,19 +5,21 @@ A page finds this file in its own folder, so copy both.
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium.spaces import flatdim
+from tqdm import tqdm
 
 import bao_env
 from bao_agents.arena import play_match
-from bao_agents.arena.elo import Score
 from bao_env.observation import get_observer
 
 OBSERVATION: str = "replies"
@@ -26,7 +28,7 @@ INPUTS = flatdim(get_observer(OBSERVATION).space)
 """The number of its inputs."""
 PAIRS = 200
 SEED = 1
-"""Seed of the openings and of the random player; the examples also train with it."""
+"""Seed of the openings and of the random player; the examples also train with it by default."""
 
 Scores = Callable[[npt.NDArray[np.float32]], npt.NDArray[Any]]
 """A function of observations, float32[B, INPUTS], that returns a score of each action, [B, 64]."""
@@ -41,42 +43,75 @@ def best_player(scores: Scores, ruleset: str | bao_env.Ruleset = "zanzibar") -> 
     return bao_env.PolicyAgent(choose, OBSERVATION, ruleset)
 
 
-def score_against(bot: bao_env.Agent, player: bao_env.Agent) -> Score:
-    """Play 400 games against a bot, 200 balanced openings from both seats; return the score."""
-    return play_match(player, bot, pairs=PAIRS, seed=SEED).score
+class Log:
+    """Keep how a page learns in a folder, for ``bao curve`` and ``bao rate``.
+
+    ``metrics.csv`` has a row for each call. The player is saved at the first call, and again when
+    its steps have doubled, as ``STEPS.player``.
+
+    Args:
+        folder: the folder, which is made; an empty string keeps nothing.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder, self.saved = folder, 0
+
+    def __call__(self, steps: int, save: Callable[[Path], object], **numbers: float) -> None:
+        """Add a row after so many steps, and save the player if it is time."""
+        if not self.folder:
+            return
+        folder = Path(self.folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        with open(folder / "metrics.csv", "a" if self.saved else "w") as file:
+            if not self.saved:
+                print("steps", *numbers, sep=",", file=file)
+            print(steps, *numbers.values(), sep=",", file=file)
+        if steps >= 2 * self.saved:
+            save(folder / f"{steps}.player")
+            self.saved = steps
 
 
-def table_row(library: str, route: str, seconds: float, random: Score, greedy: Score) -> str:
-    """Return a row of the README's table; ``library`` is the name of an installed distribution."""
-    rates = [f"{s.rate:.1%} ({s.low:.1%} to {s.high:.1%})" for s in (random, greedy)]
-    cells = [library, version(library), route, f"{seconds:.0f}"]
-    return " | ".join(["", *cells, *(rate.replace("%", " %") for rate in rates), ""]).strip()
+def updates(steps: int, size: int) -> Iterator[int]:
+    """Yield the steps after each update of a size, until there are enough; show the progress."""
+    yield from tqdm(range(size, steps + size, size), unit="update")
 
 
 def report(
     library: str,
     route: str,
-    train: Callable[[], object],
+    train: Callable[..., object],
     player: Callable[..., bao_env.Agent],
 ) -> None:
     """Train, measure the saved player and print its row; exit with status 1 unless it beats greedy.
 
-    It beats greedy if the lower end of the 95 % interval of its win rate is above a half.
+    It beats greedy if the lower end of the 95 % interval of its win rate is above a half. The
+    command line's options are arguments of ``train``.
 
     Args:
         library: the name of the library's distribution.
         route: the algorithm and the interface, in a few words.
-        train: trains and saves; the row has its processor time.
+        train: trains and saves, given a :class:`Log`, and ``steps`` and ``seed``, which have
+            defaults; the row has its processor time.
         player: the page's function that commands call as ``PAGE:player``.
     """
+    parser = argparse.ArgumentParser(
+        description=f"Train by {route}, save the player, and measure it.",
+        argument_default=argparse.SUPPRESS,  # what is not given, the page decides
+    )
+    parser.add_argument("--steps", type=int, help="actions to learn from, rounded to updates")
+    parser.add_argument("--seed", type=int, help=f"seed of the training (default: {SEED})")
+    parser.add_argument(
+        "--log", type=Log, default="", metavar="FOLDER", help="keep metrics.csv and players there"
+    )
+    options = vars(parser.parse_args())
     start = time.process_time()
-    train()
+    train(**options)
     seconds = time.process_time() - start
     trained = player(ruleset="zanzibar", seed=SEED)
-    random = score_against(bao_env.RandomAgent(SEED), trained)
-    greedy = score_against(bao_env.GreedyAgent(), trained)
-    print(table_row(library, route, seconds, random, greedy), flush=True)
-    if greedy.low <= 0.5:
-        sys.exit(
-            f"{library} did not clearly beat greedy: {greedy.rate:.1%} of {greedy.games} games"
-        )
+    cells = [library, version(library), route, f"{seconds:.0f}"]
+    for bot in (bao_env.RandomAgent(SEED), bao_env.GreedyAgent()):
+        score = play_match(trained, bot, pairs=PAIRS, seed=SEED).score
+        cells.append(f"{score.rate:.1%} ({score.low:.1%} to {score.high:.1%})".replace("%", " %"))
+    print(f"| {' | '.join(cells)} |", flush=True)
+    if score.low <= 0.5:
+        sys.exit(f"{library} did not clearly beat greedy in {score.games} games")

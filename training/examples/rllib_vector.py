@@ -17,6 +17,7 @@ each needs bao_env and RLlib. ``ray start --head`` on one machine and ``ray star
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +32,12 @@ from ray.rllib.utils.torch_utils import FLOAT_MIN
 from ray.tune.registry import register_env
 from safetensors.torch import load_file, save_file
 from torch import nn
-from tqdm import trange
 
 from bao_env import NUM_ACTIONS, BaoVectorEnv, PolicyAgent, Ruleset
-from measure import INPUTS, OBSERVATION, SEED, best_player, report
+from measure import INPUTS, OBSERVATION, SEED, Log, best_player, report, updates
 
-GAMES, UPDATES, STEPS = 128, 128, 4096
-"""Games at once, updates, and steps of each update."""
+GAMES, STEPS, ROLLOUT = 128, 524_288, 4096
+"""Games at once, all steps, and those of each update."""
 HIDDEN = 128
 FILE = Path(__file__).with_suffix(".safetensors")
 
@@ -65,26 +65,25 @@ class MaskedModule(TorchRLModule, ValueFunctionAPI):
         return self.value(embeddings).squeeze(-1)
 
 
-def settings(runners: int, games: int, steps: int) -> PPOConfig:
-    """Return the settings of PPO, with the learner in this process.
-
-    Args:
-        runners: processes that play games; 0 for this process.
-        games: games at once in each.
-        steps: steps of each update.
-    """
-    return (
+def train(log: Log, steps: int = STEPS, seed: int = SEED) -> None:
+    """Train for a few minutes, and save the network."""
+    torch.set_num_threads(1)  # so small a network gains nothing from more
+    address = os.environ.get("RAY_ADDRESS", "local")
+    ray.init(address, logging_level="ERROR", log_to_driver=False)
+    register_env("bao", lambda config: BaoVectorEnv(**config, autoreset_mode="NextStep"))
+    runners = 0 if address == "local" else sum(node["Alive"] for node in ray.nodes())
+    algorithm = (
         PPOConfig()
         .environment("bao", env_config={"opponent": "greedy", "observation": OBSERVATION})
         .env_runners(
             num_env_runners=runners,
-            num_envs_per_env_runner=games,
+            num_envs_per_env_runner=GAMES // max(1, runners),
             gym_env_vectorize_mode="vector_entry_point",
         )
         .rl_module(rl_module_spec=RLModuleSpec(module_class=MaskedModule))
-        .learners(num_learners=0)
+        .learners(num_learners=0)  # in this process
         .training(
-            train_batch_size_per_learner=steps,
+            train_batch_size_per_learner=ROLLOUT,
             minibatch_size=512,
             num_epochs=4,
             lr=1e-3,
@@ -93,32 +92,25 @@ def settings(runners: int, games: int, steps: int) -> PPOConfig:
             entropy_coeff=0.01,
             lambda_=0.95,
         )
-        .debugging(seed=SEED, log_level="ERROR")
+        .debugging(seed=seed, log_level="ERROR")
+        .build_algo()
     )
-
-
-def train(updates: int = UPDATES, games: int = GAMES, steps: int = STEPS) -> None:
-    """Train for a few minutes, and save the network."""
-    torch.set_num_threads(1)  # so small a network gains nothing from more
-    address = os.environ.get("RAY_ADDRESS", "local")
-    ray.init(address, logging_level="ERROR", log_to_driver=False)
-    register_env("bao", lambda config: BaoVectorEnv(**config, autoreset_mode="NextStep"))
-    runners = 0 if address == "local" else sum(node["Alive"] for node in ray.nodes())
-    algorithm = settings(runners, games // max(1, runners), steps).build_algo()
-    for _ in trange(updates, unit="update"):
-        algorithm.train()
-    save_file(algorithm.get_module().state_dict(), FILE)
+    for done in updates(steps, ROLLOUT):
+        row = algorithm.train()["env_runners"]
+        save = partial(save_file, algorithm.get_module().state_dict())
+        log(done, save, mean_return=row["episode_return_mean"])
+    save(FILE)
     algorithm.stop()
     ray.shutdown()
 
 
-def player(ruleset: str | Ruleset, seed: int) -> PolicyAgent:
+def player(ruleset: str | Ruleset, seed: int, file: str = "") -> PolicyAgent:
     """Return the saved network as a player."""
     envs = BaoVectorEnv(1, observation=OBSERVATION)
     module = MaskedModule(
         observation_space=envs.single_observation_space, action_space=envs.single_action_space
     )
-    module.load_state_dict(load_file(FILE))
+    module.load_state_dict(load_file(file or FILE))
 
     def logits(boards: Any) -> Any:
         with torch.no_grad():

@@ -25,7 +25,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from bao_env import OpponentPool, PolicyAgent, Ruleset
 from bao_env.adapters.sb3 import SB3VecEnv
-from measure import OBSERVATION, SEED, report
+from measure import OBSERVATION, SEED, Log, report
 
 STEPS, GAMES, ROLLOUT = 1_000_000, 128, 64
 """Total steps, games at once, and steps in each game between two updates."""
@@ -45,13 +45,14 @@ class SelfPlayCallback(BaseCallback):
         pool: the opponent of the games. It sees observations as they are, so ``VecNormalize`` needs
             ``norm_obs=False``.
         every: steps of training after which a copy of the policy joins the pool.
+        log: gets the mean return of the last games.
     """
 
     model: Any
 
-    def __init__(self, pool: OpponentPool, every: int = COPY_EVERY) -> None:
+    def __init__(self, pool: OpponentPool, log: Log, every: int) -> None:
         super().__init__()
-        self.pool, self.every, self.added_at = pool, every, 0
+        self.pool, self.every, self.log, self.added_at = pool, every, log, 0
 
     def _on_training_start(self) -> None:
         self.added_at = self.num_timesteps
@@ -64,6 +65,8 @@ class SelfPlayCallback(BaseCallback):
             file.seek(0)
             copy = type(self.model.policy).load(file, device="cpu")
             self.pool.add(agent(copy, deterministic=False))
+            returns = [game["r"] for game in self.model.ep_info_buffer]
+            self.log(self.num_timesteps, self.model.save, mean_return=np.mean(returns))
         self.pool.draw()
 
     def _on_step(self) -> bool:
@@ -79,30 +82,30 @@ def agent(policy: Any, *, deterministic: bool, ruleset: str | Ruleset = "zanziba
     return PolicyAgent(choose, OBSERVATION, ruleset)
 
 
-def train(steps: int = STEPS, games: int = GAMES, rollout: int = ROLLOUT) -> None:
+def train(log: Log, steps: int = STEPS, seed: int = SEED) -> None:
     """Train for a minute or two, and save the model."""
     torch.set_num_threads(1)  # so small a network gains nothing from more
-    pool = OpponentPool("greedy", seed=SEED)
-    envs = SB3VecEnv(games, opponent=pool, observation=OBSERVATION, flat=True)
+    pool = OpponentPool("greedy", seed=seed)
+    envs = SB3VecEnv(GAMES, opponent=pool, observation=OBSERVATION, flat=True)
     model = MaskablePPO(
         "MlpPolicy",
         envs,
         learning_rate=1e-3,
-        n_steps=rollout,
+        n_steps=ROLLOUT,
         batch_size=1024,
         n_epochs=4,
         ent_coef=0.01,
         policy_kwargs={"net_arch": [128, 128]},
-        seed=SEED,
+        seed=seed,
         device="cpu",
     )
-    model.learn(steps, callback=SelfPlayCallback(pool), progress_bar=True)
+    model.learn(steps, callback=SelfPlayCallback(pool, log, COPY_EVERY), progress_bar=True)
     model.save(FILE)
 
 
-def player(ruleset: str | Ruleset, seed: int) -> PolicyAgent:
+def player(ruleset: str | Ruleset, seed: int, file: str = "") -> PolicyAgent:
     """Return the saved model as a player. Loading it can run code that is in the file."""
-    return agent(MaskablePPO.load(FILE, device="cpu"), deterministic=True, ruleset=ruleset)
+    return agent(MaskablePPO.load(file or FILE, device="cpu"), deterministic=True, ruleset=ruleset)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ The first command saves the model beside this file, the second plays with it.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -22,14 +23,13 @@ import numpy.typing as npt
 import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
-from tqdm import trange
 
 import bao_env
 from bao_env.envs.afterstates import Afterstates, list_afterstates
 from bao_env.observation import get_observer
-from measure import INPUTS, OBSERVATION, SEED, report
+from measure import INPUTS, OBSERVATION, SEED, Log, report, updates
 
-UPDATES, ROLLOUT, GAMES, MINIBATCH = 60, 32, 512, 1024
+STEPS, ROLLOUT, GAMES, MINIBATCH = 983_040, 32, 512, 1024
 LAMBDA, NOISE, EXPLORATION, LEARNING_RATE = 0.7, 0.05, 0.05, 1e-3
 FILE = Path(__file__).with_suffix(".safetensors")
 
@@ -75,25 +75,25 @@ def best_of(
     return np.array([low + values[low:high].argmax() for low, high in pairwise(indptr)], np.int64)
 
 
-def train(updates: int = UPDATES, games: int = GAMES) -> None:
+def train(log: Log, steps: int = STEPS, seed: int = SEED) -> None:
     """Learn by self-play, and save the network."""
     torch.set_num_threads(1)  # so small a network gains nothing from more
-    torch.manual_seed(SEED)
-    rng = np.random.default_rng(SEED)
+    torch.manual_seed(seed)
+    rng = np.random.default_rng(seed)
     network = make_network()
     optimizer = torch.optim.Adam(network.parameters(), LEARNING_RATE)
     envs = bao_env.BaoVectorEnv(
-        games,
+        GAMES,
         opponent=None,
         observation=OBSERVATION,
         opening_plies=(0, 20),
         autoreset_mode="SameStep",
     )
-    envs.reset(seed=SEED)
-    for _ in trange(updates, unit="update"):
-        boards = np.empty((ROLLOUT, games, INPUTS), np.float32)
-        rewards, signs, best = np.empty((3, ROLLOUT + 1, games), np.float32)
-        done = np.empty((ROLLOUT, games), np.bool_)
+    envs.reset(seed=seed)
+    for reached in updates(steps, GAMES * ROLLOUT):
+        boards = np.empty((ROLLOUT, GAMES, INPUTS), np.float32)
+        rewards, signs, best = np.empty((3, ROLLOUT + 1, GAMES), np.float32)
+        done = np.empty((ROLLOUT, GAMES), np.bool_)
         for t in range(ROLLOUT + 1):
             after = envs.afterstates()
             values = action_values(network, after)
@@ -106,7 +106,7 @@ def train(updates: int = UPDATES, games: int = GAMES) -> None:
             boards[t], signs[t] = after.observations[chosen], after.signs[chosen]
             _, rewards[t], terminated, truncated, _ = envs.step(after.actions[chosen])
             done[t] = terminated | truncated
-        returns = np.empty((ROLLOUT, games), np.float32)  # for the player who acts
+        returns = np.empty((ROLLOUT, GAMES), np.float32)  # for the player who acts
         following = best[ROLLOUT]
         for t in reversed(range(ROLLOUT)):
             returns[t] = np.where(done[t], rewards[t], signs[t] * following)
@@ -118,13 +118,14 @@ def train(updates: int = UPDATES, games: int = GAMES) -> None:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
+        log(reached, partial(save_file, network.state_dict()), loss=loss.item())
     save_file(network.state_dict(), FILE)
 
 
-def player(ruleset: str | bao_env.Ruleset, seed: int) -> ValuePlayer:
+def player(ruleset: str | bao_env.Ruleset, seed: int, file: str = "") -> ValuePlayer:
     """Return the saved network as a player."""
     network = make_network()
-    network.load_state_dict(load_file(FILE))
+    network.load_state_dict(load_file(file or FILE))
     return ValuePlayer(network, ruleset)
 
 

@@ -15,6 +15,7 @@ The first command saves the model beside this file, the second plays with it.
 from __future__ import annotations
 
 import copy
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -30,9 +31,9 @@ from tqdm import tqdm
 
 from bao_env import NUM_ACTIONS, BaoVectorEnv, OpponentPool, PolicyAgent, Ruleset
 from bao_env.bots import Opponent
-from measure import INPUTS, OBSERVATION, SEED, best_player, report
+from measure import INPUTS, OBSERVATION, SEED, Log, best_player, report
 
-GAMES, FRAMES, TOTAL = 128, 8192, 1_000_000
+GAMES, FRAMES, STEPS = 128, 8192, 1_000_000
 EPOCHS, MINIBATCH = 4, 1024
 COPY_EVERY = 5
 """Batches after which a copy of the network joins the pool of opponents."""
@@ -44,13 +45,13 @@ def network(outputs: int) -> MLP:
     return MLP(INPUTS, outputs, num_cells=[128, 128], activation_class=torch.nn.ReLU)
 
 
-def wrapped(games: int, opponent: Opponent) -> TransformedEnv:
+def wrapped(opponent: Opponent) -> TransformedEnv:
     """Return games as a TorchRL environment, with action masks as ``MaskedCategorical`` reads them.
 
     A policy that samples from the specs needs ``ActionMask()`` instead.
     """
     envs = BaoVectorEnv(
-        games, opponent=opponent, observation=OBSERVATION, autoreset_mode="Disabled"
+        GAMES, opponent=opponent, observation=OBSERVATION, autoreset_mode="Disabled"
     )
     mask = DTypeCastTransform(torch.int8, torch.bool, in_keys=["action_mask"])
     return TransformedEnv(GymWrapper(envs, categorical_action_encoding=True), mask)
@@ -68,13 +69,13 @@ def past_self(logits: torch.nn.Module) -> PolicyAgent:
     return PolicyAgent(choose, OBSERVATION)
 
 
-def train(total: int = TOTAL, games: int = GAMES, frames: int = FRAMES) -> None:
+def train(log: Log, steps: int = STEPS, seed: int = SEED) -> None:
     """Train for a minute or two, and save the network."""
     torch.set_num_threads(1)  # so small networks gain nothing from more
-    torch.manual_seed(SEED)
-    pool = OpponentPool("greedy", seed=SEED)
-    env = wrapped(games, pool)
-    env.set_seed(SEED)
+    torch.manual_seed(seed)
+    pool = OpponentPool("greedy", seed=seed)
+    env = wrapped(pool)
+    env.set_seed(seed)
     logits = network(NUM_ACTIONS)
     actor = ProbabilisticActor(
         TensorDictModule(logits, in_keys=["observation"], out_keys=["logits"]),
@@ -87,16 +88,16 @@ def train(total: int = TOTAL, games: int = GAMES, frames: int = FRAMES) -> None:
     advantages = GAE(gamma=0.99, lmbda=0.95, value_network=value)
     loss_of = ClipPPOLoss(actor, value, entropy_coeff=0.01, normalize_advantage=True)
     optimizer = torch.optim.Adam(loss_of.parameters(), 1e-3)
-    collector = Collector(env, actor, frames_per_batch=frames, total_frames=total)
+    collector = Collector(env, actor, frames_per_batch=FRAMES, total_frames=steps)
 
-    with tqdm(total=total, unit="step", unit_scale=True) as bar:
+    with tqdm(total=steps, unit="step", unit_scale=True) as bar:
         for number, batch in enumerate(collector, 1):
             with torch.no_grad():
                 advantages(batch)
-            steps = batch.reshape(-1)
+            played = batch.reshape(-1)
             for _ in range(EPOCHS):
-                for index in torch.randperm(len(steps)).split(MINIBATCH):
-                    losses = loss_of(steps[index])
+                for index in torch.randperm(len(played)).split(MINIBATCH):
+                    losses = loss_of(played[index])
                     loss = sum(losses[k] for k in ("loss_objective", "loss_critic", "loss_entropy"))
                     optimizer.zero_grad()
                     loss.backward()
@@ -106,14 +107,15 @@ def train(total: int = TOTAL, games: int = GAMES, frames: int = FRAMES) -> None:
                 pool.add(past_self(logits))
             pool.draw()
             bar.update(batch.numel())
+            log(number * FRAMES, partial(save_file, logits.state_dict()), loss=loss.item())
     collector.shutdown()
     save_file(logits.state_dict(), FILE)
 
 
-def player(ruleset: str | Ruleset, seed: int) -> PolicyAgent:
+def player(ruleset: str | Ruleset, seed: int, file: str = "") -> PolicyAgent:
     """Return the saved network as a player."""
     logits = network(NUM_ACTIONS)
-    logits.load_state_dict(load_file(FILE))
+    logits.load_state_dict(load_file(file or FILE))
     return best_player(lambda boards: logits(torch.from_numpy(boards)).detach().numpy(), ruleset)
 
 
