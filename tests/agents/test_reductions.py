@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bao_agents.evaluators.nnue import evaluate
 from bao_agents.evaluators.tables import load_tables
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Checkpoint
 from bao_agents.nets.checkpoint_files import GUIDES
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.nets.player import NetworkAgent
-from bao_agents.search.alphabeta.ordering import add_values
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.policy_order import ENCODING_NODES, make_guides, order_by_policy
 from bao_agents.search.alphabeta.reductions import (
@@ -96,26 +94,6 @@ def test_actions_are_in_the_order_of_the_policy() -> None:
         assert scores[1 : count + 1].tolist() == [*-gaps[others], 1]
         compared += 1
     assert compared > 20
-
-
-def test_values_order_the_actions_below_the_network() -> None:
-    """The better the position that an action leads to, the earlier it is tried."""
-    evaluator, memory, ply = load_tables(RULESETS["zanzibar"]), make_workspace(1).memory, 3
-    stack, frame, scores = memory["stack"][0], memory["frames"][0, 3:4], memory["scores"][0]
-    decided = 0
-    for position in draw("zanzibar", 60, 30, seed=5)[0]:
-        stack[0, : META + 1] = position[: META + 1]
-        count = successors(ZANZIBAR, Packed.of(position), stack, 1)
-        frame["first"], frame["end"] = 1, 1 + count
-        scores[1 : 1 + count] = 7
-        add_values(evaluator, memory[0], ply)
-        for row, score in zip(stack[1 : 1 + count], scores[1 : 1 + count], strict=True):
-            if row[RESULT]:
-                decided += 1
-                assert score == 7
-            else:
-                assert score == 7 - 4 * evaluate(evaluator, Packed(*row[: META + 1]))
-    assert decided
 
 
 def test_reductions() -> None:

@@ -3,28 +3,23 @@
 The better the order, the sooner a search is cut off. First comes the action of the transposition
 table, then those that win at once. The others are ordered by the seeds that they capture, by the
 killer move of their ply (https://www.chessprogramming.org/Killer_Heuristic) and by the number of
-cutoffs that they have caused (https://www.chessprogramming.org/History_Heuristic). A guided search
-adds the evaluations of the positions that they lead to, as Edax does in Othello; far from the
-horizon a policy network replaces this order
-(:func:`bao_agents.search.alphabeta.policy_order.order_by_policy`).
+cutoffs that they have caused (https://www.chessprogramming.org/History_Heuristic). A policy network
+may replace this order (:func:`bao_agents.search.alphabeta.policy_order.order_by_policy`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from bao_agents.evaluators.nnue import evaluate
 from bao_agents.search.alphabeta.transposition import NO_ACTION
-from bao_env.compiled.compile import jit, jit_inline
-from bao_env.engine.bits import ONE, ZERO
-from bao_env.engine.position import META, read_at, same_mover
+from bao_env.compiled.compile import jit_inline
+from bao_env.engine.bits import ONE
 from bao_env.engine.successors import ACTION, CAPTURED, RESULT, SUCCESSOR_WORDS
 
 _TT_MOVE_SCORE = 1 << 40
 _WIN_SCORE = 1 << 39
 _SEED_SCORE = 64  # for each seed captured
 _KILLER_SCORE = 256
-_VALUE_SCORE = 4  # for each unit of the evaluation
 _MAX_HISTORY_SCORE = 1 << 20
 
 
@@ -74,23 +69,6 @@ def score_successors(work, ply, seat):
             if action == killer:
                 score += _KILLER_SCORE
             work.scores[k] = score
-
-
-@jit
-def add_values(evaluator, work, ply):
-    """Add the values of the successors of the node at ``ply`` to their scores.
-
-    Args:
-        evaluator: see :func:`bao_agents.search.alphabeta.search.search`.
-        work: a record of :data:`bao_agents.search.alphabeta.workspace.MEMORY`, whose scores
-            :func:`score_successors` has filled.
-        ply: plies from the root to the node.
-    """
-    frame, stack = work.frames[ply], work.stack
-    for k in range(frame.first, frame.end):
-        if work.scores[k] < _WIN_SCORE and stack[k, RESULT] == ZERO:
-            value = evaluate(evaluator, read_at(stack, k))
-            work.scores[k] += _VALUE_SCORE * (value if same_mover(stack[k, META]) else -value)
 
 
 @jit_inline

@@ -19,12 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from bao_agents.evaluators.nnue import evaluate
-from bao_agents.search.alphabeta.ordering import (
-    add_values,
-    pick_best,
-    remember_cutoff,
-    score_successors,
-)
+from bao_agents.search.alphabeta.ordering import pick_best, remember_cutoff, score_successors
 from bao_agents.search.alphabeta.policy_order import (
     is_worth_asking,
     order_by_policy,
@@ -98,11 +93,8 @@ def search(rules, evaluator, guide, table, work, depth):
             expanded, value = _enter_node(rules, evaluator, guided, table, work, ply)
             if work.stopped != 0:
                 return value
-            if guide is not None and expanded:
-                if is_worth_asking(guide, work.frames[ply]):
-                    order_by_policy(rules, guide, work, ply)
-                elif work.frames[ply].depth >= 2:
-                    add_values(evaluator, work, ply)
+            if guide is not None and expanded and is_worth_asking(guide, work.frames[ply]):
+                order_by_policy(rules, guide, work, ply)
 
         # On: try its actions until one needs its own search.
         if expanded:
@@ -191,7 +183,7 @@ def _enter_node(rules, evaluator, guided, table, work, ply):
     if frame.end == frame.first:
         return False, np.int64(ply - WIN_VALUE)
 
-    # Step 5. Order. A guided search adds values to it, or a network replaces it (policy_order).
+    # Step 5. Order. A network may replace it (policy_order).
     score_successors(work, ply, np.int64(mover_of(packed.meta)))
     frame.by_policy = 0
     frame.next = frame.first
