@@ -10,6 +10,7 @@ import time
 import urllib.request
 from collections.abc import Callable
 from importlib.metadata import metadata
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -41,6 +42,15 @@ def description() -> None:
     text = metadata("bao_env")["Description"]
     assert "`pip install bao_env`" in text and "pip install 'bao_env[train]' && bao train" in text
     assert not re.search(r"<!--|pip install -e|\]\((?!http|#)", text), text
+
+
+def pages() -> None:
+    """The guides and examples that ``bao --help`` names have links to each other that work."""
+    index = re.search(r"The guides begin with (.+)/docs/index\.md", bao("--help"))
+    assert index is not None
+    for page in Path(index[1]).rglob("*.md"):
+        for link in re.findall(r"\]\(((?!https?:)[^)#]+\.md)", page.read_text("utf-8")):
+            assert (page.parent / link).exists(), (page, link)
 
 
 PLAY_EVERYTHING = """
@@ -166,6 +176,7 @@ if __name__ == "__main__":
     for name, check in {
         "imports": imports,
         "description": description,
+        "pages": pages,
         **({"warm-up": warm_up} if "--warm-up" in sys.argv else {}),
         "environments": environments,
         "players": players,

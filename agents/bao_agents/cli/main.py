@@ -239,6 +239,9 @@ def _missing(error: ModuleNotFoundError) -> str:
 
 def _overview() -> str:
     """Return the text of ``bao --help``."""
+    packages = Path(__file__).parents[2]
+    pages = packages / "bao_training" / "pages"  # of a wheel
+    pages = pages if pages.exists() else packages.parent
     groups = [
         "\n".join([f"{title}:", *(f"  {name:12}  {row[1]}" for name, row in rows.items())])
         for title, rows in GROUPS.items()
@@ -248,6 +251,8 @@ def _overview() -> str:
             "usage: bao COMMAND ...",
             "Bao la Kiswahili: play it, learn it, measure it.",
             *groups,
-            "bao COMMAND --help lists the options of a command.",
+            "bao COMMAND --help lists the options of a command.\n"
+            f"The guides begin with {pages / 'docs' / 'index.md'}, and the examples with "
+            f"{pages / 'training' / 'examples' / 'README.md'}.",
         ]
     )
