@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from PIL import Image
-from tqdm import tqdm
 
 from bao_agents.support.files import write_atomically
+from bao_agents.support.progress import Progress
 from bao_env.board import Board, Event, EventKind
 from bao_env.engine.position import Position
 from bao_env.game import SEAT_NAMES
@@ -125,7 +125,7 @@ def write_gif(path: str | Path, board: Board, *, words: bool = False) -> None:
     middle = Image.fromarray(rgb_array(shown[len(shown) // 2][0]))
     palette = middle.quantize(_COLOURS, method=Image.Quantize.MAXCOVERAGE)
     images = []
-    for shapes, _ in tqdm(shown, unit="frame", disable=None):
+    for shapes, _ in Progress(shown, desc="drawing", unit="frame"):
         image = Image.fromarray(rgb_array(shapes))
         images.append(image.quantize(palette=palette, dither=Image.Dither.NONE))
     animation = io.BytesIO()

@@ -12,10 +12,12 @@ of the last values, and what was left out.
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from bao_agents.cli.options import Run, picture_file
 from bao_agents.support.figures import save_figure
+from bao_agents.support.output import say
 from bao_training.plot import X_AXES, draw_curves, read_lines
 
 
@@ -48,8 +50,6 @@ def _run(args: argparse.Namespace) -> None:
     figure, table = draw_curves(read_lines(args.runs), args.metrics, args.x)
     only = Path(args.runs[0])
     file = args.out or (only if args.runs[1:] == [] and only.is_dir() else Path()) / "curves.png"
-    try:
-        save_figure(figure, file)
-    finally:  # if the picture cannot be written, the table is printed anyway
-        print(table)
-    print(f"\n{file}")
+    say(table, sys.stdout)
+    save_figure(figure, file)
+    say(f"\n{file}", sys.stdout)
