@@ -1,8 +1,7 @@
 """Print lines to stderr while functions are compiled for the first time, which takes seconds.
 
 Numba calls :class:`_Notice` when it compiles a function, not when it loads one from its cache.
-``BAO_ENV_QUIET=1`` suppresses the lines. They stand above the progress bars of tqdm, which do not
-count the time of compiling.
+``BAO_ENV_QUIET=1`` suppresses the lines.
 """
 
 from __future__ import annotations
@@ -32,12 +31,9 @@ class _Notice(event.Listener):
     def __init__(self) -> None:
         self._compiled: set[Callable[..., Any]] = set()
         self._said: float | None = None
-        self._begun: list[float] = []
-        """When each compilation that has not ended began; numba compiles callees in between."""
 
     def on_start(self, event: Any) -> None:
         """Handle the start of a compilation."""
-        self._begun.append(time.monotonic())
         function = event.data["dispatcher"]
         if self._said is None and function.py_func in _functions:
             self._said = time.monotonic()
@@ -54,22 +50,13 @@ class _Notice(event.Listener):
         if self._said is not None and time.monotonic() >= self._said + _EVERY:
             self._said = time.monotonic()
             _say(f"compiling, {len(self._compiled)} of at most {len(_functions)} functions")
-        begun = self._begun.pop()
-        if not self._begun and "tqdm" in sys.modules:
-            spent = time.monotonic() - begun
-            for bar in sys.modules["tqdm"].tqdm._instances:
-                bar.start_t += spent
-                bar.last_print_t += spent
 
 
 def _say(text: str) -> None:
     if sys.stderr is None or os.environ.get("BAO_ENV_QUIET"):
         return
     with suppress(OSError, ValueError):  # stderr is closed
-        if "tqdm" in sys.modules:
-            sys.modules["tqdm"].tqdm.write(f"bao_env: {text}", sys.stderr)
-        else:
-            print(f"bao_env: {text}", file=sys.stderr, flush=True)
+        print(f"bao_env: {text}", file=sys.stderr, flush=True)
 
 
 event.register("numba:compile", _Notice())

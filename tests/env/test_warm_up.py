@@ -43,23 +43,6 @@ def test_compiling_prints_notices(tmp_path: Path) -> None:
     assert run(LEGAL, tmp_path / "other cache", quiet="1").stderr == ""
 
 
-def test_progress_bars_are_not_torn(tmp_path: Path) -> None:
-    code = f"{HASTE}; import tqdm, bao_env; bar = tqdm.tqdm(total=2); bao_env.Board().push('A6L')"
-    said = run(code, tmp_path).stderr
-    assert said.count("compiling the engine (first use only") == 1 < said.count("bao_env:")
-    for before in said.split("bao_env:")[:-1]:
-        assert before.endswith(("\n", "\r"))  # the bar has been cleared
-
-
-def test_a_progress_bar_does_not_count_compiling(tmp_path: Path) -> None:
-    code = (
-        "import time, tqdm; bar = tqdm.tqdm(total=2); begun = time.monotonic(); "
-        f"{LEGAL}; print(bar.format_dict['elapsed'] / (time.monotonic() - begun))"
-    )
-    cold, warm = (float(run(code, tmp_path).stdout.split()[1]) for _ in range(2))
-    assert cold < 0.9 < warm
-
-
 @pytest.mark.parametrize(("suffix", "length"), [("nbi", 40), ("nbc", 0)])
 def test_damaged_cache_is_written_again(suffix: str, length: int, tmp_path: Path) -> None:
     run(LEGAL, tmp_path)
