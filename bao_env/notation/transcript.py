@@ -19,7 +19,7 @@ upper or lower case:
 * ``position``: the start, as a position text;
 * ``first player``: ``South`` or ``North``;
 * ``spelling``: ``donkers`` or ``kibao``;
-* ``winner`` or ``result``: a seat or the name of a player; see :meth:`Transcript.stated_winner`;
+* ``winner``: ``South`` or ``North``;
 * ``end``: ``illegal action`` or ``cut short``, if an environment has ended the game so;
 * ``opening plies``: how many of the first plies nobody chose; ``bao replay`` does not judge them.
 
@@ -104,22 +104,10 @@ class Transcript:
         return next(same, None)
 
     def stated_winner(self) -> int | None:
-        """Return the seat that ``winner`` or ``result`` names, or None.
-
-        The name of a seat always means the seat. Otherwise the letter of a seat or the name of a
-        player counts, if it fits one seat alone. ``wins`` may follow.
-        """
-        stated = (self.get("winner") or self.get("result") or "").casefold()
-        for value in (stated, re.sub(r"\s+wins$", "", stated)):
-            fits = set()
-            for seat, name in enumerate(SEAT_NAMES):
-                if value == name.casefold():
-                    return seat
-                if value and value in (name[0].casefold(), (self.get(name) or "").casefold()):
-                    fits.add(seat)
-            if fits:
-                return fits.pop() if len(fits) == 1 else None
-        return None
+        """Return the seat that ``winner`` names; None without one, or for the name of a player."""
+        stated = (self.get("winner") or "").casefold()
+        names = [name.casefold() for name in SEAT_NAMES]
+        return names.index(stated) if stated in names else None
 
 
 @dataclass(frozen=True)
