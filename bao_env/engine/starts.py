@@ -28,7 +28,6 @@ from bao_env.engine.bits import (
 )
 from bao_env.engine.position import (
     NO_PIT,
-    OWNS_HOUSE,
     barred_of,
     other_store_of,
     owns_house,
@@ -260,23 +259,6 @@ def takasia_bar(rules, front, back, other_front, other_back, other_owned):
     if nonzero(other_front) == pit or at_least_2(other_front) == pit:  # 4.1a
         return NO_PIT
     return ring
-
-
-@jit
-def possible_bar(rules, position):
-    """Return the ring pit that takasia may bar to the mover in ``position``, uint64[6], or NO_PIT.
-
-    It does so if the last move was a takasa in mtaji, which the position does not show. The rules
-    are those with ``takasia="zanzibar"``.
-    """
-    packed = read(position)
-    meta = packed.meta
-    if (store_of(meta) | other_store_of(meta)) != ZERO or pending_of(meta) != NO_PIT:
-        return NO_PIT
-    owned = meta & OWNS_HOUSE
-    return takasia_bar(
-        rules, packed.other_front, packed.other_back, packed.front, packed.back, owned
-    )
 
 
 @jit_inline

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from bao_env.engine.layout import HOUSE, NORTH, NUM_SEEDS, SOUTH, pit_name
-from bao_env.engine.position import Position, to_packed
+from bao_env.engine.position import Position
 from bao_env.engine.ruleset import Ruleset
-from bao_env.engine.starts import possible_bar, startable
 
 
 def validate(position: Position, ruleset: Ruleset, *, finished: bool = False) -> None:
@@ -68,24 +67,14 @@ def validate(position: Position, ruleset: Ruleset, *, finished: bool = False) ->
 
 
 def _check_bar(position: Position, barred: int, ruleset: Ruleset) -> None:
-    """Raise ValueError unless takasia can bar ``barred`` in an otherwise valid position."""
+    """Raise ValueError unless takasia may have barred ``barred`` in a valid position."""
     if ruleset.takasia != "zanzibar":
         raise ValueError(f"a barred hole, but rule set {ruleset.name!r} bars none in a position")
     if not 0 <= barred < 8:
         raise ValueError("takasia bars a front hole, A1 to A8 (Donkers 4.1)")
-    name = pit_name(barred)
     for seat, who in ((position.mover, "mover"), (1 - position.mover, "opponent")):
         if position.store[seat]:
             raise ValueError(
                 f"takasia bars a hole in mtaji only, but the {who}'s store is not empty "
                 "(Donkers 4.1)"
             )
-    packed = to_packed(position)
-    if startable(ruleset.kernel, packed)[0]:
-        raise ValueError(f"takasia bars {name}, but the mover can capture (Donkers 4.1)")
-    if possible_bar(ruleset.kernel, packed) != barred:
-        raise ValueError(
-            f"takasia cannot bar {name} here: it bars the only hole that the opponent threatens "
-            "(Donkers 4.1), but neither an owned house (4.1c) nor the only front hole that is "
-            "filled or holds two seeds (4.1a)"
-        )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import bao_agents
 from bao_env.engine.position import to_packed, unpack
-from bao_env.engine.ruleset import RULESETS, Ruleset
+from bao_env.engine.ruleset import RULESETS
 from bao_env.game import legal_actions
 from bao_env.notation import (
     NotationError,
@@ -29,7 +29,6 @@ from bao_env.notation.transcript import (
     parse_transcripts,
     replay,
 )
-from tests import reference
 from tests.conftest import Says
 from tests.positions import (
     ENDLESS,
@@ -37,7 +36,6 @@ from tests.positions import (
     OPENING,
     TAKASIA,
     random_games,
-    random_position,
     some_positions,
 )
 from tests.reference import CAN_BE_STRUCK, Without, moves_before_end
@@ -133,39 +131,6 @@ def test_positions_come_back(ruleset: str, seed: int) -> None:
         space = rng.choice((" ", "  ", "\t", "\u00a0"))
         for spelled in (text, text.lower(), around.format(head + text.replace(" ", space))):
             assert format_position(parse_position(spelled, RULESETS[ruleset])) == text
-
-
-BARS = {
-    "zanzibar": ZANZIBAR,
-    "malawi": RULESETS["malawi"],
-    "kibao with takasia": RULESETS["kibao"].replace(name="own", takasia="zanzibar"),
-    "no house": ZANZIBAR.replace(name="own", house=False),
-    "any captures": ZANZIBAR.replace(name="own", capture_limit=63),
-}
-
-
-@pytest.mark.parametrize("rules", BARS.values(), ids=BARS)
-def test_only_a_bar_that_can_arise_is_read(rules: Ruleset, seed: int) -> None:
-    """A bar is accepted where the reference finds it after a takasa, and nowhere else."""
-    rng = random.Random(seed)
-    texts = [random_position(rng, rules) for _ in range(150)]
-    texts += [text for text in islice(random_games(rng, rules), 250) if text.split()[1] == "0,0"]
-    arose = 0
-    for text in texts:
-        fields = text.split()
-        position = reference.parse(text, rules)
-        due = reference.takasia_hole(position, rules)
-        if position.stores[reference.OPPONENT[position.mover]] > 0:
-            due = None  # the opponent's last move was not made in mtaji
-        arose += due is not None
-        for hole in range(1, 9):
-            barred = " ".join([*fields[:4], f"A{hole}"])
-            if due and hole == due[1]:
-                assert parse_position(barred, rules).barred == hole - 1
-                continue
-            with pytest.raises(NotationError, match="Donkers 4"):
-                parse_position(barred, rules)
-    assert arose
 
 
 # --- actions and moves ------------------------------------------------------------------------
