@@ -9,7 +9,7 @@
     state = game.new_initial_state()
 
 Parameters: ``ruleset``, a name; ``max_plies``, after which the game is cut short and nobody has
-won; and ``observation``, the name of one that is a single array
+won; and ``observation``, its name
 (:mod:`bao_env.observation.observer`).
 
 South, player 0, begins under every rule set. There are no chance nodes, so the game draws no lots
@@ -23,7 +23,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box
 
 from bao_env.engine.action import NUM_ACTIONS, actions_of
 from bao_env.engine.layout import SOUTH
@@ -75,10 +74,7 @@ class BaoGame(pyspiel.Game):
         params = params or {}
         self.ruleset = get_ruleset(params.get("ruleset", "zanzibar"))
         self.max_plies = int(params.get("max_plies", MAX_PLIES))
-        observation = params.get("observation", "board")
-        self.observer = get_observer(observation, self.ruleset)
-        if not isinstance(self.observer.space, Box):
-            raise ValueError(f"observation={observation!r}: expected one that is a single array")
+        self.observer = get_observer(params.get("observation", "board"), self.ruleset)
         info = pyspiel.GameInfo(
             num_distinct_actions=NUM_ACTIONS,
             max_chance_outcomes=0,

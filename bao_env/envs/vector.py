@@ -101,8 +101,6 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             ``max_plies`` counts the plies of both players instead.
         threads: number of threads that share the work; the games do not depend on it.
         render_mode: ``"ansi"`` or ``"rgb_array"``, as in :class:`bao_env.BaoEnv`.
-        copy: return fresh arrays. False reuses two sets of observation arrays in turn: the second
-            step or reset after a step overwrites what it returned.
 
     Raises:
         ValueError: an argument is wrong; the message says what was expected.
@@ -131,7 +129,6 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         max_episode_steps: int | None = None,
         threads: int = 1,
-        copy: bool = True,
         render_mode: str | None = None,
     ) -> None:
         super().__init__()
@@ -143,7 +140,6 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
-        self.copy = copy
         self.single_action_space = spaces.Discrete(NUM_ACTIONS)
         self.ruleset = get_ruleset(ruleset)
         self.observer = get_observer(observation, self.ruleset, dtype)
@@ -181,10 +177,6 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         """The last returned observation. The caller may have changed its arrays since, but not
         ``viewers`` and ``legal``."""
         self._shown.legal.fill(0)
-        self._reused = (
-            None if copy else (self._shown, ObservationBuffer.empty(num_envs, self.observer))
-        )
-        """Without ``copy``: the two that are used in turn."""
 
     # --- what the games look like ---------------------------------------------------------------
 
@@ -286,7 +278,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
                 self._seed_players()
             self._begin(games, *starts)
             self._awaiting_reset[games] = False
-            buffer = self._next_buffer()
+            buffer = ObservationBuffer.empty(self.num_envs, self.observer)
             self._batch.observe_again(games, self._shown, buffer)
             self._shown = buffer
             result = self._observation_and_infos({})
@@ -338,7 +330,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             illegal: which games their action loses, bool[B].
             waiting: the games that are over.
         """
-        batch, buffer = self._batch, self._next_buffer()
+        batch, buffer = self._batch, ObservationBuffer.empty(self.num_envs, self.observer)
         infos: Infos = {}
         if illegal.any():
             batch.forfeit(np.flatnonzero(illegal))
@@ -472,12 +464,6 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         return [read(item) for item in value]
 
     # --- what a step returns --------------------------------------------------------------------
-
-    def _next_buffer(self) -> ObservationBuffer:
-        """Return a buffer to fill: a fresh one or, without ``copy``, the older of two."""
-        if self._reused is None:
-            return ObservationBuffer.empty(self.num_envs, self.observer)
-        return self._reused[self._shown is self._reused[0]]
 
     def _value(self, arrays: Arrays, action_masks: npt.NDArray[np.int8]) -> Observation:
         """Return observations in the form of the observation space."""

@@ -67,10 +67,7 @@ CAPTURED = 0
 WINS = 64
 REPLY_CAPTURED = 128
 REPLY_WINS = 192
-CAPTURE_COLUMNS = 128
-"""Columns of the first two groups."""
-REPLY_COLUMNS = 256
-"""Columns of all four."""
+COLUMNS = 256
 
 _ROWS = 1024
 """Actions played out together: enough to fill the lanes, few enough for the processor's cache."""
@@ -133,10 +130,10 @@ def _play_out(rules, positions, count, work):
 
 
 @jit
-def _reply(rules, count, all_replies, work):
+def _reply(rules, count, work):
     """Play out the replies to ``count`` actions: fill ``best``, and ``seats`` where there is none.
 
-    Without ``all_replies``, or where no reply captures or wins, one legal reply is enough.
+    Where no reply captures or wins, one legal reply is enough.
     """
     jobs = np.int64(0)  # numba would compile run() separately for a literal 0
     for row in range(count):
@@ -147,7 +144,7 @@ def _reply(rules, count, all_replies, work):
         capture_turn, starts = candidates(rules, packed)
         # A takasa leaves the opponent's rows alone: unless they are stuck already, no reply wins.
         stuck = cannot_play(packed.other_front, packed.other_back, other_store_of(packed.meta))
-        every = all_replies and (capture_turn or stuck)
+        every = capture_turn or stuck
         while starts != ZERO:
             start = trailing_zeros(starts)
             starts &= starts - ONE
@@ -166,41 +163,38 @@ def _reply(rules, count, all_replies, work):
 
 
 @jit
-def _write_rows(positions, count, replies, scale, work, out, column):
+def _write_rows(positions, count, scale, work, out):
     """Write the results of ``count`` actions into their columns of ``out``."""
     for row in range(count):
         g = work.games[row]
         before, after = read_at(positions, g), read_at(work.after, row)
-        at = column + work.actions[row]
+        at = OBSERVATION_SIZE + work.actions[row]
         out[g, at + CAPTURED] = _captured(before, after) * scale
         seat = work.seats[row]
         out[g, at + WINS] = seat == np.int8(mover_of(before.meta))
-        if replies and seat < 0:
+        if seat < 0:
             captured, wins, legal = best_capture(work.best[row])
             out[g, at + REPLY_CAPTURED] = captured * scale
             out[g, at + REPLY_WINS] = wins
 
 
 @jit
-def write_actions(rules, positions, legal, replies, scale, work, out, column):
+def write_actions(rules, positions, legal, scale, work, out):
     """Write the result of each legal action.
 
     Args:
         rules: the :class:`KernelRules`.
         positions: uint64[B, 6].
         legal: uint64[B], the legal actions; all columns are 0 where they are.
-        replies: whether to write all four groups of columns or the first two.
         scale: multiplies the seeds: uint64 1 for uint8 ``out``, else a float32.
         work: a :class:`Workspace` as a plain tuple, which numba recognises faster.
-        out: uint8 or float32 [B, column + 128 or 256 or more].
-        column: the first column that is filled.
+        out: uint8 or float32 [B, 308], whose last 256 columns are filled.
     """
     work = Workspace(*work)
     count = 0
     size = positions.shape[0]
-    columns = REPLY_COLUMNS if replies else CAPTURE_COLUMNS
     for g in range(size):
-        out[g, column : column + columns] = 0
+        out[g, OBSERVATION_SIZE:] = 0
         rest = legal[g]
         while rest != ZERO:
             work.games[count] = g
@@ -209,8 +203,8 @@ def write_actions(rules, positions, legal, replies, scale, work, out, column):
             count += 1
         if count > _ROWS - NUM_ACTIONS or g == size - 1:
             _play_out(rules, positions, count, work)
-            _reply(rules, count, replies, work)
-            _write_rows(positions, count, replies, scale, work, out, column)
+            _reply(rules, count, work)
+            _write_rows(positions, count, scale, work, out)
             count = 0
 
 
@@ -222,20 +216,17 @@ def workspace() -> tuple[Any, ...]:
     return work
 
 
-class BoardAndActions:
-    """The observers ``"board"``, ``"captures"`` and ``"replies"``.
+class Replies:
+    """The observer ``"replies"``: the bare board, then the columns of its actions.
 
     Args:
         ruleset: decides what actions and replies capture.
         dtype: float32 or uint8.
-        columns: the columns of actions after the bare board: 0, :data:`CAPTURE_COLUMNS` or
-            :data:`REPLY_COLUMNS`.
     """
 
-    def __init__(self, ruleset: Ruleset, dtype: npt.DTypeLike, columns: int) -> None:
+    def __init__(self, ruleset: Ruleset, dtype: npt.DTypeLike) -> None:
         self._rules = ruleset.kernel
-        self._columns = columns
-        self.space = seed_space((OBSERVATION_SIZE + columns,), dtype)
+        self.space = seed_space((OBSERVATION_SIZE + COLUMNS,), dtype)
         self._scale = seed_scale(dtype)
 
     def fill(
@@ -247,7 +238,4 @@ class BoardAndActions:
     ) -> None:
         """Write boards and columns; see :meth:`bao_env.observation.observer.Observer.fill`."""
         observe_compiled(positions, viewers, self._scale, arrays)
-        if self._columns:
-            replies = self._columns == REPLY_COLUMNS
-            rest = replies, self._scale, workspace(), arrays, OBSERVATION_SIZE
-            write_actions(self._rules, positions, legal, *rest)
+        write_actions(self._rules, positions, legal, self._scale, workspace(), arrays)

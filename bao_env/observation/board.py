@@ -33,6 +33,7 @@ from bao_env.engine.position import (
     META,
     MOVER_FRONT,
     OTHER_FRONT,
+    Legal,
     PackedPositions,
     Seats,
     barred_of,
@@ -43,6 +44,7 @@ from bao_env.engine.position import (
     pending_of,
     store_of,
 )
+from bao_env.engine.ruleset import Ruleset
 
 OBSERVATION_VERSION = 1
 """Increased whenever a number of the observation changes its place or its meaning."""
@@ -115,6 +117,29 @@ def observe_compiled(positions, viewers, scale, out):
     """
     for g in range(positions.shape[0]):
         observe_one(positions, g, viewers[g], scale, out, g)
+
+
+class BareBoard:
+    """The observer ``"board"``.
+
+    Args:
+        ruleset: ignored; the board looks the same under all rules.
+        dtype: float32 or uint8.
+    """
+
+    def __init__(self, ruleset: Ruleset, dtype: npt.DTypeLike) -> None:
+        self.space = seed_space((OBSERVATION_SIZE,), dtype)
+        self._scale = seed_scale(dtype)
+
+    def fill(
+        self,
+        positions: PackedPositions,
+        legal: Legal,
+        viewers: Seats,
+        arrays: npt.NDArray[Any],
+    ) -> None:
+        """Write the boards; see :meth:`bao_env.observation.observer.Observer.fill`."""
+        observe_compiled(positions, viewers, self._scale, arrays)
 
 
 def observe(

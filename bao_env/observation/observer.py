@@ -7,13 +7,10 @@ name from this table, or your :class:`Observer`.
 ``observation=``    what a player sees
 ==================  ============================================================================
 ``board``           float32[52], the bare board (:mod:`bao_env.observation.board`)
-``captures``        float32[180]: the board, and for each action its captures and whether it wins
-                    (the first two groups of :mod:`bao_env.observation.actions`)
-``replies``         float32[308]: the same, and for each action the opponent's best reply
+``replies``         float32[308]: the board, and for each action its captures, whether it wins, and
+                    the opponent's best reply (:mod:`bao_env.observation.actions`)
 ``planes``          float32[16, 4, 8], the board for convolutions and attention
                     (:mod:`bao_env.observation.planes`)
-``planes+replies``  a dict: ``planes`` as above, and ``actions``, float32[256], the last 256
-                    numbers of ``replies``
 ==================  ============================================================================
 
 Each is also available as uint8, with seed counts instead of multiples of 1/8.
@@ -25,7 +22,6 @@ To add a kind, write a class with ``space`` and ``fill`` in a new file, and add 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -38,8 +34,9 @@ from bao_env.engine.kernel import legal_of
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import Legal, PackedPositions, Seats, packed_opening
 from bao_env.engine.ruleset import Ruleset, get_ruleset
-from bao_env.observation.actions import CAPTURE_COLUMNS, REPLY_COLUMNS, BoardAndActions
-from bao_env.observation.planes import Planes, PlanesAndReplies
+from bao_env.observation.actions import Replies
+from bao_env.observation.board import BareBoard
+from bao_env.observation.planes import Planes
 
 Arrays = Any
 """Observations of n positions: an array with n rows or, for a ``Dict`` space, a dict of them."""
@@ -126,11 +123,9 @@ class OwnObserver:
 
 
 OBSERVATIONS: dict[str, Callable[[Ruleset, np.dtype[Any]], Observer]] = {
-    "board": partial(BoardAndActions, columns=0),
-    "captures": partial(BoardAndActions, columns=CAPTURE_COLUMNS),
-    "replies": partial(BoardAndActions, columns=REPLY_COLUMNS),
+    "board": BareBoard,
+    "replies": Replies,
     "planes": Planes,
-    "planes+replies": PlanesAndReplies,
 }
 """The observers that ``observation=`` knows by name, made from rules and a dtype."""
 

@@ -21,14 +21,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium import spaces
 
 from bao_env.compiled.compile import jit
 from bao_env.engine.bits import ONE
 from bao_env.engine.layout import HOUSE, facing
 from bao_env.engine.position import Legal, PackedPositions, Seats
 from bao_env.engine.ruleset import Ruleset
-from bao_env.observation.actions import REPLY_COLUMNS, workspace, write_actions
 from bao_env.observation.board import OBSERVATION_SIZE, observe_one, seed_scale, seed_space
 
 STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)
@@ -98,32 +96,3 @@ class Planes:
     ) -> None:
         """Write the planes; see :meth:`bao_env.observation.observer.Observer.fill`."""
         write_planes(positions, viewers, self._scale, arrays)
-
-
-class PlanesAndReplies:
-    """The observer ``"planes+replies"``.
-
-    Args:
-        ruleset: decides what actions and replies capture.
-        dtype: float32 or uint8.
-    """
-
-    def __init__(self, ruleset: Ruleset, dtype: npt.DTypeLike) -> None:
-        self._planes = Planes(ruleset, dtype)
-        self._rules = ruleset.kernel
-        self._scale = seed_scale(dtype)
-        self.space = spaces.Dict(
-            {"planes": self._planes.space, "actions": seed_space((REPLY_COLUMNS,), dtype)}
-        )
-
-    def fill(
-        self,
-        positions: PackedPositions,
-        legal: Legal,
-        viewers: Seats,
-        arrays: dict[str, npt.NDArray[Any]],
-    ) -> None:
-        """Write both arrays; see :meth:`bao_env.observation.observer.Observer.fill`."""
-        self._planes.fill(positions, legal, viewers, arrays["planes"])
-        rest = True, self._scale, workspace(), arrays["actions"], 0
-        write_actions(self._rules, positions, legal, *rest)

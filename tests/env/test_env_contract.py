@@ -294,7 +294,7 @@ def test_an_opponent_by_name_is_loaded_when_needed(
         raw_env,
         partial(BaoEnv, "random"),
         partial(BaoEnv, RandomAgent(5)),
-        partial(BaoVectorEnv, 20, threads=2, copy=False),
+        partial(BaoVectorEnv, 20, threads=2),
         partial(BaoVectorEnv, 20, opponent="random", autoreset_mode=NEXT),
         partial(BaoVectorEnv, 20, opponent=RandomAgent(5)),
     ],

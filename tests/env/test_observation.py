@@ -14,6 +14,7 @@ from tests import reference
 from tests.positions import draw, pack_texts, some_positions
 from tests.reference import FRONT, OPPONENT, SIDE, WINS
 from tests.rulesets import EVERY_RULESET
+from tests.vector import BoardAndPlanes
 
 
 def observe(kind: str, rules: Any, positions: Any, legal: Any, viewers: Any = None) -> Any:
@@ -83,26 +84,24 @@ def test_columns_match_the_reference(ruleset: str, thorough: bool, seed: int) ->
     rules = RULESETS[ruleset]
     texts = some_positions(rules, 500 if thorough else 120, seed)
     texts += [ONE_WAY_WINS] * (ruleset == "kujifunza")
-    actions = observe("planes+replies", rules, *pack_texts(texts, rules))["actions"]
+    actions = observe("replies", rules, *pack_texts(texts, rules))[:, 52:]
     for text, found in zip(texts, actions, strict=True):
         np.testing.assert_array_equal(found, columns(text, rules), err_msg=text)
     assert actions.reshape(-1, 4, 64).any(axis=(0, 2)).all()  # all groups were met
 
 
 @EVERY_RULESET
-def test_kinds_are_made_of_each_other(ruleset: str) -> None:
+def test_both_dtypes_show_the_same(ruleset: str) -> None:
     """More games than the workspace holds at once, in both dtypes."""
     positions, legal = draw(ruleset, 2000, 9)
     viewers = movers(positions)
     all_replies = []
     for dtype in (np.float32, np.uint8):
-        board, captures, replies, planes, both = (
+        board, replies = (
             make_observations(get_observer(kind, ruleset, dtype), positions, legal, viewers)
-            for kind in ("board", "captures", "replies", "planes", "planes+replies")
+            for kind in ("board", "replies")
         )
         np.testing.assert_array_equal(board, replies[:, :52])
-        np.testing.assert_array_equal(captures, replies[:, :180])
-        np.testing.assert_equal(both, {"planes": planes, "actions": replies[:, 52:]})
         all_replies.append(replies)
     eighths, counts = all_replies
     is_count = np.repeat([True, False, True, False, True, False], [34, 18, 64, 64, 64, 64])
@@ -151,7 +150,7 @@ def test_board_and_planes_match_the_reference(ruleset: str, seed: int) -> None:
 
 def test_aec_shows_both_agents() -> None:
     """Each agent sees the position from their side; only the next one sees actions."""
-    env = raw_env(observation="planes+replies")
+    env = raw_env(observation=BoardAndPlanes())
     env.reset(seed=1)
     rng = np.random.default_rng(0)
     over = False
@@ -179,7 +178,7 @@ def test_afterstates_are_where_the_actions_lead(ruleset: str) -> None:
     envs = BaoVectorEnv(
         100,
         ruleset=ruleset,
-        observation="captures",
+        observation="replies",
         dtype=np.uint8,
         opening_plies=(20, 40),
         opponent=None,
@@ -203,5 +202,5 @@ def test_afterstates_are_where_the_actions_lead(ruleset: str) -> None:
     np.testing.assert_array_equal(found.signs, signs)
     np.testing.assert_array_equal(found.results, results)
     assert tuple(map(actions_of, found.legal)) == legal and any(results)
-    shown = observe("captures", ruleset, found.positions, found.legal)
+    shown = observe("replies", ruleset, found.positions, found.legal)
     np.testing.assert_array_equal(found.observations, shown)

@@ -31,8 +31,6 @@ def test_states() -> None:
         assert (state.returns() == [0.0, 0.0]) == ("cut short" in str(state))
         results.add(tuple(state.returns()))
     assert results == {(1.0, -1.0), (-1.0, 1.0), (0.0, 0.0)}
-    with pytest.raises(ValueError, match="a single array"):
-        pyspiel.load_game("python_bao(observation=planes+replies)")
 
 
 @pytest.mark.parametrize("observation", ["board", "replies", "planes"])

@@ -14,6 +14,7 @@ from stable_baselines3.common.monitor import Monitor
 
 from bao_env import BaoVectorEnv, OpponentPool
 from bao_env.adapters import sb3
+from tests.vector import BoardAndPlanes
 
 
 def maskable_ppo(envs: Any, policy: str = "MultiInputPolicy", **settings: Any) -> Any:
@@ -68,7 +69,7 @@ def test_options_and_invalid_arguments() -> None:
     assert envs.get_attr("max_plies", 1) == [500]
     for arguments, match in (
         ({"opponent": None}, "opponent=None"),
-        ({"observation": "planes+replies"}, "nested dicts; add flat=True"),
+        ({"observation": BoardAndPlanes()}, "nested dicts; add flat=True"),
     ):
         with pytest.raises(ValueError, match=match):
             make(3, **arguments)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from typing import Any
 
@@ -80,22 +79,6 @@ def test_an_option_holds_for_one_game() -> None:
 
 
 # --- buffers ------------------------------------------------------------------------------------
-
-
-def test_without_copies_two_buffers_alternate() -> None:
-    env = BaoVectorEnv(5, copy=False, opponent=None, illegal="raise")
-    env.reset(seed=0)
-    seen: list[Any] = []
-    kept: list[Any] = []
-    for step in range(6):
-        if step == 4:  # a step that raises uses no buffer
-            with pytest.raises(IllegalMoveError):
-                env.step(np.zeros(5, int))
-        seen.append(env.step(env.sample_legal_actions())[0])
-        kept.append(copy.deepcopy(seen[-1]))
-        assert same(seen[-2:], kept[-2:])  # one step later an observation still stands
-        if step > 1:
-            assert all(np.shares_memory(seen[step][key], seen[step - 2][key]) for key in seen[0])
 
 
 @EVERY_MODE
