@@ -11,8 +11,9 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache, reduce
+from itertools import product
 from operator import getitem
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -178,8 +179,7 @@ def watched() -> Iterator[list[str]]:
 
 # --- the tests ----------------------------------------------------------------------------------
 
-HOSTILE: list[Any] = ["pipe:touch ran", "os:system", "../ran", "\x1b[31m", "\u202e", "", "x" * 9999]
-HOSTILE += [None, True, -1, 0, 10**30, 1e308, 0.5, [], {}, [[]], {"a": 1}, "random", "zanzibar"]
+HOSTILE: list[Any] = ["pipe:touch ran", "os:getcwd", "../ran", "\x1b[31m", None, -1, 1e308, [], {}]
 
 
 def _places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -191,29 +191,25 @@ def _places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
             yield from _places(value[key], (*place, key))
 
 
-def forged(good: bytes, data: st.DataObject, in_json: bool) -> bytes:
-    """Draw a change of a file: of its bytes, or of a value in its JSON."""
-    if in_json and data.draw(st.booleans()):
-        value = json.loads(good)
-        *place, last = data.draw(st.sampled_from(list(_places(value))))
-        reduce(getitem, place, value)[last] = data.draw(st.sampled_from(HOSTILE))
-        return json.dumps(value).encode()
-    start = data.draw(st.integers(0, len(good)))
-    end = data.draw(st.integers(start, min(len(good), start + 100)) | st.just(len(good)))
-    new = data.draw(st.binary(max_size=8) | st.text(max_size=8).map(str.encode))
-    new = data.draw(st.sampled_from([new, good[:start], b"\xff" * (end - start)]))
-    return good[:start] + new + good[end:]
-
-
 @pytest.mark.parametrize("name", KINDS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_forged_files_are_read_or_refused(name: str, data: st.DataObject) -> None:
-    kind, path = KINDS[name], Path(KINDS[name].file)
-    path.write_bytes(forged(good(name), data, name in IN_JSON))
+    content = good(name)
+    start = data.draw(st.integers(0, len(content)))
+    end = data.draw(st.integers(start, min(len(content), start + 100)) | st.just(len(content)))
+    new = data.draw(st.binary(max_size=8) | st.text(max_size=8).map(str.encode))
+    new = data.draw(st.sampled_from([new, content[:start], b"\xff" * (end - start)]))
+    read(name, content[:start] + new + content[end:])
+
+
+def read(name: str, content: bytes) -> None:
+    """Read a file, or see it refused; it runs and writes nothing."""
+    path = Path(KINDS[name].file)
+    path.write_bytes(content)
     with watched() as seen:
         try:
-            kind.read(path)
+            KINDS[name].read(path)
         except (ValueError, OSError, RecursionError) as error:
             assert "\x1b" not in str(error)
     assert seen == []
@@ -234,19 +230,13 @@ def test_endless_files_are_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(IN_JSON))
 def test_no_value_in_json_runs(name: str) -> None:
-    """A program or a function under any key."""
-    content, path = good(name), Path(KINDS[name].file)
-    for key in {place[-1] for place in _places(json.loads(content))}:
-        for hostile in ("pipe:touch ran", "os:getcwd"):
-            value = json.loads(content)
-            for *place, last in _places(value):
-                if last == key:
-                    reduce(getitem, place, value)[last] = hostile
-                    break
-            path.write_text(json.dumps(value))
-            with watched() as seen, suppress(ValueError):
-                KINDS[name].read(path)
-            assert seen == [], key
+    """A program, a function and values of all types under any key."""
+    content = good(name)
+    places = {place[-1]: place for place in _places(json.loads(content))}
+    for (*place, last), hostile in product(places.values(), HOSTILE):
+        value = json.loads(content)
+        reduce(getitem, place, value)[last] = hostile
+        read(name, json.dumps(value).encode())
 
 
 @cache
