@@ -39,7 +39,6 @@ from bao_env.notation.positions import (
 from bao_env.notation.transcript import (
     Transcript,
     format_transcript,
-    outcome_head,
     parse_transcripts,
     replay,
     rules_head,
@@ -71,6 +70,8 @@ class _Ply(NamedTuple):
     """The end of the game, or None while it runs."""
     action: int
     """The action that led here; -1 at the start."""
+    stated: bool = False
+    """Whether the end is known from elsewhere, and neither from the position nor the action."""
 
 
 class Board:
@@ -158,8 +159,8 @@ class Board:
 
     def _ended(self, outcome: Outcome | None) -> Board:
         """End this new board's game at its last position, and return the board."""
-        if outcome is not None:
-            self._plies[-1] = self._now._replace(legal=0, outcome=outcome)
+        if outcome not in (None, self._now.outcome):
+            self._plies[-1] = self._now._replace(legal=0, outcome=outcome, stated=True)
         return self
 
     @classmethod
@@ -381,8 +382,11 @@ class Board:
             lines["position"] = format_position(self._start)
         if spelling != "donkers":
             lines["spelling"] = spelling
-        if self._now.outcome:
-            lines |= outcome_head(self._now.outcome)
+        outcome = self._now.outcome
+        if outcome and outcome.winner is not None:
+            lines["winner"] = SEAT_NAMES[outcome.winner]
+        if outcome and self._now.stated:
+            lines["end"] = outcome.reason.value
         game = transcribe(
             self._start, self.move_stack, self._ruleset, spelling=spelling, head=lines
         )
@@ -405,7 +409,7 @@ class Board:
         named = RULESETS.get(self._ruleset.name) == self._ruleset
         ruleset = self._ruleset.name if named else self._ruleset
         moves = " ".join(map(action_to_move, self.move_stack))
-        if self._now.outcome and "end" in outcome_head(self._now.outcome):
+        if self._now.stated:
             return f"Board.from_transcript({self.transcript()!r})"
         return f"Board.from_text({format_position(self._start)!r}, {ruleset!r}, {moves!r})"
 

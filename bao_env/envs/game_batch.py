@@ -262,7 +262,11 @@ class GameBatch:
             return Outcome(int(state.winners[game]), Termination.ILLEGAL_ACTION)
         if state.winners[game] < 0:
             return None if state.legal[game] else CUT_SHORT
-        return legal_and_outcome(state.positions[game], self.ruleset)[1]
+        winner = int(state.winners[game])
+        stuck = Outcome(winner, Termination.NO_LEGAL_MOVE)
+        if legal_and_outcome(state.positions[game], self.ruleset)[1] == stuck:
+            return stuck
+        return Outcome(winner, Termination.FRONT_ROW_EMPTY)
 
     def step(
         self,

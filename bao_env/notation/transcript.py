@@ -306,7 +306,7 @@ def replay(
             _, outcome = make_move(packed, rules, action)
             actions.append(action)
     ended = _stated_end(transcript, turn_of(packed))
-    if outcome is not None and ended is not None:
+    if outcome is not None and ended not in (None, outcome):
         raise NotationError(f"the header ends it by {ended.reason.value}, but {outcome}", file=file)
     outcome = outcome or ended
     if outcome is not None and transcript.stated_winner() not in (None, outcome.winner):
@@ -339,20 +339,14 @@ def rules_head(ruleset: Ruleset) -> dict[str, str]:
     return {"ruleset": ruleset.name, "rules": json.dumps(switches)}
 
 
-def outcome_head(outcome: Outcome) -> dict[str, str]:
-    """Return the header lines that describe the end of a game to :func:`replay`."""
-    head = {} if outcome.winner is None else {"winner": SEAT_NAMES[outcome.winner]}
-    if outcome.reason in (Termination.ILLEGAL_ACTION, Termination.CUT_SHORT):
-        head["end"] = outcome.reason.value
-    return head
-
-
 def _stated_end(transcript: Transcript, mover: int) -> Outcome | None:
     """Return the end that the head states and the moves do not show, with ``mover`` to move."""
     stated = (transcript.get("end") or "").casefold()
-    forfeit = Outcome(1 - mover, Termination.ILLEGAL_ACTION)
-    ends = {end.reason.value: end for end in (forfeit, CUT_SHORT)}
-    return ends.get(stated)
+    winner = transcript.stated_winner()
+    possible = [Outcome(1 - mover, Termination.ILLEGAL_ACTION), CUT_SHORT]
+    if winner is not None:
+        possible.append(Outcome(winner, Termination.FRONT_ROW_EMPTY))
+    return {end.reason.value: end for end in possible}.get(stated)
 
 
 def _stated_spelling(transcript: Transcript) -> str | None:
