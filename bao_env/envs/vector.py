@@ -16,7 +16,7 @@ from bao_env.board import Board
 from bao_env.bots import Opponent, get_agent
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.array_checks import MAX_COUNT, as_actions, as_integer
-from bao_env.engine.layout import Seat, seat_number
+from bao_env.engine.layout import Seat
 from bao_env.engine.masks import check_legal, is_legal, unpack_masks
 from bao_env.engine.position import (
     PLY,
@@ -276,7 +276,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             super().reset(seed=seed)
             if seed is not None or not self._seeded:
                 self._seed_players()
-            self._begin(games, *starts)
+            for start in starts:
+                self._begin(*start)
             self._awaiting_reset[games] = False
             buffer = ObservationBuffer.empty(self.num_envs, self.observer)
             self._batch.observe_again(games, self._shown, buffer)
@@ -437,25 +438,37 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             self._batch.agent = get_agent(self.opponent, self.ruleset, seed, threads)
         self._seeded = True
 
-    def _read_options(
-        self, games: GameIndices, options: Options
-    ) -> tuple[Seats | None, Seats | None, tuple[PackedPositions, Legal] | None]:
-        """Return what a reset's options say about ``games``; see :meth:`_begin`."""
-        texts = self._per_game(options, "position", str)
-        firsts = self._per_game(options, "first_player", lambda s: seat_number(s, "first_player"))
+    def _read_options(self, games: GameIndices, options: Options) -> list[tuple[Any, ...]]:
+        """Return the arguments of :meth:`_begin` for ``games``, by which options they have."""
+        if all(options.get(key) is None for key in ("seat", "first_player", "position")):
+            return [(games,)]
         seats = self._per_game(options, "seat", lambda s: check_seat(s, self.opponent))
-        return (
-            None if seats is None else np.array(seats, np.int8)[games],
-            None if firsts is None else np.array(firsts, np.int8)[games],
-            None if texts is None else self._openings.at([texts[g] for g in games]),
-        )
+        firsts = self._per_game(options, "first_player", lambda s: seat_or_none(s, "first_player"))
+        texts = self._per_game(options, "position", lambda text: text)
+        groups: dict[tuple[bool, ...], list[int]] = {}
+        for game in games.tolist():
+            given = tuple(values[game] is None for values in (seats, firsts, texts))
+            groups.setdefault(given, []).append(game)
 
-    def _per_game(self, options: Options, key: str, read: Callable[[Any], Any]) -> Any:
-        """Return the B values of an option that is one value or a sequence of B, or None."""
-        value = options.get(key)
-        if value is None:
-            return None
-        if isinstance(value, (str, int, np.integer)):
+        def chosen(values: list[int | None], some: list[int]) -> Seats | None:
+            if values[some[0]] is None:
+                return None
+            return np.array([values[game] for game in some], np.int8)
+
+        return [
+            (
+                np.array(some),
+                chosen(seats, some),
+                chosen(firsts, some),
+                None if texts[some[0]] is None else self._openings.at([texts[g] for g in some]),
+            )
+            for some in groups.values()
+        ]
+
+    def _per_game(self, options: Options, key: str, read: Callable[[Any], Any]) -> list[Any]:
+        """Return the B values of an option that is one value or a sequence of B; None if open."""
+        value: Any = options.get(key)
+        if isinstance(value, str) or not hasattr(value, "__len__"):
             return [read(value)] * self.num_envs
         if len(value) != self.num_envs:
             raise ValueError(
