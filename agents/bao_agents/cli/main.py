@@ -40,7 +40,7 @@ GROUPS = {
         "curve": ("bao_training.commands.curve", "draw how runs learn"),
     },
     "measure": {
-        "match": ("bao_agents.cli.match", "play two players against each other"),
+        "match": ("bao_agents.cli.match", "play a player against others"),
         "tournament": ("bao_agents.cli.tournament", "play a round robin"),
         "rate": ("bao_agents.cli.rate", "rate a player on a ladder of bots, in Elo"),
         "blunders": ("bao_agents.cli.blunders", "count won games given away"),

@@ -10,7 +10,7 @@ from pathlib import Path
 from gymnasium.error import DependencyNotInstalled
 
 from bao_agents.analysis import PLAYER
-from bao_agents.cli.options import Run, add_options, add_player_options, new_file
+from bao_agents.cli.options import Run, add_options, add_player_options, new_file, refuse_unused
 from bao_agents.cli.review_text import LEGEND, lines
 from bao_agents.support.files import write_atomically
 from bao_env.board import Board
@@ -67,6 +67,8 @@ def _run(options: argparse.Namespace) -> None:
     files = [word for word in options.what if not _is_position(word)]
     if options.move and (files or len(options.what) > 1):
         raise ValueError("--move explains a move of one position; give its text")
+    if not files:
+        refuse_unused(options, "for a position", "review", "player", "spelling", "any_stars")
     for index, word in enumerate(options.what):
         if index:
             print()

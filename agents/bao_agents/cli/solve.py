@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from bao_agents.cli.options import Run, add_options, add_player_options, at_least, new_file
+from bao_agents.cli.options import (
+    Run,
+    add_options,
+    add_player_options,
+    at_least,
+    new_file,
+    refuse_unused,
+)
 from bao_agents.exact import exact_values
 from bao_agents.exact.exact_values import DatasetSettings, generate
 from bao_agents.search.solver.solver import Solution, solve
@@ -71,8 +78,10 @@ def _run(args: argparse.Namespace) -> None:
     if (args.sample is None) != (args.out is None):
         raise ValueError("--sample N needs --out FILE, and --out FILE needs --sample N")
     if args.sample is not None:
+        refuse_unused(args, "with --sample", "moves", "seconds", "shortest")
         _sample(args)
         return
+    refuse_unused(args, "without --sample", "plies", "players", "threads", "seed")
     board = Board.from_text(args.position, args.ruleset)
     for move in args.moves:
         board.push(move)
