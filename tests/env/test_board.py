@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import doctest
-import random
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,7 @@ from bao_env.board import Board, Outcome, Termination
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.notation.transcript import parse_transcripts
-from bao_env.render import ascii_board, svg_board
+from bao_env.render import svg_board
 from bao_env.render.drawing import drawing
 from bao_env.render.shapes import Circle
 from tests.positions import (
@@ -25,7 +23,6 @@ from tests.positions import (
     TAKASIA,
     WAITING,
     played,
-    random_games,
 )
 from tests.reference import opening
 from tests.rulesets import EVERY_RULESET
@@ -147,21 +144,6 @@ def test_the_board_in_characters() -> None:
     assert "(3)" in text and text.endswith("South to move, mtaji; takasia bars A2")
     text = str(Board.from_text(WAITING, "dutch"))
     assert "<3>" in text and text.endswith("North to move, mtaji; the capture at a3 waits")
-
-
-@EVERY_RULESET
-def test_characters_show_every_seed(ruleset: str, seed: int) -> None:
-    texts = list(islice(random_games(random.Random(seed), RULESETS[ruleset]), 0, 150, 5))
-    texts += {"zanzibar": [TAKASIA], "dutch": [WAITING]}.get(ruleset, [])
-    for text in texts:
-        position = Board.from_text(text, ruleset).position
-        rows = [
-            [int(line[5 + 5 * i : 9 + 5 * i].strip(" []()<>")) for i in range(8)]
-            for line in ascii_board(position).splitlines()[1:5]
-        ]
-        north, south = (position.pits(seat) for seat in (NORTH, SOUTH))
-        assert rows[0][::-1] + rows[1][::-1] == [*north[8:], *north[:8]]
-        assert rows[2] + rows[3] == [*south]
 
 
 def test_seeds_lie_still_while_a_heap_grows() -> None:

@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from bao_env import RULESETS, BaoVectorEnv, raw_env
+from bao_env import RULESETS, BaoVectorEnv
 from bao_env.engine.action import actions_of
 from bao_env.engine.position import movers
-from bao_env.observation.observer import get_observer, make_observations, take_rows
+from bao_env.observation.observer import get_observer, make_observations
 from tests import reference
 from tests.positions import draw, pack_texts, some_positions
 from tests.reference import FRONT, OPPONENT, SIDE, WINS
 from tests.rulesets import EVERY_RULESET
-from tests.vector import BoardAndPlanes
 
 
 def observe(kind: str, rules: Any, positions: Any, legal: Any, viewers: Any = None) -> Any:
@@ -143,31 +142,6 @@ def test_board_and_planes_match_the_reference(ruleset: str, seed: int) -> None:
             marked += [[[hole == mark for hole in row] for row in seen] for mark in shown]
             np.testing.assert_array_equal(planes[11:14], marked)
             assert (planes[14] == stores[0]).all() and (planes[15] == stores[1]).all()
-
-
-# --- in the environments --------------------------------------------------------------------------
-
-
-def test_aec_shows_both_agents() -> None:
-    """Each agent sees the position from their side; only the next one sees actions."""
-    env = raw_env(observation=BoardAndPlanes())
-    env.reset(seed=1)
-    rng = np.random.default_rng(0)
-    over = False
-    while not over:
-        over = any(env.terminations.values())
-        for seat, agent in enumerate(env.possible_agents):
-            seen = env.observe(agent)
-            assert seen in env.observation_space(agent)
-            acts = agent == env.agent_selection and not over
-            assert seen["action_mask"].any() == acts
-            legal = env.legal if acts else np.zeros(1, np.uint64)
-            expected = make_observations(
-                env.observer, env.positions, legal, np.array([seat], np.int8)
-            )
-            np.testing.assert_equal(seen["observation"], take_rows(expected, 0))
-        if not over:
-            env.step(int(rng.choice(actions_of(env.legal[0]))))
 
 
 # --- afterstates ----------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ def test_states() -> None:
             assert np.array_equal(state.single_game.observation(state.current_player()), board)
             state.apply_action(int(rng.choice(state.legal_actions())))
         assert state.legal_actions() == [] and sum(state.returns()) == 0
+        assert np.argmax(state.returns()) == max(state.single_game.winner, 0)
         assert (state.returns() == [0.0, 0.0]) == ("cut short" in str(state))
         results.add(tuple(state.returns()))
     assert results == {(1.0, -1.0), (-1.0, 1.0), (0.0, 0.0)}

@@ -48,6 +48,8 @@ def test_plays_the_games_of_the_vector_environment() -> None:
                 end = infos["final_obs"][game]
                 np.testing.assert_equal(info["terminal_observation"], end)
                 assert info["TimeLimit.truncated"] == truncated[game]
+                for key in ("winner", "plies"):
+                    assert info[key] == infos["final_info"][key][game]
                 episode = info["episode"]
                 assert (episode["r"], episode["l"]) == (rewards[game], lengths[game])
                 lengths[game] = 0

@@ -135,6 +135,17 @@ def test_the_stated_winner() -> None:
         assert Transcript({"North": "Omar", "winner": stated}).stated_winner() == winner
 
 
+def test_the_stated_end() -> None:
+    moves = Board.from_text("start", "zanzibar", "A7L 5R").transcript()
+    for end, winner in (
+        ("cut short", None),
+        ("Illegal action", NORTH),
+        ("front row empty\nwinner: North", NORTH),
+    ):
+        outcome = Board.from_transcript(f"end: {end}\n{moves}").outcome()
+        assert outcome is not None and outcome.winner == winner
+
+
 player_names = st.sampled_from(["South", "north", "S", "n", "A", "wins", "South wins", "\u0175"])
 
 

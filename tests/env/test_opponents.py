@@ -1,55 +1,17 @@
-"""Test the Gymnasium environment with one learner, and opponents by name."""
+"""Test opponents by name."""
 
 from __future__ import annotations
 
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from bao_env import BaoEnv, GreedyAgent, raw_env
+from bao_env import BaoEnv
 from bao_env.bots import get_agent
 from tests.positions import draw
-from tests.vector import same
 
 pytestmark = pytest.mark.filterwarnings("error")
-
-
-@pytest.mark.parametrize("ruleset", ["zanzibar", "dutch"])
-@pytest.mark.parametrize(("opponent", "seat"), [(None, None), ("greedy", 0), ("greedy", 1)])
-def test_games_are_those_of_the_aec_environment(
-    ruleset: str, opponent: str | None, seat: int | None, seed: int
-) -> None:
-    """The same actions lead to the same positions, rewards and observations of who acts next."""
-    alone = BaoEnv(opponent, ruleset=ruleset, seat=seat, opening_plies=0)
-    both, greedy = raw_env(ruleset=ruleset), GreedyAgent(ruleset)
-    observation, info = alone.reset(seed=seed)
-    both.reset()
-
-    def reply() -> None:
-        while opponent and both.agent_selection[-1] != str(seat) and both.board.legal_actions:
-            both.step(greedy.act(both.positions, both.legal)[0])
-
-    reply()
-    over = False
-    while not over:
-        agent = both.agent_selection
-        assert agent == f"player_{info['seat']}" and seat in (None, info["seat"])
-        np.testing.assert_equal(observation, both.observe(agent))
-        action = alone.sample_legal_actions()
-        observation, reward, over, truncated, info = alone.step(action)
-        both.step(action)
-        reply()
-        assert alone.position == both.position
-        assert (reward, over, truncated) == (both.rewards[agent], both.terminations[agent], False)
-    assert opponent is None or same(observation, both.observe(agent))
-    assert info["winner"] == (int(agent[-1]) if reward > 0 else 1 - int(agent[-1]))
-    assert alone.board == both.board and alone.board.is_game_over()
-    assert alone.sample_legal_actions() == 0
-
-
-# --- opponents by name --------------------------------------------------------------------------
 
 
 def test_unknown_opponents_raise_without_players(monkeypatch: pytest.MonkeyPatch) -> None:
