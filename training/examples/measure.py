@@ -30,12 +30,16 @@ PAIRS = 200
 SEED = 1
 """Seed of the openings and of the random player; the examples also train with it by default."""
 
-Scores = Callable[[npt.NDArray[np.float32]], npt.NDArray[Any]]
-"""A function of observations, float32[B, INPUTS], that returns a score of each action, [B, 64]."""
 
+def best_player(
+    scores: Callable[[Any], Any], ruleset: str | bao_env.Ruleset = "zanzibar"
+) -> bao_env.PolicyAgent:
+    """Return a player that takes the legal action with the highest score.
 
-def best_player(scores: Scores, ruleset: str | bao_env.Ruleset = "zanzibar") -> bao_env.PolicyAgent:
-    """Return a player that takes the legal action with the highest score."""
+    Args:
+        scores: returns a score of each action, [B, 64], given observations, float32[B, INPUTS].
+        ruleset: the rules.
+    """
 
     def choose(boards: Any, masks: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
         return np.where(masks, scores(boards), -np.inf).argmax(axis=1)

@@ -30,7 +30,6 @@ from torchrl.objectives.value import GAE
 from tqdm import tqdm
 
 from bao_env import NUM_ACTIONS, BaoVectorEnv, OpponentPool, PolicyAgent, Ruleset
-from bao_env.bots import Opponent
 from measure import INPUTS, OBSERVATION, SEED, Log, best_player, report
 
 GAMES, FRAMES, STEPS = 128, 8192, 1_000_000
@@ -43,18 +42,6 @@ FILE = Path(__file__).with_suffix(".safetensors")
 def network(outputs: int) -> MLP:
     """Return a small network that reads boards [B, INPUTS]."""
     return MLP(INPUTS, outputs, num_cells=[128, 128], activation_class=torch.nn.ReLU)
-
-
-def wrapped(opponent: Opponent) -> TransformedEnv:
-    """Return games as a TorchRL environment, with action masks as ``MaskedCategorical`` reads them.
-
-    A policy that samples from the specs needs ``ActionMask()`` instead.
-    """
-    envs = BaoVectorEnv(
-        GAMES, opponent=opponent, observation=OBSERVATION, autoreset_mode="Disabled"
-    )
-    mask = DTypeCastTransform(torch.int8, torch.bool, in_keys=["action_mask"])
-    return TransformedEnv(GymWrapper(envs, categorical_action_encoding=True), mask)
 
 
 def past_self(logits: torch.nn.Module) -> PolicyAgent:
@@ -74,7 +61,12 @@ def train(log: Log, steps: int = STEPS, seed: int = SEED) -> None:
     torch.set_num_threads(1)  # so small networks gain nothing from more
     torch.manual_seed(seed)
     pool = OpponentPool("greedy", seed=seed)
-    env = wrapped(pool)
+    envs = BaoVectorEnv(GAMES, opponent=pool, observation=OBSERVATION, autoreset_mode="Disabled")
+    env = TransformedEnv(
+        GymWrapper(envs, categorical_action_encoding=True),
+        # For MaskedCategorical; a policy that samples from the specs needs ActionMask() instead.
+        DTypeCastTransform(torch.int8, torch.bool, in_keys=["action_mask"]),
+    )
     env.set_seed(seed)
     logits = network(NUM_ACTIONS)
     actor = ProbabilisticActor(

@@ -23,8 +23,6 @@ from bao_agents.support.cores import cores
 from bao_agents.support.progress import Progress
 from bao_training.train import load_config, make_trainer
 
-WARM_UP_UPDATES = 3
-
 
 def measure(path: str | Path | None, overrides: list[str], updates: int) -> dict[str, Any]:
     """Measure the median steps per second of updates after the warm-up.
@@ -34,7 +32,7 @@ def measure(path: str | Path | None, overrides: list[str], updates: int) -> dict
     """
     trainer = make_trainer(*load_config(path, overrides))
     config = trainer.config
-    for _ in Progress(range(WARM_UP_UPDATES), desc="warming up", unit="update", leave=False):
+    for _ in Progress(range(3), desc="warming up", leave=False):
         trainer.train_update()
     bar = Progress(range(updates), desc=f"workers={config.workers}", unit="update", leave=False)
     rate = statistics.median(trainer.train_update()["steps_per_second"] for _ in bar)

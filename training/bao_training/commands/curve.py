@@ -2,7 +2,7 @@
 
     bao curve runs/first runs/second --out both.pdf
     bao curve 'small=runs/small*' 'large=runs/large*'
-    bao curve elo.csv          a table of bao rate --format csv
+    bao curve elo.csv          a table of bao rate --csv
 
 The second form compares settings over seeds: a line is the mean, and its band reaches from the
 lowest to the highest run. Otherwise the band is the 95 % interval of the games. All print a table

@@ -108,9 +108,7 @@ def closing_table(trainer: Trainer[Any, Any], folder: Path) -> str:
     from bao_env.engine.ruleset import get_ruleset
     from bao_training.trainer import GUIDED, NODES
 
-    lines = [f"{folder}: {trainer.steps:,} steps in {trainer.seconds / 60:.1f} minutes"]
-    if trainer.scores:
-        lines.append("")
+    lines = [f"{folder}: {trainer.steps:,} steps in {trainer.seconds / 60:.1f} minutes", ""]
     for column, score in trainer.scores.items():
         player = f"guided, {NODES:,} nodes" if column.startswith(GUIDED) else "network alone"
         opponent, interval = trainer.opponents[column], f"{score.low:.1%} to {score.high:.1%}"

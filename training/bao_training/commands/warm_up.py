@@ -47,9 +47,8 @@ def training(method: str) -> None:
     """Compile an update of a training method."""
     from bao_training.train import load_config, make_trainer  # it needs torch
 
-    small = ["envs=64", "rollout=8", "minibatch=512", "hidden=[8]", "workers=1", "device='cpu'"]
-    settings = [*small, f"method={method}", "search_guided.nodes=20"]
-    make_trainer(*load_config(None, settings)).train_update()
+    small = "envs=64 rollout=8 minibatch=512 hidden=[8] workers=1 device=cpu search_guided.nodes=20"
+    make_trainer(*load_config(None, [f"method={method}", *small.split()])).train_update()
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
