@@ -237,11 +237,7 @@ class Full(io.StringIO):
         ("match random greedy --pairs 1 --games broken --json json --csv csv", "json csv"),
         ("tournament random greedy --pairs 1 --threads 1 --out .", "table.md table.json elo.png"),
         ("rate greedy --precision 150 --threads 1 --json json --out .", "json table.json elo.png"),
-        (
-            "blunders random --ruleset kujifunza --positions 5 --plies 10 30 --sources random "
-            "--cache . --json json --plot plot.png",
-            "json plot.png",
-        ),
+        ("blunders random --ruleset kujifunza --json json --csv csv", "json csv"),
     ],
 )
 def test_files_are_written_although_nothing_can_be_printed(

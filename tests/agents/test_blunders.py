@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 
 from bao_agents.arena.elo import wilson_interval
-from bao_agents.cli import blunders as command
-from bao_agents.cli.main import main as bao
 from bao_agents.exact.blunders import Blunders, classify
 from bao_agents.exact.sampling import Sample, random_play
 from bao_agents.exact.solved_positions import (
@@ -26,7 +24,7 @@ from bao_agents.search.solver.player import PROOF_PART, SolverAgent
 from bao_agents.search.solver.solver import Solver
 from bao_env.engine.action import actions_of
 from bao_env.engine.ruleset import RULESETS
-from tests.conftest import Capsys, Says
+from tests.conftest import Says
 from tests.play import Lowest
 from tests.positions import draw
 from tests.searches import solved_values
@@ -141,50 +139,28 @@ def test_shipped_positions_are_won(name: str, thorough: bool, seed: int) -> None
 
 # --- the command --------------------------------------------------------------------------------
 
-WORDS = "--ruleset kujifunza --positions 40 --plies 10 40 --nodes 10000 --threads "
 
-
-@pytest.mark.slow
-def test_the_command(tmp_path: Path, says: Says) -> None:
-    files = f"--json {tmp_path}/json --plot {tmp_path}/plot.png"
-    out = says(f"blunders random alphabeta:2 {WORDS}1 --cache {tmp_path}/cache {files}")
-    for text in ("random play", "games of alphabeta:4", "own games of random"):
-        assert text in out
-    report = json.loads((tmp_path / "json").read_text())
-    assert report["made_with"]["commit"] and report["settings"]["seed"] == 1
+def test_the_command(found: Solved, tmp_path: Path, says: Says) -> None:
+    found.known.save(tmp_path / "solved.npz")
+    file = tmp_path / "json"
+    line = "blunders random alphabeta:2 --ruleset kujifunza --threads 1"
+    out = says(f"{line} --positions {tmp_path}/solved.npz --json {file}")
+    report = json.loads(file.read_text())
     first, second = report["results"]
     assert (first["player"], second["player"]) == ("random", "alphabeta:2")
     everything = first["blunders"]["all"]["all"]
+    assert everything["moves"] == len(found.known.won)
     for classes in first["blunders"].values():
         for key in ("moves", "choices", "mistakes"):
             assert sum(part[key] for part in classes.values()) == everything[key]
-    assert everything["moves"] >= everything["choices"] >= everything["mistakes"] > 0
     assert everything["mistakes"] > second["blunders"]["all"]["all"]["mistakes"]
-    [printed] = [line.split() for line in out.splitlines() if line.startswith("random  ")][-1:]
+    [printed] = [line.split() for line in out.splitlines() if line.startswith("random  ")]
     assert printed[1] == f"{everything['moves']:,}"
     for place, of in ((2, "moves"), (4, "choices")):
         given = 100 * everything["mistakes"] / everything[of]
         assert float(printed[place]) == pytest.approx(given, rel=0.005)
-    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
     assert max(map(len, out.splitlines())) <= 80
-
-
-def test_ctrl_c_shows_what_there_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
-) -> None:
-    measure = command.measure
-
-    def interrupted(spec: str, *rest: Any) -> Any:
-        if spec == "greedy":
-            raise KeyboardInterrupt
-        return measure(spec, *rest)
-
-    monkeypatch.setattr(command, "measure", interrupted)
-    line = f"blunders random greedy {WORDS}1 --cache {tmp_path} --sources random"
-    assert bao(line.split()) == 130
-    captured = capsys.readouterr()
-    assert "random" in captured.out and "greedy" not in captured.out
-    assert "run the same command to continue" in captured.err
+    assert "of kujifunza" in says(f"{line} --csv -")  # those that come with the rules
 
 
 # --- in training --------------------------------------------------------------------------------

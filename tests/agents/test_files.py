@@ -205,7 +205,7 @@ def test_full_disk_is_one_error_that_names_the_file(tmp_path: Path) -> None:
         "match random greedy --pairs 2 --json out/new.json",
         "tournament random greedy --pairs 2 --out out/tournament",
         "solve --ruleset kujifunza --sample 9 --out out/values.npz",
-        "blunders random --ruleset kujifunza --positions 9 --cache out --plot out/p.png",
+        "blunders random --ruleset kujifunza --json out/new.json",
         "train small.toml --run a --out out",
     )
     (tmp_path / "full.py").write_text(FULL)

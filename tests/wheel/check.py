@@ -116,13 +116,6 @@ def players() -> None:
     assert rated["made_with"]["commit"] == "unknown"  # not that of the repository around it
 
 
-def certificate() -> None:
-    """Check the proof that comes with the package, by the rules that come with it."""
-    command = [sys.executable, "-m", "bao_agents.exact.check_certificate"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("proved: whoever begins kujifunza wins within 21 plies")
-
-
 def train() -> None:
     """Train for seconds; the network plays by its run and by its path."""
     assert "quick" in bao("train")
@@ -180,7 +173,6 @@ if __name__ == "__main__":
         **({"warm-up": warm_up} if "--warm-up" in sys.argv else {}),
         "environments": environments,
         "players": players,
-        "certificate": certificate,
         **{n: c if n in sys.argv else without(n) for n, c in CHECKS.items()},
     }.items():
         begun = time.perf_counter()

@@ -1,14 +1,13 @@
 """Check the proof that whoever begins wins kujifunza, by the literal rules alone.
 
-    python -m bao_agents.exact.check_certificate [FILE]
+    python -m tests.check_certificate [FILE]
 
 A certificate is a table with tabs: ``position``, ``move``, ``plies``. It lists each position that
 the winner can meet on their turn when they follow it from the opening, their move there, and the
 most plies until the game ends. The check plays every reply to every listed move.
 
 Nothing here knows the engine or the solver. The rules are the literal ones with which tests compare
-the engine, ``tests/reference.py``. An installed package has a copy of them beside this file; in a
-checkout, call this from its root.
+the engine, ``tests/reference.py``.
 """
 
 from __future__ import annotations
@@ -18,20 +17,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
 
-try:
-    from bao_agents.exact.reference import (
-        OPPONENT,
-        SOUTH,
-        WINS,
-        legal_moves,
-        opening,
-        parse,
-        write,
-    )
-except ModuleNotFoundError:  # in a checkout
-    from tests.reference import OPPONENT, SOUTH, WINS, legal_moves, opening, parse, write
+from tests.reference import OPPONENT, SOUTH, WINS, legal_moves, opening, parse, write
 
-SHIPPED = Path(__file__).parents[1] / "search" / "solver" / "proofs" / "kujifunza.tsv"
+SHIPPED = Path(__file__).parents[1] / "agents/bao_agents/search/solver/proofs/kujifunza.tsv"
 """The proof that comes with the package."""
 
 KUJIFUNZA = SimpleNamespace(
