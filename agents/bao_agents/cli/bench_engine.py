@@ -11,7 +11,6 @@ import argparse
 import os
 import platform
 import statistics
-import sys
 import time
 import timeit
 from collections.abc import Callable, Sequence
@@ -23,6 +22,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from bao_agents.cli.options import Run, add_options, at_least, write_json
+from bao_agents.support.output import say
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.sampling import random_states
@@ -77,7 +77,7 @@ def measure(cases: Sequence[Case], rounds: int, seconds: float) -> None:
         count, spent = timeit.Timer(partial(case.play, 1)).autorange()
         calls.append(max(1, round(count * seconds / spent)))
     for i in range(rounds):
-        print(f"round {i + 1} of {rounds}", file=sys.stderr)
+        say(f"round {i + 1} of {rounds}")
         for case, count in zip(cases, calls, strict=True):
             cpu, start = time.process_time(), time.perf_counter()
             plies = case.play(count)
@@ -159,7 +159,14 @@ def command(parser: argparse.ArgumentParser) -> Run:
     """``bao bench engine``: plies a second of random legal play."""
     add_options(parser, "ruleset", "json")
     add_rounds(parser, seconds=0.5)
-    parser.add_argument("--batches", type=at_least(1), nargs="+", default=BATCHES, metavar="B")
+    parser.add_argument(
+        "--batches",
+        type=at_least(1),
+        nargs="+",
+        default=BATCHES,
+        metavar="B",
+        help=f"games side by side (default: {' '.join(map(str, BATCHES))})",
+    )
     parser.add_argument(
         "--threads", type=at_least(1), nargs="+", default=(1, 2), metavar="N", help="cores to use"
     )

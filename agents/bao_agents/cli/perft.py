@@ -7,12 +7,12 @@ chess programming, a game that ends earlier does not count.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 
 import numpy as np
 
 from bao_agents.cli.options import Run, add_options, at_least
+from bao_agents.support.output import say
 from bao_env.compiled.compile import jit
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import ONE, ZERO, popcount, trailing_zeros
@@ -103,4 +103,4 @@ def _run(args: argparse.Namespace) -> None:
     for depth in range(1, args.depth + 1):
         leaves = perft(rules, position, depth)
         print(f"perft({depth}) = {leaves}", flush=True)
-    print(f"{time.perf_counter() - start:.2f} s", file=sys.stderr)
+    say(f"{time.perf_counter() - start:.2f} s")
