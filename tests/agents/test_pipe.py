@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import os
-import re
 import shlex
 import signal
 import subprocess
@@ -41,8 +40,15 @@ ZANZIBAR = RULESETS["zanzibar"]
 READY = "import sys, time; line = sys.stdin.readline\nwhile line() != 'isready\\n': pass\n"
 PLAY = READY + "print('ready', flush=True); line(); legal = line().split()[1:]; line()\n"
 HOSTILE = {
-    "late": (PLAY + "time.sleep(60)", "gave no answer within 0.5 s: it thinks for longer"),
-    "mute": ("import time; time.sleep(60)", "gave no answer within 0.5 s"),
+    "late": (
+        PLAY + "begun = time.process_time()\nwhile time.process_time() < begun + 0.2: pass\n"
+        "time.sleep(60)",
+        r"gave no answer within 0\.5 s, and used 0\.[1-5]. s of processor time$",
+    ),
+    "mute": (
+        "import time; time.sleep(60)",
+        r"gave no answer within 0\.5 s, and used 0\... s of processor time: does it flush every",
+    ),
     "chatty": (PLAY + "while True: print('info', 'x' * 50)", "gave no answer within 0.5 s"),
     "twice": (
         PLAY + "print('move ' + legal[0] + '\\nmove ' + legal[0], flush=True); line(); line()",
@@ -156,9 +162,21 @@ def test_silence_is_reported(
 
 
 def test_time_limit() -> None:
-    assert pipe.split_limit("bao engine alphabeta:100ms") == (60.0, "bao engine alphabeta:100ms")
-    assert pipe.split_limit("2s:a 'b c'") == (2.0, "a 'b c'")
-    assert pipe.split_limit("50ms:5ms:x") == (0.05, "5ms:x")
+    assert pipe.split_limit("bao engine alphabeta:9ms") == (60.0, 0.0, "bao engine alphabeta:9ms")
+    assert pipe.split_limit("2s:a 'b c'") == (2.0, 0.0, "a 'b c'")
+    assert pipe.split_limit("50ms+1s:5ms:x") == (0.05, 1.0, "5ms:x")
+
+
+def test_margin(tmp_path: Path) -> None:
+    """The host waits for longer than the time that it tells the program."""
+    file = tmp_path / "bot.py"
+    file.write_text(
+        PLAY.replace("; line()\n", "; told = line()\n")
+        + "time.sleep(0.4)\nif told == 'go movetime 200\\n': print('move', legal[0], flush=True)\n"
+        + "line()"
+    )
+    agent = load(f"pipe:200ms+30s:{sys.executable} {file}")
+    assert agent.choose(Board()) == Board().legal_actions[0]
 
 
 @pytest.mark.parametrize("spec", ["alphabeta:500n", "zanzibar"])
@@ -244,7 +262,14 @@ def engine(player: str) -> subprocess.Popen[str]:
     )
 
 
-ASK = "bao 1\nruleset zanzibar\nisready\nposition " + Board().text() + "\nlegal 20 22 24 26\ngo\n"
+def asked(ruleset: str) -> str:
+    """Return what a host writes up to the first move."""
+    board = Board(ruleset)
+    legal = " ".join(map(str, board.legal_actions))
+    return f"bao 1\nruleset {ruleset}\nisready\nposition {board.text()}\nlegal {legal}\ngo\n"
+
+
+ASK = asked("zanzibar")
 
 
 def test_our_engine_hears_while_it_thinks() -> None:
@@ -274,14 +299,19 @@ def test_our_engine_keeps_the_time_of_the_host() -> None:
     ours.serve(iter(["go movetime 300"]))
     assert 0.2 < time.monotonic() - begun < 2.0
     assert [line.split()[0] for line in said[-2:]] == ["move", "move"]
+    limit = Engine("alphabeta:3000ms", said.append, overhead=0.2)._limit("movetime 1000")
+    assert limit is not None and limit.seconds == pytest.approx(0.78)
 
 
 def test_our_engine_answers_what_a_file_asks() -> None:
     """test_rules_of_your_own shows that the host is told of an error."""
     said: list[str] = []
     ours = Engine("greedy", said.append)
-    ours.serve(iter(ASK.splitlines()))
-    assert said[-2] == "ready" and re.fullmatch(r"move \d+", said[-1])
+    ours.serve(iter((ASK + asked("kujifunza")).splitlines()))
+    words = [word for line in said if (word := line.split()[0]) in ("info", "ready", "move")]
+    assert words == ["info", "ready", "move"] * 2  # each after what it needs has been loaded
+    with pytest.raises(ValueError, match="go came before isready"):
+        ours.serve(iter(["seed 2", "go"]))
     with pytest.raises(ValueError, match="expected a JSON object of switches, not a nested one"):
         ours.serve(iter(["ruleset " + '{"house":' * 100_000]))
 

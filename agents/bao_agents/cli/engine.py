@@ -17,7 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 
-from bao_agents.cli.options import Run, add_player_options
+from bao_agents.cli.options import Run, add_player_options, at_least
 from bao_agents.players.base import NamedPlayer
 from bao_agents.players.fingerprint import fingerprint
 from bao_agents.players.pipe import PROTOCOL
@@ -27,8 +27,10 @@ from bao_agents.support.provenance import current_commit
 from bao_env.board import Board
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
-_MARGIN = 0.02, 0.005
-"""What a search leaves of the host's time for everything else: a share, and seconds."""
+_SHARE = 0.02
+"""The share of the host's time that a search leaves, besides the overhead."""
+_SETTINGS = "ruleset", "seed", "threads"
+"""What a player is loaded with."""
 _MAX_ERROR = 1000
 """Most characters of an error's line."""
 
@@ -39,11 +41,13 @@ class Engine:
     Args:
         spec: the player, by name.
         write: writes a line.
+        overhead: seconds of the host's time that a search leaves for everything else.
     """
 
-    def __init__(self, spec: str, write: Callable[[str], None]) -> None:
+    def __init__(self, spec: str, write: Callable[[str], None], overhead: float = 0.005) -> None:
         self._spec = spec
         self._write = write
+        self._overhead = overhead
         self._ruleset = get_ruleset("zanzibar")
         self._seed = 0
         self._threads: int | None = None
@@ -52,12 +56,16 @@ class Engine:
         self._position = ""
         self._legal: list[int] = []
         self._thinking = False
+        self._told = 0
+        """The number of settings that have come."""
+        self._taken = 0
+        """The number of them that have replaced the player."""
 
     def serve(self, lines: Iterator[str]) -> None:
         """Answer lines until they end; unknown ones are skipped.
 
-        A thread reads them. It answers ``isready`` itself while this one thinks, and ends the
-        process at ``quit``.
+        A thread reads them. It answers ``isready`` itself while this one thinks, unless there are
+        new settings, and ends the process at ``quit``.
 
         Raises:
             ValueError: a line cannot be answered, and the host has been told why.
@@ -67,9 +75,11 @@ class Engine:
         def read() -> None:
             for line in lines:
                 word, _, rest = line.strip().partition(" ")
+                self._told += word in _SETTINGS
+                settled = self._told == self._taken and self._player is not None
                 if word == "quit":
                     os._exit(0)  # a search would end only later
-                elif word == "isready" and self._thinking:
+                elif word == "isready" and self._thinking and settled:
                     self._write("ready")
                 else:
                     self._thinking |= word == "go"
@@ -85,6 +95,9 @@ class Engine:
                 raise
 
     def _answer(self, word: str, rest: str) -> None:
+        if word in _SETTINGS:
+            self._player = None
+            self._taken += 1
         if word == "bao" and rest != str(PROTOCOL):
             raise ValueError(f"bao {rest[:20]}: expected version {PROTOCOL} of the protocol")
         elif word == "ruleset":
@@ -113,18 +126,18 @@ class Engine:
         self._write("info loading")  # the host then knows that its lines arrive
         player = self._load()
         player.choose(Board(self._ruleset))  # compiles what it needs before a clock runs
-        self._player = self._load()  # without the first one's random draws
         self._write(f"name {self._spec}")
         mark, commit = fingerprint(self._spec, player, self._ruleset), current_commit()
         if mark is not None and commit != "unknown" and not commit.endswith("dirty"):
             self._write(f"version {commit} {mark}".rstrip())
         if player.remembers:
             self._write(f"remembers {player.most_games or ''}".rstrip())
+        self._player = self._load()  # without the first one's random draws
         self._write("ready")
 
     def _choose(self, words: str) -> int:
         if self._player is None:
-            raise ValueError("go came before isready")
+            raise ValueError("go came before isready, or isready before other settings")
         board = Board.from_text(self._position, self._ruleset)
         if sorted(board.legal_actions) != sorted(self._legal):
             raise ValueError(
@@ -142,8 +155,7 @@ class Engine:
         own = parse(self._spec).limit
         if not found or own.seconds is None:
             return None
-        share, seconds = _MARGIN
-        allowed = max(0.001, int(found[1]) / 1000 * (1 - share) - seconds)
+        allowed = max(0.001, int(found[1]) / 1000 * (1 - _SHARE) - self._overhead)
         return own._replace(seconds=allowed) if allowed < own.seconds else None
 
 
@@ -175,7 +187,7 @@ def _read_rules(text: str) -> Ruleset:
 def _read_lines(file: int) -> Iterator[str]:
     """Yield the lines of a file descriptor.
 
-    A thread that waits for ``sys.stdin`` holds its lock, and Python cannot exit.
+    It reads the descriptor: a thread blocked in ``sys.stdin`` would keep Python from exiting.
     """
     rest = b""
     while chunk := os.read(file, 1 << 16):
@@ -187,6 +199,13 @@ def _read_lines(file: int) -> Iterator[str]:
 def command(parser: argparse.ArgumentParser) -> Run:
     """``bao engine``: play as a program that reads positions and writes moves."""
     parser.add_argument("player", metavar="PLAYER", help="a checkpoint's path or name, or a bot")
+    parser.add_argument(
+        "--overhead",
+        type=at_least(0),
+        default=5,
+        metavar="MS",
+        help="milliseconds of the host's time that a search leaves, besides 2 %% (%(default)s)",
+    )
     add_player_options(parser)
     return _run
 
@@ -200,6 +219,7 @@ def _run(args: argparse.Namespace) -> None:
             print(line, file=out, flush=True)
 
     try:
-        Engine(args.player, write).serve(_read_lines(sys.stdin.fileno()))
+        engine = Engine(args.player, write, args.overhead / 1000)
+        engine.serve(_read_lines(sys.stdin.fileno()))
     finally:
         sys.stdout = out

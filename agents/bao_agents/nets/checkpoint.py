@@ -32,7 +32,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialize
 
 from bao_agents.evaluators.nnue import NNUE, make_nnue
-from bao_agents.nets.checkpoint_files import version
+from bao_agents.nets.checkpoint_files import shipped, version
 from bao_agents.nets.features import INPUTS_VERSION
 from bao_agents.nets.layers import shapes_of_layers
 from bao_agents.support.array_types import Float32Array
@@ -152,6 +152,8 @@ def load(
         trained, names, info = _read_header(path, file)
         if ruleset is not None and trained != ruleset:
             message = f"{path} was trained under rule set {trained.name!r}, not {ruleset.name!r}"
+            if ruleset.name in shipped() and trained.name != ruleset.name:
+                message += f"; the network of {ruleset.name} is {ruleset.name!r}"
             if trained.name == ruleset.name:
                 found, wanted = trained.to_dict(), ruleset.to_dict()
                 for key in found:
@@ -193,9 +195,10 @@ def _open(path: Path) -> Any:
         with path.open("rb"):  # of a file that may not be read, safetensors says that it is missing
             return safe_open(path, framework="numpy")
     except (SafetensorError, OSError, ValueError) as error:
+        own = "" if path.suffix == ".safetensors" else "; your own weights: MODULE:FUNCTION@FILE"
         raise CheckpointError(
             f"{path} is not a bao_env checkpoint (a .safetensors file written by training): "
-            f"{error!s:.300}"
+            f"{error!s:.300}{own}"
         ) from error
 
 

@@ -41,6 +41,16 @@ def find_checkpoint(name: str) -> Path | None:
     return Path(name) if os.path.isfile(name) else None  # also False if the path is invalid
 
 
+def beside(name: str) -> list[str]:
+    """Return the runs and the files of checkpoints in the folder of a path, sorted."""
+    paths = Path(os.path.dirname(name)).glob("*") if os.path.isdir(os.path.dirname(name)) else ()
+    return sorted(
+        str(path)
+        for path in paths
+        if path.suffix == ".safetensors" or (path.is_dir() and find_checkpoint(str(path)))
+    )
+
+
 def title(path: Path) -> str:
     """Return a checkpoint's name for tables: that of its run or of its file.
 

@@ -1,6 +1,7 @@
 """Play with a program that answers lines on its stdin with lines on its stdout.
 
 ``pipe:COMMAND`` starts the program, and ``pipe:2s:COMMAND`` allows it two seconds per move.
+``pipe:2s+100ms:COMMAND`` tells it two seconds, and waits 100 milliseconds longer.
 ``docs/engine-protocol.md`` describes the lines. :mod:`bao_agents.cli.engine` is the other end.
 """
 
@@ -29,6 +30,7 @@ from bao_agents.players.faults import PlayerFault
 from bao_agents.support.array_types import Int64Array
 from bao_agents.support.cores import cores
 from bao_agents.support.files import printable
+from bao_agents.support.output import say
 from bao_agents.support.remade import Remade
 from bao_env.engine.action import actions_of
 from bao_env.engine.array_checks import as_batch
@@ -57,19 +59,28 @@ _WAITING = 16
 _HINT = "does it flush every line that it writes, and read without waiting for more input?"
 
 
-def split_limit(words: str) -> tuple[float, str]:
-    """Split ``2s:COMMAND`` or ``500ms:COMMAND`` into the seconds per move and the command.
+def split_limit(words: str) -> tuple[float, float, str]:
+    """Split ``2s:COMMAND`` or ``500ms+50ms:COMMAND``.
+
+    Returns:
+        The seconds per move, the seconds that the host waits longer, and the command.
 
     Raises:
         ValueError: the time is 0.
     """
-    found = re.fullmatch(r"(?:([0-9]{1,7})(ms|s):)?(.+)", words, re.DOTALL)
+    time = "([0-9]{1,7}m?s)"
+    found = re.fullmatch(rf"(?:{time}(?:\+{time})?:)?(.+)", words, re.DOTALL)
     assert found is not None  # a command has at least one character
-    number, unit, command = found.groups()
-    seconds = int(number) / (1000 if unit == "ms" else 1) if number else MOVE_SECONDS
+    limit, margin, command = found.groups()
+    seconds = _seconds(limit) if limit else MOVE_SECONDS
     if seconds == 0:
         raise ValueError(f"player pipe:{words[:80]}: expected a time limit of more than 0")
-    return seconds, command
+    return seconds, _seconds(margin) if margin else 0.0, command
+
+
+def _seconds(time: str) -> float:
+    """Return the seconds of ``2s`` or ``500ms``."""
+    return int(time[:-2]) / 1000 if time.endswith("ms") else float(time[:-1])
 
 
 class PipeAgent(Remade):
@@ -83,7 +94,8 @@ class PipeAgent(Remade):
         ruleset: the rules.
         seed: the seed of its random choices.
         threads: the number of threads it may use; None for all cores.
-        seconds: time limit per move.
+        seconds: time limit per move, which the program is told.
+        margin: seconds that this side waits longer.
 
     Attributes:
         name: what the program calls itself, or ``pipe:COMMAND``.
@@ -102,9 +114,11 @@ class PipeAgent(Remade):
         seed: int = 0,
         threads: int | None = None,
         seconds: float = MOVE_SECONDS,
+        margin: float = 0.0,
     ) -> None:
         self._command, self._ruleset = command, ruleset
-        self._seed, self._threads, self._seconds = seed, threads, seconds
+        self._seed, self._threads = seed, threads
+        self._seconds, self._margin = seconds, margin
         self.name = f"pipe:{command}"
         self.fingerprint: str | None = None
         self.remembers = False
@@ -210,7 +224,7 @@ class PipeAgent(Remade):
             f"legal {' '.join(map(str, legal))}",
             f"go movetime {round(1000 * self._seconds)}",
         )
-        word, rest = program.read(self._seconds)
+        word, rest = program.read(self._seconds + self._margin)
         if (word, rest) == ("move", "none"):
             program.fail("found no move")
         if word != "move" or not re.fullmatch("[0-9]{1,2}", rest):
@@ -297,14 +311,18 @@ class _Program:
             PlayerFault: the program is too late, has ended, or writes too long a line.
             ValueError: it says that it cannot continue.
         """
-        begun = time.monotonic()
+        begun, used = time.monotonic(), self.processor_seconds()
         while True:
             left = begun + seconds - time.monotonic()
             if left <= 0:
-                late = "it thinks for longer, or does not flush its lines"
-                self.fail(f"gave no answer within {seconds:g} s: {_HINT if waiting_for else late}")
+                used = max(0.0, self.processor_seconds() - used)
+                hint = f": {_HINT}" if self._silent else ""
+                self.fail(
+                    f"gave no answer within {seconds:g} s, and used {used:.2f} s of processor "
+                    f"time{hint}"
+                )
             if waiting_for and self._silent and seconds - left > QUIET_SECONDS:
-                print(f'waiting for "{waiting_for}" from {self._name}: {_HINT}', file=sys.stderr)
+                say(f'waiting for "{waiting_for}" from {self._name}: {_HINT}')
                 waiting_for = ""
             if not self._lines:
                 with suppress(queue.Empty):

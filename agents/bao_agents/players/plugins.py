@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,14 @@ def find(name: str) -> Any:
             f"{name:.200} cannot be imported: {type(error).__name__}: {error!s:.200}; expected "
             "MODULE:NAME, with --path FOLDER for the module's folder, or that folder in PYTHONPATH"
         ) from error
+
+
+def needs_file(make: Any) -> bool:
+    """Return whether users' code can only be called with ``file=``, as far as can be seen."""
+    with suppress(TypeError, ValueError):  # it has no signature
+        file = inspect.signature(make).parameters.get("file")
+        return file is not None and file.default is file.empty
+    return False
 
 
 def source(name: str) -> bytes:

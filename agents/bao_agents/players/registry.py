@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bao_agents.nets.checkpoint_files import find_checkpoint, shipped
+from bao_agents.nets.checkpoint_files import beside, find_checkpoint, shipped
 from bao_agents.players import plugins
 from bao_agents.players.base import Kind, NamedPlayer, PlayerName, Setting, Unit
 from bao_agents.players.pipe import PipeAgent, split_limit
@@ -67,13 +67,17 @@ def _network(name: PlayerName, setting: Setting) -> Agent:
 
 
 def _pipe(name: PlayerName, setting: Setting) -> Agent:
-    seconds, command = split_limit(name.text.removeprefix("pipe:"))
-    return PipeAgent(command, setting.ruleset, setting.seed, setting.threads, seconds)
+    seconds, margin, command = split_limit(name.text.removeprefix("pipe:"))
+    return PipeAgent(command, setting.ruleset, setting.seed, setting.threads, seconds, margin)
 
 
 def _function(name: PlayerName, setting: Setting) -> Agent:
     code, _, file = name.text.partition("@")
     make = plugins.find(code)
+    if not file and plugins.needs_file(make):
+        raise ValueError(
+            f"player {name!s:.200} needs a file, such as its weights: {name!s:.200}@FILE"
+        )
     told = {"file": file} if file else {}
     try:
         agent: Agent = make(ruleset=setting.ruleset, seed=setting.seed, **told)
@@ -177,7 +181,7 @@ KINDS = (
         "pipe:COMMAND",
         {
             "pipe:COMMAND": "a program that speaks the protocol of docs/engine-protocol.md",
-            "pipe:2s:COMMAND": "the same with 2 seconds a move, or 500ms; by default it has 60",
+            "pipe:2s:COMMAND": "the same with 2 seconds a move, not 60; 2s+50ms waits 50 ms more",
         },
         _pipe,
         code=lambda name: b"",
@@ -203,6 +207,9 @@ PLAYERS = {example: what for kind in KINDS for example, what in kind.examples.it
 """Examples of every kind of player that :func:`load` accepts, each with its meaning."""
 
 # --- looking players up -------------------------------------------------------------------------
+
+_LISTED = 10
+"""Most runs that an error lists."""
 
 
 def parse(
@@ -238,15 +245,18 @@ def parse(
         if found and kind.head:
             raise ValueError(
                 f"player {name[:80]!r}: there is no checkpoint {found.checkpoint[:80]!r}"
-                f"{_closest(found.checkpoint, names)}; by name there are: {', '.join(names)}"
+                f"{_closest(found.checkpoint, [*names, *beside(found.checkpoint)])}; "
+                f"by name there are: {', '.join(names)}"
             )
     if checkpoints is None and (name.endswith(".safetensors") or os.sep in name):
-        folder = (
-            " has no checkpoint that can be read"
-            if os.path.isdir(name)
-            else ": no such file, or it cannot be read"
+        if os.path.isdir(name):
+            raise ValueError(f"player {name[:200]!r} has no checkpoint that can be read")
+        near = beside(name)
+        listed = f"; beside it there are: {', '.join(near[:_LISTED])}" if near else ""
+        raise ValueError(
+            f"player {name[:200]!r}: no such file, or it cannot be read"
+            f"{_closest(name, near)}{listed}"
         )
-        raise ValueError(f"player {name[:200]!r}{folder}")
     if ask_packages and checkpoints is None and packages(but="bao_agents"):
         return PlayerName(PACKAGE, name)
     examples = [list(kind.examples)[: None if akin else 1] for kind in akin or kinds]
