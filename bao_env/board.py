@@ -44,8 +44,10 @@ from bao_env.notation.transcript import (
     rules_head,
     transcribe,
 )
+from bao_env.render.drawing import drawing
 from bao_env.render.marks import Mark, MarkKind, action_marks
-from bao_env.render.svg import svg_board
+from bao_env.render.shapes import Shape
+from bao_env.render.svg import svg_document
 from bao_env.render.text import ascii_board
 
 __all__ = [
@@ -440,19 +442,18 @@ class Board:
         Raises:
             ValueError: the viewer is not a seat.
         """
+        return svg_document(self.shapes(legal=legal, viewer=viewer), width)
+
+    def shapes(self, *, legal: bool = False, viewer: Seat = SOUTH) -> list[Shape]:
+        """Return what :meth:`svg` draws, for :mod:`bao_env.render.raster` to paint in pixels."""
         marks: list[Mark] = []
         if legal:
             marks += action_marks(MarkKind.LEGAL, self.packed, self._ruleset, self.legal_actions)
         if len(self._plies) > 1:
             before, last = self._plies[-2].packed, [self._now.action]
             marks += action_marks(MarkKind.LAST, before, self._ruleset, last)
-        return svg_board(
-            self.position,
-            marks=marks,
-            status=self._status(),
-            width=width,
-            viewer=seat_number(viewer, "viewer"),
-        )
+        seat = seat_number(viewer, "viewer")
+        return drawing(self.position, marks=marks, status=self._status(), viewer=seat)
 
     def _repr_svg_(self) -> str:
         """Return the board as SVG, for notebooks."""

@@ -54,39 +54,43 @@ def check_render_mode(render_mode: str | None, modes: Sequence[str]) -> str | No
     return render_mode
 
 
-def paint(shapes: Iterable[Shape]) -> pygame.Surface:
+def paint(shapes: Iterable[Shape], scale: float = 1) -> pygame.Surface:
     """Paint shapes on a new surface, which needs neither window nor display.
 
-    A unit of the drawing is a pixel. Labels are painted last, on top of all other shapes.
+    A unit of the drawing is ``scale`` pixels. Labels are painted last, on top of all other shapes.
 
     Raises:
         DependencyNotInstalled: pygame is missing.
     """
     pygame = import_pygame()
     shapes = list(shapes)
-    svg = svg_document((shape for shape in shapes if not isinstance(shape, Text)), round(WIDTH))
+    plain = (shape for shape in shapes if not isinstance(shape, Text))
+    svg = svg_document(plain, round(scale * WIDTH))
     surface = pygame.image.load(io.BytesIO(svg.encode()), "board.svg")
     # SDL does not paint text. pygame's own font is the same on every machine.
     pygame.font.init()
     path = str(Path(pygame.__file__).parent / pygame.font.get_default_font())
     texts = [shape for shape in shapes if isinstance(shape, Text)]
-    fonts = {size: pygame.font.Font(path, round(size)) for size in {text.size for text in texts}}
+    sizes = {text.size for text in texts}
+    fonts = {size: pygame.font.Font(path, round(scale * size)) for size in sizes}
     for text in texts:
         font = fonts[text.size]
         image = font.render(text.text, True, text.fill)
-        left = text.x - image.get_width() / 2
-        baseline = text.y + 0.35 * text.size  # as in the SVG
+        left = scale * text.x - image.get_width() / 2
+        baseline = scale * (text.y + 0.35 * text.size)  # as in the SVG
         surface.blit(image, (round(left), round(baseline - font.get_ascent())))
     return surface
 
 
-def rgb_array(shapes: Iterable[Shape]) -> npt.NDArray[np.uint8]:
+def rgb_array(shapes: Iterable[Shape], scale: float = 1) -> npt.NDArray[np.uint8]:
     """Paint shapes as a new array, uint8[H, W, 3], with rows from the top and red, green, blue.
+
+    ``scale`` is as for :func:`paint`.
 
     Raises:
         DependencyNotInstalled: pygame is missing.
     """
-    columns = import_pygame().surfarray.array3d(paint(shapes))  # uint8[W, H, 3]
+    columns = import_pygame().surfarray.array3d(paint(shapes, scale))  # uint8[W, H, 3]
     return np.ascontiguousarray(columns.transpose(1, 0, 2))
 
 

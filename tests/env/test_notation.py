@@ -29,7 +29,7 @@ from bao_env.notation.transcript import (
     parse_transcripts,
     replay,
 )
-from tests.conftest import Says
+from tests.conftest import Fails, Says
 from tests.positions import (
     ENDLESS,
     HOUSE_CHOICE,
@@ -246,7 +246,13 @@ def test_commands_print(line: str, printed: list[str], says: Says) -> None:
 
 
 @pytest.mark.parametrize("line", [f"replay '{TAKASIA}'", f"replay {EXAMPLE}"])
-def test_commands_write_pictures(line: str, tmp_path: Path, says: Says) -> None:
-    picture = tmp_path / "board.svg"
-    says(f"{line} --svg {picture}")
-    assert picture.read_text().startswith("<svg ")
+@pytest.mark.parametrize(
+    ("kind", "start"), [("svg", b"<svg "), ("png", b"\x89PNG"), ("pdf", b"%PDF")]
+)
+def test_commands_write_pictures(
+    line: str, kind: str, start: bytes, tmp_path: Path, says: Says, fails: Fails
+) -> None:
+    picture = tmp_path / f"board.{kind}"
+    says(f"{line} --{kind} {picture}")
+    assert picture.read_bytes().startswith(start)
+    assert f"expected a name that ends in .{kind}" in fails(f"{line} --{kind} {tmp_path}/board.txt")

@@ -1,4 +1,4 @@
-"""Draw moves as an animated GIF, seed by seed.
+"""Draw moves as an animated GIF, seed by seed, and boards in pixels.
 
 ``bao replay GAME --gif FILE`` draws a game, and ``bao replay POSITION --move MOVE --gif FILE`` one
 move with the words of its events. Both show the trace of each move on the drawing of the board, as
@@ -107,6 +107,18 @@ def _hand(place: Place, count: int) -> list[Shape]:
         x = place.x + distance * math.cos(angle)
         shapes += seed(x, place.y - 16 + distance * math.sin(angle), i % 4)
     return shapes
+
+
+def write_image(path: Path, shapes: list[Shape]) -> None:
+    """Write a drawing as PNG or PDF, sharp enough for print.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    picture = io.BytesIO()
+    image = Image.fromarray(rgb_array(shapes, scale=3))
+    image.save(picture, format=path.suffix[1:], resolution=300)
+    write_atomically(path, picture.getvalue())
 
 
 def write_gif(path: str | Path, board: Board, *, words: bool = False) -> None:

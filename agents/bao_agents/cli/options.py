@@ -16,7 +16,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -68,16 +68,16 @@ def new_file(text: str) -> str:
     return text
 
 
-def picture_file(text: str) -> Path:
+def picture_file(text: str, suffixes: Sequence[str] = SUFFIXES) -> Path:
     """Return the file of a picture, as an argument type.
 
     Raises:
         ArgumentTypeError: its name does not end in a known suffix, or its folder is missing.
     """
     file = Path(new_file(text))
-    if file.suffix.lower() not in SUFFIXES:
+    if file.suffix.lower() not in suffixes:
         raise argparse.ArgumentTypeError(
-            f"{text!r:.200}: expected a name that ends in {', '.join(SUFFIXES)}"
+            f"{text!r:.200}: expected a name that ends in {', '.join(suffixes)}"
         )
     return file
 

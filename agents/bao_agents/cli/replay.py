@@ -5,12 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from pathlib import Path
+from functools import partial
 
 from gymnasium.error import DependencyNotInstalled
 
 from bao_agents.analysis import PLAYER
-from bao_agents.cli.options import Run, add_options, add_player_options, new_file, refuse_unused
+from bao_agents.cli.options import (
+    Run,
+    add_options,
+    add_player_options,
+    picture_file,
+    refuse_unused,
+)
 from bao_agents.cli.review_text import LEGEND, lines
 from bao_agents.support.files import write_atomically
 from bao_env.board import Board
@@ -27,7 +33,14 @@ examples:
   bao replay "0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0/0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0 22,22 SN S -"
 
 bao_env/RULES.md describes the fields of a position. A move is a canonical name (A6L, the mover's
-own rows) or what players write (6L*, b7R, 8>). --svg and --gif draw the last board or game."""
+own rows) or what players write (6L*, b7R, 8>). Pictures show the last board or game."""
+_PICTURES = {
+    "svg": "the board, as SVG",
+    "png": "the board, as PNG",
+    "pdf": "the board, as PDF",
+    "gif": "the moves, as an animated GIF",
+}
+"""What is drawn, by the option and the suffix."""
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
@@ -54,10 +67,9 @@ def command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--any-stars", action="store_true", help="accept missing and wrong stars of takasa moves"
     )
-    parser.add_argument("--svg", type=new_file, metavar="FILE", help="also draw the board, as SVG")
-    parser.add_argument(
-        "--gif", type=new_file, metavar="FILE", help="also draw the moves, as an animated GIF"
-    )
+    for kind, what in _PICTURES.items():
+        file = partial(picture_file, suffixes=(f".{kind}",))
+        parser.add_argument(f"--{kind}", type=file, metavar="FILE", help=f"also draw {what}")
     add_player_options(parser)
     parser.epilog = _EXAMPLES
     return _run
@@ -78,10 +90,7 @@ def _run(options: argparse.Namespace) -> None:
             board = _explain(Board.from_text(word, options.ruleset or "zanzibar"), options)
         else:
             board = _show_position(Board.from_text(word, options.ruleset or "zanzibar"))
-    if options.svg:
-        write_atomically(options.svg, board.svg(legal=not files and not options.move))
-    if options.gif:
-        _write_gif(options.gif, board, words=bool(options.move))
+    _draw(board, options, legal=not files and not options.move)
 
 
 def _is_position(word: str) -> bool:
@@ -152,12 +161,20 @@ def _explain(board: Board, options: argparse.Namespace) -> Board:
     return board
 
 
-def _write_gif(file: str, board: Board, *, words: bool = False) -> None:
-    """Draw a game; raise ValueError if a package for it is not installed."""
-    try:
-        from bao_agents.cli.animation import write_gif
+def _draw(board: Board, options: argparse.Namespace, *, legal: bool) -> None:
+    """Draw a board or its game; raise ValueError if a package for it is not installed."""
+    if options.svg:
+        write_atomically(options.svg, board.svg(legal=legal))
+    for file in filter(None, (options.png, options.pdf, options.gif)):
+        try:
+            from bao_agents.cli.animation import write_gif, write_image
 
-        write_gif(file, board, words=words)
-    except (ModuleNotFoundError, DependencyNotInstalled) as error:
-        raise ValueError("--gif needs more packages: pip install 'bao_env[render]'") from error
-    print(f"{file}: {Path(file).stat().st_size / 1e6:.2f} MB")
+            if file == options.gif:
+                write_gif(file, board, words=bool(options.move))
+            else:
+                write_image(file, board.shapes(legal=legal))
+        except (ModuleNotFoundError, DependencyNotInstalled) as error:
+            raise ValueError(
+                f"{file} needs more packages: pip install 'bao_env[render]'"
+            ) from error
+        print(f"{file}: {file.stat().st_size / 1e6:.2f} MB")
