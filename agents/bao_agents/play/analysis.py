@@ -6,7 +6,7 @@ from typing import Any
 
 from bao_agents.analysis import PROOF_NODES, Analysis, Line, analyse, review_move
 from bao_agents.play.refused import Refused
-from bao_agents.play.roster import NETWORKS, Roster
+from bao_agents.play.roster import NETWORK, Roster
 from bao_agents.play.seated_game import hand_way, move_texts, position_values
 from bao_agents.players import registry
 from bao_agents.search.solver.solver import Solution, solve
@@ -23,7 +23,7 @@ _MAX_LINE = 8
 
 def share_of(score: float, seat: int) -> float:
     """Return South's share of wins, 0 to 1, from a seat's value, -1 to 1."""
-    return (1 + score) / 2 if seat == 0 else (1 - score) / 2
+    return (1 + (score if seat == 0 else -score)) / 2
 
 
 def _win(solution: Solution) -> dict[str, Any] | None:
@@ -52,8 +52,12 @@ def south_chance(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]
 
 def evaluators(roster: Roster) -> list[dict[str, Any]]:
     """Return the evaluators that :func:`hints` accepts, each with its kind and its rules."""
-    rules = list(roster.rulesets)
-    return [{"value": SEARCH, "kind": "hints", "rulesets": rules}, *roster.evaluators()]
+    networks = [
+        {"value": one["checkpoint"], "kind": NETWORK, "rulesets": one["rulesets"]}
+        for one in roster.choices()
+        if one["kind"] == NETWORK
+    ]
+    return [{"value": SEARCH, "kind": "hints", "rulesets": list(roster.rulesets)}, *networks]
 
 
 def hints(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]:
@@ -88,7 +92,7 @@ def _analyse(
 ) -> Analysis:
     """Return the analysis by an evaluator of :func:`evaluators`; ``search`` stands for SEARCH."""
     spec = registry.parse(search) if evaluator == SEARCH else roster.parse(evaluator)
-    if evaluator != SEARCH and spec.kind.name not in NETWORKS:
+    if evaluator != SEARCH and spec.kind.name != NETWORK:
         known = ", ".join(one["value"] for one in evaluators(roster))
         raise Refused(f"{spec} gives no hints: expected one of {known}")
     try:

@@ -16,7 +16,7 @@ from pydantic import Field
 from bao_agents.exact.solved_positions import SolvedPositions, shipped_won_positions
 from bao_agents.play import analysis
 from bao_agents.play.computing import Computing
-from bao_agents.play.geometry import LAYOUTS, board_parts
+from bao_agents.play.geometry import board_parts
 from bao_agents.play.refused import Refused, check_types
 from bao_agents.play.roster import HUMAN, Roster
 from bao_agents.play.seated_game import Game, Ply
@@ -37,7 +37,6 @@ Few take long, but the first of its kind compiles for up to a minute on a slow m
 PUZZLE_PLIES = 21
 """The longest win in a puzzle, in plies; one-ply wins are not used."""
 PUZZLE_BOT = "solver:300ms"
-_BYTE_ORDER_MARK = "\ufeff"
 """A mark that some editors put at the start of a file."""
 
 Data = dict[str, Any]
@@ -45,7 +44,6 @@ Players = Annotated[list[str], Field(min_length=2, max_length=2)]
 """The names of the players South and North."""
 Name = Annotated[str, Field(pattern="^[A-Za-z0-9_-]{16}$")]
 """The name of a game, as Sessions makes them."""
-Number = Annotated[int, Field(ge=1)]
 
 
 @dataclass
@@ -73,12 +71,11 @@ class Tables:
         }
 
     @check_types
-    def board_parts(self, layout: str, viewer: str) -> Data:
+    def board_parts(
+        self, layout: Literal["wide", "tall"], viewer: Literal["south", "north"]
+    ) -> Data:
         """Return the drawing of the board in parts, as one of the players sees it."""
-        seats = {"south": SOUTH, "north": NORTH}
-        if layout not in LAYOUTS or viewer not in seats:
-            raise Refused("expected wide or tall, south or north", 404)
-        return board_parts(layout, seats[viewer])
+        return board_parts(layout, SOUTH if viewer == "south" else NORTH)
 
     @check_types
     def new_game(
@@ -98,21 +95,19 @@ class Tables:
         """
         try:
             if transcript is not None:
-                board = Board.from_transcript(transcript.removeprefix(_BYTE_ORDER_MARK))
+                board = Board.from_transcript(transcript)
             elif position is not None:
-                text = position.removeprefix(_BYTE_ORDER_MARK).strip()
-                board = Board.from_text(text, self._ruleset(ruleset))
+                board = Board.from_text(position, self._ruleset(ruleset))
             else:
                 board = Board(self._ruleset(ruleset), first_player)
         except ValueError as error:
             raise Refused(str(error)) from error
-        game, again = Game(board, self._checked(seats, board.ruleset)), name is not None
-        name, dropped = self.games.add(game, client, name)
-        shown = self.games.call(Game.show, name) if again else game.show()
-        return {"id": name, "dropped": dropped, **shown}
+        return self._begin(board, seats, client, name)
 
     @check_types
-    def puzzle(self, client: str, ruleset: str = "zanzibar", number: Number = 1) -> Data:
+    def puzzle(
+        self, client: str, ruleset: str = "zanzibar", number: Annotated[int, Field(ge=1)] = 1
+    ) -> Data:
         """Start a game from a position that few moves win; return it, with the plies.
 
         The solver plays the other seat and resists as long as it can. Puzzles are numbered from 1,
@@ -124,14 +119,17 @@ class Tables:
             raise Refused(f"no puzzles for {ruleset}: choose zanzibar or kujifunza")
         if number > len(known):
             raise Refused(f"puzzle {number}: expected 1 to {len(known)}", 404)
-        position = format_position(unpack(known.positions[number - 1]))
-        game = Game(Board.from_text(position, rules), (HUMAN, HUMAN))
-        seats = (HUMAN, PUZZLE_BOT) if game.board().turn == SOUTH else (PUZZLE_BOT, HUMAN)
-        game.take_seats(self._checked(list(seats), rules))
-        name, dropped = self.games.add(game, client)
+        board = Board.from_text(format_position(unpack(known.positions[number - 1])), rules)
+        seats = [HUMAN, PUZZLE_BOT] if board.turn == SOUTH else [PUZZLE_BOT, HUMAN]
         plies = int(known.plies[number - 1])
-        about = {"number": number, "count": len(known), "plies": plies}
-        return {"id": name, "dropped": dropped, **about, **game.show()}
+        return {"count": len(known), "plies": plies, **self._begin(board, seats, client)}
+
+    def _begin(self, board: Board, seats: Players, client: str, name: str | None = None) -> Data:
+        """Add a game, or find the one that another page has begun; return its name and state."""
+        game = Game(board, self._checked(seats, board.ruleset))
+        kept, dropped = self.games.add(game, client, name)
+        shown = self.games.call(Game.show, kept) if name else game.show()
+        return {"id": kept, "dropped": dropped, **shown}
 
     @check_types
     def take_seats(self, name: str, seats: Players) -> Data:
@@ -205,7 +203,7 @@ def shared(handler: Handler) -> Handler:
     """Give equal requests one answer, as long as the game does not change."""
 
     async def answer(tables: Tables, client: str, values: Data) -> Data:
-        game = partial(tables.games.call, Game.version, values["name"])
+        game = partial(tables.games.call, lambda game: game.version, values["name"])
         version = await tables.computing.briefly(game, client)
         key = handler, version, repr(sorted(values.items()))
         return await tables.computing.share(key, lambda: handler(tables, client, values))

@@ -16,9 +16,9 @@ from bao_agents.play.refused import Refused
 from bao_agents.support.cores import cores
 
 T = TypeVar("T")
-LANE = 2
+LANE = 1
 """Computations of one game, and of one client, that wait or run in the threads at a time; and as
-many brief requests of one client."""
+many brief requests of one client. With two, abandoned hints make others wait three times longer."""
 BRIEF_THREADS = 32
 """Threads for brief requests: moves, undo, new games."""
 
@@ -37,7 +37,7 @@ class Computing:
         self._shared: dict[Hashable, tuple[asyncio.Future[Any], list[None]]] = {}
         """Work under way, with an item for each caller that waits for it."""
 
-    async def run(self, work: Callable[[], T], seconds: float, *lanes: Hashable) -> T:
+    async def run(self, work: Callable[[], T], seconds: float | None, *lanes: Hashable) -> T:
         """Return the result of some work.
 
         If the caller is cancelled, work that still waits is dropped. Work that has begun cannot be
@@ -45,19 +45,21 @@ class Computing:
 
         Args:
             work: the work; its errors are raised here.
-            seconds: the longest time to wait.
+            seconds: the longest time to wait; None for brief work, which is done in any case.
             lanes: the game and the client that the work is for. Each may have LANE computations
                 in the queue, and its others wait outside, so nobody can fill the queue alone.
 
         Raises:
             Refused: the time is up.
         """
-        under_way = asyncio.ensure_future(self._in_lanes(self._threads, work, lanes))
+        threads = self._threads if seconds else self._brief
+        under_way = asyncio.ensure_future(self._in_lanes(threads, work, lanes))
         try:
             async with asyncio.timeout(seconds) as limit:
                 return await asyncio.shield(under_way)
         except asyncio.CancelledError:
-            under_way.cancel()
+            if seconds:
+                under_way.cancel()
             await asyncio.wait([under_way])
             raise
         except TimeoutError as error:
@@ -71,16 +73,8 @@ class Computing:
             ) from error
 
     async def briefly(self, work: Callable[[], T], client: Hashable) -> T:
-        """Return the result of some short work, which is done even if the caller is cancelled.
-
-        The caller then waits for its end.
-        """
-        under_way = asyncio.ensure_future(self._in_lanes(self._brief, work, [("brief", client)]))
-        try:
-            return await asyncio.shield(under_way)
-        except asyncio.CancelledError:
-            await asyncio.wait([under_way])
-            raise
+        """Return the result of some brief work of a client."""
+        return await self.run(work, None, ("brief", client))
 
     async def _in_lanes(
         self, threads: ThreadPoolExecutor, work: Callable[[], T], lanes: Sequence[Hashable]

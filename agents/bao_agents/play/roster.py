@@ -28,8 +28,8 @@ from bao_env.bots import check_actions
 from bao_env.engine.ruleset import RULESETS, Ruleset
 
 HUMAN = "human"
-NETWORKS = ("network",)
-"""The kinds of players that give hints."""
+NETWORK = "network"
+"""The kind of players that give hints."""
 _MAX_LOADED = 8
 """Maximum number of idle players."""
 _MAX_WORDS = 300
@@ -148,21 +148,6 @@ class Roster:
 
     def _rules_of(self, spec: PlayerName) -> list[str]:
         return [name for name, rules in self.rulesets.items() if spec.plays(rules)]
-
-    def evaluators(self) -> list[dict[str, Any]]:
-        """Return the players that give hints, each with its default budget, as plain values."""
-        found = []
-        for choice in self.choices():
-            if choice["kind"] in NETWORKS:
-                budget = str(choice["budget"]["default"]) if choice["budget"] else ""
-                found.append(
-                    {
-                        "value": budget.join(choice["spec"]),
-                        "kind": choice["kind"],
-                        "rulesets": choice["rulesets"],
-                    }
-                )
-        return found
 
     def parse(self, spec: str) -> PlayerName:
         """Parse the name of a player that may play here, except people.

@@ -141,12 +141,12 @@ class Game:
         """For players that remember a game."""
         self._board = board.copy()
         """The game, including moves that have been undone."""
-        self._version = time.time_ns() // 1_000_000
+        self.version = time.time_ns() // 1_000_000
         """Increased by each change, so that a page notices those made by another.
 
         It begins with the time in milliseconds: a game that is begun anew, because the server has
         lost it, counts as later than the lost one."""
-        self._written: tuple[int, list[str]] | None = None
+        self._written: tuple[int, list[str]] = 0, []
         """The transcripts, with the version that they are of."""
         self.ply = len(board.move_stack)
         """Actions from the start to the position shown."""
@@ -181,7 +181,7 @@ class Game:
     def take_seats(self, seats: tuple[str, str]) -> Data:
         """Change the players."""
         self.seats = seats
-        self._version += 1
+        self.version += 1
         return self.show()
 
     @check_types
@@ -202,7 +202,7 @@ class Game:
         self._moves[ply:] = [_move_values(board, action, events)]
         board.push(action)
         self._board, self.ply = board, ply + 1
-        self._version += 1
+        self.version += 1
         return {"events": [event_values(event) for event in events], **self.show()}
 
     @check_types
@@ -218,10 +218,6 @@ class Game:
         except IllegalMoveError as error:
             listed = " ".join(map(board.move_text, board.legal_actions))
             raise Refused(str(error).replace(" ".join(board.legal_moves), listed)) from error
-
-    def version(self) -> int:
-        """Return a number that changes whenever the game does."""
-        return self._version
 
     def _board_at(self, ply: int) -> Board:
         """Return the board for a request of a page that saw the game at ``ply``."""
@@ -262,7 +258,7 @@ class Game:
             Refused: the game has no such ply.
         """
         self.ply = len(self.board(ply).move_stack)
-        self._version += 1
+        self.version += 1
         return self.show()
 
     @check_types
@@ -278,7 +274,7 @@ class Game:
         return {"events": events, "state": self.state(ply)}
 
     @check_types
-    def picture(self, ply: Ply, viewer: Literal[0, 1] = 0) -> dict[str, str]:
+    def picture(self, ply: Ply, viewer: Literal[0, 1]) -> dict[str, str]:
         """Return the board at a ply as SVG, as a seat sees it."""
         return {"svg": self.board(ply).svg(viewer=viewer)}
 
@@ -328,7 +324,7 @@ class Game:
             must = "takasa" if takasa else "capture" if position.pending is None else "side"
         return {
             **position_values(board),
-            "version": self._version,
+            "version": self.version,
             "at": self.ply,
             "must": must,
             "ruleset": board.ruleset.name,
@@ -343,6 +339,6 @@ class Game:
         }
 
     def _transcripts(self) -> list[str]:
-        if self._written is None or self._written[0] != self._version:
-            self._written = self._version, [self.board().transcript(None, s) for s in SPELLINGS]
+        if self._written[0] != self.version:
+            self._written = self.version, [self.board().transcript(None, s) for s in SPELLINGS]
         return self._written[1]

@@ -5,11 +5,13 @@ One that was used lately is not dropped for another owner's.
 
 from __future__ import annotations
 
+import math
 import secrets
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from bao_agents.play.refused import Refused
@@ -17,6 +19,15 @@ from bao_agents.play.refused import Refused
 R = TypeVar("R")
 RECENT_SECONDS = 300.0
 """For so long after its last use an item is not dropped for another owner's."""
+
+
+@dataclass
+class _Kept:
+    item: Any
+    owner: str
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    used: float = -math.inf
+    """When it was last used since it was added."""
 
 
 class Sessions:
@@ -28,9 +39,7 @@ class Sessions:
     """
 
     def __init__(self, max_items: int, max_owned: int) -> None:
-        self._kept: OrderedDict[str, tuple[Any, str, threading.Lock]] = OrderedDict()
-        self._used: dict[str, float] = {}
-        """When an item was last used, if it was used since it was added."""
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._max_items, self._max_owned = max_items, max_owned
         self._lock = threading.Lock()
 
@@ -47,23 +56,18 @@ class Sessions:
         with self._lock:
             if name in self._kept:
                 return name, False
-            owned = [kept for kept, (_, other, _) in self._kept.items() if other == owner]
+            owned = [other for other, kept in self._kept.items() if kept.owner == owner]
             drops_own = len(owned) >= self._max_owned
             if drops_own:
-                self._drop(owned[0])
+                del self._kept[owned[0]]
             elif len(self._kept) >= self._max_items:
-                since = time.monotonic() - RECENT_SECONDS
-                old = (kept for kept in self._kept if self._used.get(kept, -1.0) < since)
-                first = next(old, None)
-                if first is None:
+                now = time.monotonic()
+                old = [n for n, kept in self._kept.items() if now - kept.used > RECENT_SECONDS]
+                if not old:
                     raise Refused("all tables are in use: try again in a few minutes", 503)
-                self._drop(first)
-            self._kept[name] = (item, owner, threading.Lock())
+                del self._kept[old[0]]
+            self._kept[name] = _Kept(item, owner)
         return name, drops_own
-
-    def _drop(self, name: str) -> None:
-        del self._kept[name]
-        self._used.pop(name, None)
 
     def call(self, method: Callable[..., R], name: str, /, *args: Any, **values: Any) -> R:
         """Call a method of an item, for one request at a time.
@@ -75,11 +79,11 @@ class Sessions:
             if name not in self._kept:
                 raise Refused("this game is not (or no longer) kept: start a new one", 404)
             self._kept.move_to_end(name)
-            self._used[name] = time.monotonic()
-            item, _, lock = self._kept[name]
-        if not lock.acquire(timeout=5):
+            kept = self._kept[name]
+            kept.used = time.monotonic()
+        if not kept.lock.acquire(timeout=5):
             raise Refused("the game is busy with another request: try again", 503)
         try:
-            return method(item, *args, **values)
+            return method(kept.item, *args, **values)
         finally:
-            lock.release()
+            kept.lock.release()
