@@ -107,14 +107,16 @@ def test_notebook_has_the_outputs_of_its_cells(capsys: Capsys) -> None:
         statements = ast.parse(code).body
         last = [statements.pop()] if isinstance(statements[-1], ast.Expr) else []
         exec(compile(ast.Module(statements, []), "cell", "exec"), names)
-        shown = [
-            repr(value) for node in last if (value := eval(ast.unparse(node), names)) is not None
-        ]
+        values = [eval(ast.unparse(node), names) for node in last]
+        shown = [repr(value) for value in values if value is not None]
         stored = [
             "".join(output.get("text") or output["data"]["text/plain"])
             for output in cell["outputs"]
         ]
         assert "".join(stored) == "".join([capsys.readouterr().out, *shown])
+        pictures = [output.get("data", {}).get("image/svg+xml", ()) for output in cell["outputs"]]
+        boards = [value.svg() for value in values if isinstance(value, bao_env.Board)]
+        assert "".join(map("".join, pictures)) == "".join(boards), "run jupyter execute --inplace"
 
 
 def test_every_public_name_has_its_place_in_the_reference() -> None:
