@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from bao_agents.play import server
 from bao_agents.play.refused import Refused
-from bao_agents.play.seated_game import Game, event_values, hand_way
-from bao_env.board import Board, EventKind
+from bao_agents.play.seated_game import Game, event_values
+from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS
-from bao_env.notation.moves import SPELLINGS
-from tests.play import HOUSE, Table, make_client, start
+from tests.play import HOUSE, Table, start
 
 pytestmark = pytest.mark.usefixtures("patience")
 
@@ -67,29 +65,20 @@ def test_undo_and_redo(client: TestClient) -> None:
         assert (state["text"], state["ply"], state["length"]) == (texts[ply], ply, 8)
     look = game("look", ply=5)["state"]
     assert (look["text"], look["ply"], look["at"]) == (texts[5], 5, 3)
-    fourth = game("events", ply=3)["events"]
-    assert fourth[-1]["counts"] == game("goto", ply=4)["state"]["counts"]
     state = play_on(game, game("goto", ply=3)["state"], 1)
     assert state["length"] == state["ply"] == 4  # the moves taken back are gone
-    action = state["legal"][0]["action"]  # two clicks, or two pages of one game
-    game("play", 409, action=action, ply=3)
+    for asked in ("play", "why", "choice"):  # two clicks, or two pages of one game
+        values = {"action": 28} if asked == "play" else {"pit": 7, "direction": 0}
+        assert "look again" in game(asked, 409, ply=3, **values)["error"]
 
 
 def test_transcripts_go_round(client: TestClient) -> None:
     game, state = start(client, ruleset="dutch")
     state = play_on(game, state, 30)
     assert state["ruleset"] == "dutch" and state["ply"] == 30
-    for spelling in SPELLINGS:
-        text = state["transcripts"][SPELLINGS.index(spelling)]
-        loaded = start(client, transcript=text)[1]
+    for text in state["transcripts"]:
+        loaded = start(client, transcript=f"\ufeff{text}")[1]  # some editors begin so
         assert loaded | {"version": state["version"]} == state
-
-
-def test_texts_may_have_spaces_and_a_byte_order_mark(client: TestClient) -> None:
-    _, state = start(client, position=f"\ufeff {HOUSE}\n")
-    assert state["text"] == HOUSE
-    text = (server.FOLDER / "donkers-example.txt").read_text(encoding="ascii")
-    assert start(client, transcript=f"\ufeff{text}")[1]["length"] == 52
 
 
 def test_house_choice(client: TestClient) -> None:
@@ -104,69 +93,23 @@ def test_house_choice(client: TestClient) -> None:
         game("goto", ply=0)
 
 
-@pytest.mark.parametrize("name", RULESETS)
-def test_hand_starts_where_the_first_sowing_does(name: str, thorough: bool) -> None:
-    """A move's first sowing is at the pit, or at the end of the front row that the move names."""
-    rng, seen = np.random.default_rng(11), set()
-    for _ in range(20 if thorough else 4):
-        board = Board(name)
-        while board.outcome() is None and board.ply < 60:
-            for action in board.legal_actions:
-                way, events = hand_way(board, action), board.trace(action)
-                kinds = [event.kind for event in events]
-                first = kinds.index(EventKind.SOW)
-                assert way["action"] >> 2 == way["pit"]
-                if way["choice"] == "end":
-                    assert events[first].pits[0] == way["start"] == (0, 7)[way["direction"]]
-                    assert way["way"] == 1 - way["direction"]
-                else:
-                    assert (way["start"], way["way"]) == (way["pit"], way["direction"])
-                    assert EventKind.SIDE not in kinds[:first]
-                seen.add(way["choice"])
-            board.push(int(rng.choice(board.legal_actions)))
-    assert seen == ({"way"} if name == "kujifunza" else {"way", "end"})
-
-
 def test_illegal_move_names_its_rule(client: TestClient) -> None:
     game, _ = start(client)
     why = game("why", pit=4, direction=0, ply=0)
     assert why["rule"] == "Donkers 2.4b" and "must not start from a house" in why["words"]
     assert why["rule_text"].startswith("2.4 Takasa.")
     assert game("why", pit=5, direction=0, ply=0)["words"] == ""  # it is legal
-    assert game("why", pit=9, direction=1, ply=0)["rule"] == "Donkers 2.3, 2.4"
-
-
-def test_pages_are_told_that_the_game_has_moved_on(client: TestClient) -> None:
-    """A click on an old position gets no words about the new one."""
-    game, state = start(client, position=HOUSE)
-    play_on(game, state, 1)
-    assert "look again" in game("why", 409, pit=1, direction=0, ply=0)["error"]
-    assert "look again" in game("choice", 409, pit=7, direction=1, ply=0)["error"]
-
-
-def test_a_lost_game_is_begun_anew_by_its_name(client: TestClient) -> None:
-    """Both pages of it then share it, and see that it is later than the one they had."""
-    game, state = start(client)
-    state = play_on(game, state, 2)
-    how = {"transcript": state["transcripts"][0], "name": game.path.rsplit("/")[-1]}
-    other = make_client()  # as after a restart of the server
-    again, first = start(other, **how)
-    assert again.path == game.path and first["version"] > state["version"]
-    moved = play_on(again, first, 1)
-    _, second = start(other, **how)  # the slower page gets what the faster one began
-    assert second == moved
 
 
 def test_game_that_is_too_long_raises(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bao_agents.play.seated_game.MAX_PLIES", 3)
+    monkeypatch.setattr("bao_agents.play.seated_game.MAX_PLIES", 1)
     board = Board()
-    for _ in range(3):
-        board.push(board.legal_actions[0])
-    game = Game(board, ("human", "human"))
-    with pytest.raises(Refused, match="at most 3 plies"):
-        game.play(board.legal_actions[0], 3)
     board.push(board.legal_actions[0])
-    with pytest.raises(Refused, match="4 moves: expected at most 3"):
+    game = Game(board, ("human", "human"))
+    with pytest.raises(Refused, match="at most 1 plies"):
+        game.play(board.legal_actions[0], 1)
+    board.push(board.legal_actions[0])
+    with pytest.raises(Refused, match="2 moves: expected at most 1"):
         Game(board, ("human", "human"))
 
 
@@ -181,8 +124,6 @@ def test_hints(client: TestClient, evaluator: str) -> None:
     assert 0.3 < open_game["south"] < 0.7 and not open_game["proven"] and open_game["win"] is None
     found = game("hints", evaluator=evaluator)
     assert {m["action"] for m in found["moves"]} == {o["action"] for o in state["legal"]}
-    assert found["win"] is None
-    assert all(0 <= move["value"] <= 1 for move in found["moves"])
     chances = [move["probability"] for move in found["moves"]]
     assert chances == [None] * 4 or sum(chances) == pytest.approx(1, abs=1e-3)
     assert (chances[0] is None) == (evaluator == "alphabeta")
@@ -206,18 +147,11 @@ def test_hints_and_evaluation_of_a_proven_win(client: TestClient) -> None:
     assert found["win"] == moves[0]["win"] == win
     told = [(move["win"]["winner"], move["value"]) for move in moves]
     assert told == [(0, 1.0)] * 3 + [(1, 0.0)] * 5
-    plies = [move["win"]["plies"] for move in moves]
-    assert plies == sorted(plies[:3]) + sorted(plies[3:], reverse=True)
-    for winner, move in enumerate((moves[0], moves[-1])):
-        game("play", action=move["action"], ply=0)
-        after = game("evaluation")
-        assert (after["south"], after["win"]["winner"]) == (1 - winner, winner)
-        assert after["win"]["plies"] <= move["win"]["plies"] - 1
-        game("goto", ply=0)
-    found = game("evaluation")
-    assert found == {"south": 1.0, "proven": True, "win": win}
+    game("play", action=moves[-1]["action"], ply=0)
+    after = game("evaluation")
+    assert (after["south"], after["win"]["winner"]) == (0, 1)
+    game("goto", ply=0)
+    assert game("evaluation") == {"south": 1.0, "proven": True, "win": win}
     network = game("hints", evaluator="zanzibar")
-    assert network["win"] == win
-    assert sum(move["win"]["winner"] == 0 for move in network["moves"]) == 3
-    assert network["moves"][0]["value"] == 1
+    assert network["win"] == win and network["moves"][0]["value"] == 1
     assert 0 < network["moves"][0]["probability"] < 1  # the network's opinion is still shown

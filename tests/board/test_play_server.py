@@ -25,7 +25,7 @@ from bao_agents.play.server import client_of, create_app
 from bao_agents.play.sessions import Sessions
 from bao_env.board import Board, EventKind
 from bao_env.engine.ruleset import RULESETS
-from bao_env.render.drawing import COLOUR_NAMES, drawing, ground
+from bao_env.render.drawing import COLOUR_NAMES, drawing
 from bao_env.render.shapes import Circle
 from tests.conftest import Fails
 from tests.play import HOUSE, ask, start
@@ -40,14 +40,6 @@ HOST = "http://127.0.0.1:8017"
 # --- what is refused ----------------------------------------------------------------------------
 
 
-def test_every_answer_has_the_headers(client: TestClient) -> None:
-    for path in ("/", "/static/main.js", "/api/setup", "/nowhere"):
-        headers = client.get(path).headers
-        policy = headers["content-security-policy"]
-        assert "script-src 'self'" in policy and "unsafe" not in policy
-        assert headers["x-content-type-options"] == "nosniff"
-
-
 def test_errors_of_the_server_are_answered_without_details(monkeypatch: pytest.MonkeyPatch) -> None:
     app = create_app(Roster())
     client = TestClient(app, base_url=HOST, raise_server_exceptions=False)
@@ -56,7 +48,7 @@ def test_errors_of_the_server_are_answered_without_details(monkeypatch: pytest.M
     answer = client.get(game.path)
     assert answer.status_code == 500 and "ZeroDivision" not in answer.text
     assert "the server failed" in answer.json()["error"]
-    assert "content-security-policy" in answer.headers
+    assert "script-src 'self'" in answer.headers["content-security-policy"]
     with pytest.raises(ZeroDivisionError):  # for the log of the server
         TestClient(app, base_url=HOST).get(game.path)
 
@@ -74,7 +66,6 @@ def test_sessions_are_limited() -> None:
     names.append(name)
     with pytest.raises(Refused, match="no longer"):
         sessions.call(lambda item: item, names[1])
-    assert sessions.call(lambda item: item, other) == 10
     assert sessions.add(11, "a third", other) == (other, False)  # it is kept already
     assert sessions.call(lambda item: item, other) == 10
     sessions.add(4, "a third")  # in place of the oldest that nobody has used
@@ -114,21 +105,14 @@ def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, fails: Fails) -
 @pytest.mark.parametrize("viewer", [0, 1])
 def test_parts_are_those_of_the_drawing(layout: str, viewer: int) -> None:
     """With the first seeds of each place, the parts are the circles of the whole drawing."""
-    parts = board_parts(layout, viewer)
-    places = {(p["seat"], p["pit"]): p for p in parts["places"]}
-    assert len(places) == 34 and all(len(p["spots"]) == 64 for p in parts["places"])
-    near, far = places[viewer, 0], places[1 - viewer, 7]
-    assert near["x"] == far["x"] < places[viewer, 7]["x"]  # the viewer counts from the left ...
-    assert near["y"] > far["y"]  # ... and is below
-    position = Board.from_text(HOUSE).position
-    spots = set()
-    for (seat, pit), place in places.items():
+    position, spots = Board.from_text(HOUSE).position, set()
+    for place in board_parts(layout, viewer)["places"]:
+        seat, pit = place["seat"], place["pit"]
         count = position.store[seat] if pit is None else position.pits(seat)[pit]
         spots |= {tuple(spot[:2]) for spot in place["spots"][:count]}
     whole = drawing(position, layout=LAYOUTS[layout], viewer=viewer)
     seeds = [s for s in whole if isinstance(s, Circle) and s.radius == 5]
     assert spots == {(round(s.x, 1), round(s.y, 1)) for s in seeds} and len(spots) == 64
-    assert all(shape in whole for shape in ground(LAYOUTS[layout], viewer))
 
 
 PAGE = (STATIC / "index.html").read_text(encoding="utf-8")
@@ -154,14 +138,6 @@ def test_the_style_sheet_has_the_colours_of_the_pictures() -> None:
     rules = re.sub(r"/\*.*?\*/", "", style, flags=re.S)
     rules = rules[rules.index("* { box-sizing") :]
     assert re.findall(r"#[0-9a-f]{3,8}\b(?=[^{}]*})", rules) == []  # colours are in one place
-    lines = [line for line in rules.splitlines() if line.startswith((".", "#"))]
-    assert len(lines) == len(set(lines))
-    assert all(line.count("(") == line.count(")") for line in lines)
-
-
-def test_the_page_has_no_inline_code() -> None:
-    assert " style=" not in PAGE and " onclick" not in PAGE
-    assert PAGE.count("<script") == PAGE.count('<script type="module" src=') == 1
 
 
 def test_all_rules_have_texts_and_swahili_has_words(thorough: bool) -> None:
@@ -204,7 +180,6 @@ def test_both_languages_have_the_same_words() -> None:
 def test_lessons_are_what_the_engine_says() -> None:
     """Exactly the moves of a lesson's goal show its event, except where the best capture counts."""
     lessons = json.loads((STATIC / "lessons.json").read_text(encoding="utf-8"))
-    assert len(lessons) == 8
     for lesson in lessons:
         board = Board.from_text(lesson["position"])
         shown: dict[str, int] = {}
@@ -257,7 +232,7 @@ def test_few_moves_solve_a_puzzle(client: TestClient, ruleset: str) -> None:
         wins, moves = int(winning).bit_count(), int(legal).bit_count()
         assert moves >= 3 and (wins == 1 or 3 * wins <= moves)
     made = [ask(client, "/api/puzzles", ruleset=ruleset, number=2) for _ in range(2)]
-    assert made[0]["state"]["text"] == made[1]["state"]["text"] and made[0]["number"] == 2
+    assert made[0]["state"]["text"] == made[1]["state"]["text"] and made[0]["count"] == len(known)
     ask(client, "/api/puzzles", 404, ruleset=ruleset, number=len(known) + 1)
 
 

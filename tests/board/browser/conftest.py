@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -14,27 +13,15 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from bao_env.engine.ruleset import RULESETS
-
 ROOT = Path(__file__).parents[3]
 CHROMIUM = os.environ.get("BAO_CHROMIUM", "/usr/bin/chromium")
 expect.set_options(timeout=150_000)  # the first bot compiles, the first network loads torch
 
 
 @pytest.fixture(scope="session")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Return the address of a server that has, among others, broken checkpoints.
-
-    ``runs/damaged`` has a readable header and nothing else.
-    """
-    folder = tmp_path_factory.mktemp("checkpoints") / "runs"
-    folder.mkdir()
-    (folder / "broken.safetensors").write_bytes(b"nothing")
-    notes = json.dumps({"ruleset": RULESETS["zanzibar"].to_dict()})
-    header = json.dumps({"__metadata__": {"bao_env": notes}}).encode()
-    (folder / "damaged.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+def address() -> Iterator[str]:
+    """Return the address of a server."""
     command = [sys.executable, "-m", "bao_training", "play", "--no-browser", "--port", "0"]
-    command += ["--checkpoints", str(folder)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         found = re.search(r"http://\S+", process.stdout.readline())
@@ -91,15 +78,3 @@ def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
     for context in contexts:
         context.close()
     assert said == []
-
-
-@pytest.fixture
-def shoot(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """Save a picture of a page in the folder BAO_SHOTS, if it is set."""
-
-    def keep(page: Page, name: str, **how: Any) -> None:
-        folder = os.environ.get("BAO_SHOTS")
-        if folder:
-            page.screenshot(path=Path(folder) / f"{name}.png", **how)
-
-    return keep

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Callable
+from io import BytesIO
 
+from PIL import Image, ImageChops, ImageStat
 from playwright.sync_api import Locator, LocatorAssertions, Page, expect
 
 from bao_env.board import Board
-from bao_env.render.drawing import drawing, ground
-from bao_env.render.shapes import Circle
+from tests.board.browser.conftest import ROOT
 
 Open = Callable[..., Page]
-Shoot = Callable[..., None]
 HOUSE = "0,0,1,0,7,0,0,1/0,0,0,0,0,0,1,1/1,0,0,0,7,2,0,1/0,0,0,0,0,0,1,1 20,20 SN S -"
 """South's capture at A8 ends in the house, where it may stop."""
 
@@ -49,14 +50,6 @@ def set_up(page: Page, text: str, south: str = "human", north: str = "human") ->
     until(page, f"location.href != {before!r}")  # the new game has its own address
     see(page, "#position").to_have_value(text)
     expect(page.locator(".pit.legal").first).to_be_visible()
-
-
-def placed_seeds(page: Page) -> list[tuple[float, ...]]:
-    """Return where the seeds lie on the page's board."""
-    placed = page.evaluate(
-        "[...document.querySelectorAll('#board .seed')].map((e) => e.getAttribute('transform'))"
-    )
-    return sorted(tuple(map(float, re.findall(r"[\d.]+", text))) for text in placed)
 
 
 def transcript(page: Page) -> str:
@@ -111,15 +104,13 @@ def click_any(page: Page, choice: int) -> None:
     peoples_turn(page)
 
 
-def test_a_whole_game_against_greedy_by_clicks(open_page: Open, shoot: Shoot) -> None:
+def test_a_whole_game_against_greedy_by_clicks(open_page: Open) -> None:
     page = open_page()
-    shoot(page, "opening")
     turns = 0
     while "wins" not in page.inner_text("#status"):
         click_any(page, turns)
         turns += 1
         assert turns < 150
-    shoot(page, "end")
     assert turns > 3
     board = Board.from_transcript(transcript(page))
     outcome = board.outcome()
@@ -131,22 +122,7 @@ def test_a_whole_game_against_greedy_by_clicks(open_page: Open, shoot: Shoot) ->
     see(page, "#hint").to_be_disabled()
 
 
-def test_the_page_shows_the_drawing(open_page: Open) -> None:
-    """Every seed of a position lies where the SVG and rgb_array show it."""
-    page = open_page()
-    set_up(page, HOUSE)
-    shapes = drawing(Board.from_text(HOUSE).position)
-    seeds = [s for s in shapes if isinstance(s, Circle) and s.radius == 5]
-    expected = sorted((round(s.x, 1), round(s.y, 1)) for s in seeds)
-    end = time.monotonic() + 60
-    while placed_seeds(page) != expected and time.monotonic() < end:
-        page.wait_for_timeout(20)  # the opening's seeds are there first
-    assert placed_seeds(page) == expected and len(expected) == 64
-    drawn = page.evaluate("document.querySelectorAll('#board svg > g:first-child > *').length")
-    assert drawn == len(ground())
-
-
-def test_the_seeds_move_one_by_one(open_page: Open, shoot: Shoot) -> None:
+def test_the_seeds_move_one_by_one(open_page: Open) -> None:
     """At slow speed every stage of a sowing is on the screen; skip ends it."""
     page = open_page(speed=1)
     page.select_option("#seat-1", "human")
@@ -154,7 +130,6 @@ def test_the_seeds_move_one_by_one(open_page: Open, shoot: Shoot) -> None:
     see(page, "#players").to_contain_text("North: A person")
     sow(page, "A7", "left")
     until(page, "document.querySelectorAll('.hand .seed').length == 2")
-    shoot(page, "animation")
     on_board = page.evaluate("document.querySelectorAll('#board .seed').length")
     assert on_board == 64
     until(page, "document.querySelectorAll('.hand .seed').length == 1")
@@ -191,82 +166,7 @@ def test_undo_and_turn_while_seeds_move(open_page: Open) -> None:
     see(page, "[data-pit=A7]").to_have_attribute("aria-label", re.compile("^A7, 2 seeds"))
 
 
-def test_the_house_choice(open_page: Open, shoot: Shoot) -> None:
-    page = open_page()
-    set_up(page, HOUSE)
-    page.click("[data-pit=A8]", button="right")
-    see(page, "#house").to_be_visible()
-    see(page, "#house").to_contain_text("After that it is an ordinary pit for good.")
-    shoot(page, "house-choice")
-    page.keyboard.press("Escape")  # takes the move back
-    expect(page.locator(".pit.legal").first).to_be_visible()
-    assert moves(page) == []
-    for answer, text, name in (("stop", "8", "A8R"), ("play", "8>", "A8R>")):
-        page.click("[data-pit=A8]", button="right")
-        page.click(f"#house button[value={answer}]")
-        see(page, "#status").to_contain_text("North to move")
-        assert moves(page) == [text]
-        board = Board.from_text(HOUSE, moves=[name])
-        see(page, "#position").to_have_value(board.text())
-        page.click("#undo")
-        see(page, "#status").to_contain_text("South to move")
-
-
-def test_two_sessions_at_once(open_page: Open) -> None:
-    one, other = open_page(), open_page()
-    sow(one, "A6", "left")
-    sow(other, "A7", "right")
-    for page in (one, other):
-        until(page, "document.querySelectorAll('#moves button').length == 2")
-    assert (moves(one)[0], moves(other)[0]) == ("6L*", "7R*")
-    one.reload()  # the game is still there
-    one.wait_for_selector("body[data-ready]")
-    expect(one.locator("#moves button").first).to_have_text("6L*")
-
-
-def test_by_keyboard_alone(open_page: Open) -> None:
-    page = open_page()
-    for _ in range(40):
-        page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.classList.contains('pit')"):
-            break
-    name = "document.activeElement.dataset.pit"
-    assert page.evaluate(name) == "A6"
-    page.keyboard.press("ArrowRight")
-    assert page.evaluate(name) == "A7"
-    page.keyboard.press("ArrowUp")
-    assert page.evaluate(name) == "a2"
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("Enter")
-    see(page, ".arrows .left").to_be_visible()
-    page.keyboard.press("Escape")
-    see(page, ".arrows").to_be_hidden()
-    page.keyboard.press("Enter")
-    page.keyboard.press("ArrowRight")
-    until(page, "document.querySelectorAll('#moves button').length == 2")
-    assert moves(page)[0] == "7R*"
-    see(page, "#live").to_contain_text("North: ")
-    assert page.evaluate(name) is not None  # the focus is still on the board
-
-
-def test_names_for_screen_readers(open_page: Open) -> None:
-    page = open_page()
-    label = page.get_attribute("[data-pit=A6]", "aria-label")
-    assert label == "A6, 2 seeds, can be played towards A5 and A7"
-    nameless = page.evaluate(
-        """[...document.querySelectorAll('button:not([aria-hidden]), select, input, textarea')]
-        .filter((e) => !(e.getAttribute('aria-label') || e.textContent.trim()
-            || [...(e.labels ?? [])].some((l) => l.textContent.trim())))
-        .map((e) => e.outerHTML)"""
-    )
-    assert nameless == []
-    ids = page.evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
-    assert len(ids) == len(set(ids))
-    assert page.locator(".pit").count() == 32
-    assert page.locator(".pit[tabindex='0']").count() == 1
-
-
-def test_swahili(open_page: Open, shoot: Shoot) -> None:
+def test_swahili(open_page: Open) -> None:
     page = open_page()
     page.select_option("#language", "sw")
     see(page, "#status").to_have_text("Zamu ya Kusini")
@@ -274,22 +174,15 @@ def test_swahili(open_page: Open, shoot: Shoot) -> None:
     assert page.get_attribute("html", "lang") == "sw"
     page.click("[data-pit=A5]")
     see(page, "#message").to_contain_text("takasa haianzi katika nyumba")
-    shoot(page, "swahili")
-    sow(page, "A6", "left")
-    until(page, "document.querySelectorAll('#moves button').length == 2")
-    see(page, "#caption").to_contain_text("amekula kete 1")
     page.reload()
     expect(page.locator("#start, [type=submit]").first).to_have_text("Anza")
 
 
-def test_hints_and_the_evaluation_bar(open_page: Open, shoot: Shoot) -> None:
+def test_hints_and_the_evaluation_bar(open_page: Open) -> None:
     page = open_page()
     unfold(page, "panel-study")
     page.check("#bar")
     see(page, "#evaluation-text").to_have_text(re.compile(r"South \d+ %"))
-    bar = page.locator(".evaluation-bar").bounding_box()
-    label = page.locator("#evaluation-text").bounding_box()
-    assert bar and label and bar["x"] + bar["width"] < label["x"]  # so that it can be read
     asked: list[str] = []
     page.on("request", lambda one: asked.append(f"{one.url} {one.post_data}"))
     for evaluator in ("alphabeta", "zanzibar"):
@@ -299,34 +192,19 @@ def test_hints_and_the_evaluation_bar(open_page: Open, shoot: Shoot) -> None:
         see(page, "#hints").to_contain_text("Best line: ")
     expect(page.locator("#hints th").nth(1)).to_have_text("Policy")
     assert any("/evaluation " in one and '"evaluator":"zanzibar"' in one for one in asked)
-    shoot(page, "hints")
     sow(page, "A6", "left")
     see(page, "#hints table").to_have_count(0)
-
-
-def test_proven_wins_are_told_in_plies(open_page: Open, shoot: Shoot) -> None:
-    """The evaluation bar and each move of a hint show them, in words for screen readers too."""
-    page = open_page()
-    set_up(page, WON, north="human")
-    unfold(page, "panel-study")
-    page.check("#bar")
+    set_up(page, WON)
     see(page, "#evaluation-text").to_have_text("South wins in 13 plies")
+    page.select_option("#evaluator", "alphabeta")
     page.click("#hint")
-    see(page, "#hints .win").to_have_text("South wins in 13 plies")
     expect(page.locator("#hints td.won").first).to_have_text("wins in 13")
     see(page, "#hints td.won").to_have_count(3)
     see(page, "#hints td.lost").to_have_count(5)
-    expect(page.locator("#hints td.lost").first).to_have_text(re.compile(r"^loses (with)?in \d+$"))
     see(page, "#live").to_contain_text("South wins in 13 plies. Best line: ")
-    shoot(page, "proven")
-    page.select_option("#language", "sw")
-    see(page, "#evaluation-text").to_have_text("Kusini atashinda kwa hatua 13")
-    page.click("#hint")
-    see(page, "#hints .win").to_have_text("Kusini atashinda kwa hatua 13")
-    shoot(page, "proven-swahili")
 
 
-def test_the_example_game_is_told(open_page: Open, shoot: Shoot) -> None:
+def test_the_example_game_is_told(open_page: Open) -> None:
     page = open_page()
     unfold(page, "panel-study")
     page.click("#example")
@@ -336,7 +214,7 @@ def test_the_example_game_is_told(open_page: Open, shoot: Shoot) -> None:
     see(page, "#moves button").to_have_count(52)
     see(page, "#rule").to_contain_text("2.1, 2.2 Namua.")
     at_rest(page)
-    page.click("#step-on")
+    page.keyboard.press("Space")  # goes on, and does not press the button that began the story
     see(page, "#events li.now").to_have_text("South lifts 3 seeds from A7 (Donkers 2.4)")
     at_rest(page)
     page.click("#step-back")
@@ -345,13 +223,6 @@ def test_the_example_game_is_told(open_page: Open, shoot: Shoot) -> None:
     see(page, "#story").to_be_hidden()
     page.click("#explain")
     see(page, "#story-title").to_have_text("Move 12, North: 7R*")
-    for _ in range(20):
-        at_rest(page)
-        if "the move ends in the house" in page.inner_text("#events li.now"):
-            break
-        page.click("#step-on")
-    see(page, "#rule").to_contain_text("2.5b")
-    shoot(page, "study")
 
 
 def test_two_bots_play_and_can_be_stopped(open_page: Open) -> None:
@@ -371,23 +242,6 @@ def test_two_bots_play_and_can_be_stopped(open_page: Open) -> None:
     until(page, f"document.querySelectorAll('#moves button').length > {count + 2}")
 
 
-def test_a_guided_search_plays(open_page: Open) -> None:
-    """It plays with its budget in milliseconds, which is still set after the page is reloaded."""
-    page = open_page()
-    page.select_option("#seat-0", "guided-ms")
-    see(page, "#seat-0 option:checked").to_have_text("Guided alpha-beta, by time")
-    see(page, "label:has(#budget-0)").to_contain_text("Milliseconds")
-    page.fill("#budget-0", "30")
-    page.select_option("#seat-1", "human")
-    page.click("#new-game [type=submit]")
-    see(page, "#moves button").to_have_count(1)
-    peoples_turn(page)
-    page.reload()
-    page.wait_for_selector("body[data-ready]")
-    see(page, "#seat-0").to_have_value("guided-ms")
-    see(page, "#budget-0").to_have_value("30")
-
-
 def test_a_person_as_north_sits_below(open_page: Open) -> None:
     page = open_page()
     page.select_option("#seat-0", "greedy")
@@ -398,42 +252,33 @@ def test_a_person_as_north_sits_below(open_page: Open) -> None:
     peoples_turn(page)
     near, far = (page.locator(f"[data-pit={pit}]").bounding_box() for pit in ("a1", "A1"))
     assert near and far and near["y"] > far["y"] and near["x"] < far["x"]
-    click_any(page, 0)
-    assert page.locator("#moves button").count() >= 3
-    page.click("#turn")
-    near, far = (page.locator(f"[data-pit={pit}]").bounding_box() for pit in ("A1", "a1"))
-    assert near and far and near["y"] > far["y"]
 
 
-def test_a_failing_bot(open_page: Open, shoot: Shoot) -> None:
+def test_a_failing_bot(open_page: Open) -> None:
     page = open_page(allowed="502")
-    page.select_option("#seat-1", "network:runs/damaged")
-    page.click("#new-game [type=submit]")
+    page.route("**/bot", lambda route: route.fulfill(status=502, json={"error": "it fails"}))
     sow(page, "A6", "left")
-    see(page, "#message").to_contain_text("runs/damaged cannot play")
-    shoot(page, "failing-bot")
+    see(page, "#message").to_have_text("it fails")
     assert moves(page) == ["6L*"]
-    page.select_option("#seat-1", "greedy")
+    page.unroute("**/bot")
     page.click("#change-seats")
     until(page, "document.querySelectorAll('#moves button').length == 2")
     see(page, "#message").to_be_empty()
 
 
 def test_players_are_those_of_the_rules(open_page: Open) -> None:
-    """A network is offered only under its own rules, and a broken checkpoint under none."""
+    """A network is offered only under its own rules."""
     page = open_page()
     offered = page.locator("#seat-1 option").all_inner_texts()
     assert "Network zanzibar" in offered and "Network kujifunza" not in offered
-    assert not any("broken" in name for name in offered)
     assert "Very easy · Elo 376" in offered and "Master" in offered
     page.select_option("#ruleset", "kujifunza")
     offered = page.locator("#seat-1 option").all_inner_texts()
     assert "Network kujifunza" in offered and "Network zanzibar" not in offered
     assert "Very easy" in offered  # its Elo is that of zanzibar
-    see(page, "#seat-1 option:checked").to_have_text("Very easy")
 
 
-def test_looking_back_changes_nothing(open_page: Open, shoot: Shoot) -> None:
+def test_looking_back_changes_nothing(open_page: Open) -> None:
     """A story, a move in the list and the arrow keys are views; only Play from here branches."""
     page = open_page()
     click_any(page, 0)
@@ -442,11 +287,9 @@ def test_looking_back_changes_nothing(open_page: Open, shoot: Shoot) -> None:
     unfold(page, "panel-study")
     page.click("#explain")
     see(page, "#story-title").to_have_text(f"Move 2, North: {made[3]}")
-    see(page, "#status").to_have_text("Looking back, move 2: North to move")
     at_rest(page)  # a click while seeds move would only skip that
     page.click("[data-pit=A6]")
     see(page, "#message").to_contain_text("You are looking back.")
-    shoot(page, "looking-back")
     page.click("#back")
     see(page, "#position").to_have_value(position)
     for key in ("Home", "ArrowRight", "End", "ArrowLeft"):
@@ -455,9 +298,6 @@ def test_looking_back_changes_nothing(open_page: Open, shoot: Shoot) -> None:
     see(page, "#status").to_have_text("Looking back, move 2: North to move")
     page.wait_for_timeout(500)  # the bot, which would be to move, isn't asked
     assert moves(page) == made
-    page.click("#back")
-    see(page, "#status").to_have_text("South to move")
-    see(page, "#position").to_have_value(position)
     page.locator("#moves button").first.click()
     page.click("#play-from-here")
     until(page, "document.querySelectorAll('#moves button:not(.undone)').length == 2")
@@ -479,50 +319,23 @@ def test_back_and_unknown_games(open_page: Open) -> None:
     assert moves(page) == made
 
 
-def test_a_second_page_follows(open_page: Open) -> None:
-    page = open_page()
-    other = page.context.new_page()
-    other.goto(page.url)
-    other.wait_for_selector("body[data-ready]")
-    page.bring_to_front()
-    click_any(page, 0)
-    see(other, "#moves button:not(.undone)").to_have_count(2)
-    assert moves(other) == moves(page)
-    page.click("#undo")  # greedy's move and the person's
-    see(other, "#moves button:not(.undone)").to_have_count(0)
-    see(other, "#moves .undone").to_have_count(2)
-    page.click("#redo")
-    see(other, "#moves button:not(.undone)").to_have_count(2)
-    page.click("#undo")
-    see(other, "#moves button:not(.undone)").to_have_count(0)
-    click_any(other, 1)
-    see(page, "#moves button:not(.undone)").to_have_count(2)
-
-
-def test_a_bot_that_thinks_says_so(open_page: Open) -> None:
-    page = open_page()
-    page.select_option("#seat-1", "alphabeta-ms")
-    page.fill("#budget-1", "3000")
-    page.click("#new-game [type=submit]")
-    sow(page, "A6", "left")
-    see(page, "#status").to_have_text("North thinks …")
-    see(page, "#live").to_have_text("North thinks …")
-    peoples_turn(page)
-    see(page, "#status").to_have_text("South to move")
-
-
-def test_dark_and_wide(open_page: Open, shoot: Shoot) -> None:
-    """The page has the colours that the system asks for."""
-    page = open_page(viewport={"width": 1920, "height": 1080}, color_scheme="dark")
-    ground = "getComputedStyle(document.body).backgroundColor"
-    dark = page.evaluate(ground)
-    shoot(page, "dark")
-    page.emulate_media(color_scheme="light")
-    assert page.evaluate(ground) != dark
-
-
 def test_reduced_motion(open_page: Open) -> None:
     page = open_page(speed=1, reduced_motion="reduce")
     sow(page, "A6", "left")
     until(page, "document.querySelectorAll('#moves button').length == 2", timeout=3)
     peoples_turn(page)
+
+
+def test_the_picture_of_the_page(open_page: Open) -> None:
+    """With BAO_REMAKE=1 this makes agents/web-board.webp, the README's, anew."""
+    page, file = open_page(viewport={"width": 1280, "height": 700}), ROOT / "agents/web-board.webp"
+    set_up(page, HOUSE)
+    page.mouse.move(0, 0)
+    page.evaluate("document.activeElement.blur(), scrollTo(0, 0)")
+    page.wait_for_timeout(500)
+    shown = Image.open(BytesIO(page.screenshot())).convert("RGB").resize((960, 525))
+    if os.environ.get("BAO_REMAKE"):
+        shown.save(file, quality=90)
+    with Image.open(file) as kept:
+        difference = ImageChops.difference(kept.convert("RGB"), shown)
+    assert max(ImageStat.Stat(difference).mean) < 6, "make it anew with BAO_REMAKE=1"

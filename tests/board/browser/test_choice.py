@@ -1,4 +1,4 @@
-"""Test that a choice can be taken back, and that choosing never sows: by mouse, touch and keys."""
+"""Test choices: at every size all of them are seen, and each can be taken back."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from itertools import product
 from typing import Any
 
 import pytest
-from playwright.sync_api import FloatRect, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.board.browser.test_browser import Open, Shoot, at_rest, moves, see, until
+from tests.board.browser.test_browser import HOUSE, Open, at_rest, moves, see, until
 
 CAPTURE = "0,0,1,1,0,0,3,0/0,0,1,1,1,1,1,1/0,0,0,2,9,5,2,1/0,0,0,0,0,0,0,0 17,17 N S -"
 """South captures with A3 or A4, sown from either end."""
@@ -18,14 +18,18 @@ BACK = "0,0,0,1,0,0,0,0/2,4,0,2,0,1,3,1/2,8,0,5,12,1,7,1/0,2,0,5,1,3,1,2 0,0 - S
 EDGE = "2,2,3,4,3,1,0,0/0,0,1,0,1,1,0,8/3,0,2,1,8,1,6,1/3,0,2,4,3,1,2,1 0,0 - S -"
 """South captures with pits of the back row to either side; with its last one in EDGE."""
 NORTH = CAPTURE.replace("17,17 N S", "17,17 N N")
-SIZES: dict[str, dict[str, Any]] = {
-    "desk": {"viewport": {"width": 1280, "height": 800}},
-    "tablet": {"viewport": {"width": 820, "height": 1180}, "has_touch": True, "is_mobile": True},
-    "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True},
-    "small": {"viewport": {"width": 320, "height": 640}, "has_touch": True, "is_mobile": True},
-    "landscape": {"viewport": {"width": 844, "height": 390}, "has_touch": True, "is_mobile": True},
+PHONE: dict[str, Any] = {
+    "viewport": {"width": 390, "height": 844},
+    "has_touch": True,
+    "is_mobile": True,
 }
-EVERY_SIZE = pytest.mark.parametrize("size", SIZES.values(), ids=SIZES.keys())
+SIZES: dict[str, dict[str, Any]] = {
+    "laptop": {"viewport": {"width": 1366, "height": 660}},
+    "phone": PHONE,
+    "landscape": PHONE | {"viewport": {"width": 844, "height": 390}},
+    "zoom-300": {"viewport": {"width": 426, "height": 341}},
+    "zoom-400": {"viewport": {"width": 320, "height": 256}},
+}
 
 
 def show(page: Page, position: str) -> None:
@@ -42,49 +46,69 @@ def press(page: Page, place: str) -> None:
         page.click(place)
 
 
-def box(page: Page, place: str) -> FloatRect:
-    found = page.locator(place).bounding_box()
-    assert found
+def boxes(page: Page, places: str) -> list[tuple[float, float, float, float]]:
+    """Return the left, top, right and bottom of some places in the window."""
+    found: list[tuple[float, float, float, float]] = page.eval_on_selector_all(
+        places,
+        """all => all.map((e) => e.getBoundingClientRect())
+        .map((box) => [box.left, box.top, box.right, box.bottom])""",
+    )
+    assert found, places
     return found
 
 
-def apart(one: FloatRect, other: FloatRect) -> bool:
-    """Return whether two boxes share no more than a line of pixels."""
-    return any(
-        a["x"] + a["width"] <= b["x"] + 1 or a["y"] + a["height"] <= b["y"] + 1
-        for a, b in ((one, other), (other, one))
+def seen(page: Page, places: str) -> bool:
+    """Return whether places lie within the window, to a pixel."""
+    assert page.viewport_size
+    width, height = page.viewport_size["width"], page.viewport_size["height"]
+    return all(
+        left > -1 and top > -1 and right < width + 1 and bottom < height + 1
+        for left, top, right, bottom in boxes(page, places)
     )
 
 
-@EVERY_SIZE
-def test_no_arrow_lies_on_a_pit_that_may_be_played(
-    open_page: Open, shoot: Shoot, size: dict[str, Any], request: pytest.FixtureRequest
-) -> None:
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES.keys())
+def test_a_choice_hides_nothing(open_page: Open, size: dict[str, Any]) -> None:
+    """Pits, arrows, answers and lessons are in the window; no arrow is on a pit or its question."""
     page = open_page(**size)
-    tried = 0
-    for position in (CAPTURE, MTAJI, BACK, EDGE, NORTH):
+    for position in (CAPTURE, NORTH, BACK, EDGE, MTAJI):
         show(page, position)
-        golden = page.eval_on_selector_all(".pit.legal", "all => all.map((e) => e.dataset.pit)")
+        assert seen(page, ".pit")
         both = page.eval_on_selector_all(
             ".pit.to-left.to-right", "all => all.map((e) => e.dataset.pit)"
         )
-        tried += len(both)
+        assert both
         for pit in both:
             press(page, f"[data-pit={pit}]")
-            for side, other in product(("left", "right"), golden):
-                arrow = box(page, f".arrows .{side}")
-                assert apart(arrow, box(page, f"[data-pit={other}]")), (position, pit, side, other)
-            assert apart(box(page, ".arrows .left"), box(page, ".arrows .right"))
-            wide = page.evaluate("document.documentElement.scrollWidth")
-            assert wide <= size["viewport"]["width"]
+            assert seen(page, ".arrows button"), (position, pit)
+            arrows = boxes(page, ".arrows button")
+            for one, other in product(arrows, boxes(page, ".pit, #caption") + arrows):
+                apart = one[2] <= other[0] + 1 or other[2] <= one[0] + 1
+                apart |= one[3] <= other[1] + 1 or other[3] <= one[1] + 1
+                assert one is other or apart, (position, pit, one, other)
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
             press(page, f"[data-pit={pit}]")
             see(page, ".arrows").to_be_hidden()
-    assert tried >= 8
-    press(page, f"[data-pit={both[0]}]")
-    shoot(page, f"arrows-{request.node.callspec.id}")
+    show(page, HOUSE)
+    for answer, made in (("", []), ("stop", ["8"]), ("play", ["8>"])):
+        press(page, "[data-pit=A8]")
+        see(page, "#house").to_be_visible()
+        at_rest(page)
+        assert seen(page, "#house button, [data-pit^=A], [data-pit^=a]"), answer
+        press(page, f"#house button[value='{answer}']")
+        see(page, "#status").to_contain_text("North to move" if answer else "South to move")
+        assert moves(page) == made
+        if answer:
+            page.click("#undo")
+            see(page, ".pit.legal").not_to_have_count(0)
+    for lesson in (1, 8):
+        page.evaluate(f"location.hash = 'lesson={lesson}'")
+        see(page, "#lesson h2").to_contain_text(f"Lesson {lesson}")
+        assert seen(page, ".pit.legal")
+        assert size["viewport"]["height"] < 500 or seen(page, "#lesson")
 
 
-@pytest.mark.parametrize("size", [SIZES["desk"], SIZES["phone"]], ids=["mouse", "touch"])
+@pytest.mark.parametrize("size", [{}, PHONE], ids=["mouse", "touch"])
 def test_a_choice_is_taken_back(open_page: Open, size: dict[str, Any]) -> None:
     """By Escape, the same pit, or anything else; another golden pit is chosen instead."""
     page = open_page(**size)
@@ -106,73 +130,14 @@ def test_a_choice_is_taken_back(open_page: Open, size: dict[str, Any]) -> None:
     press(page, "[data-pit=A3]")
     press(page, "[data-pit=A4]")
     see(page, ".pit.chosen").to_have_attribute("data-pit", "A4")
+    arrow = page.locator(".arrows .right")  # it is the way the hand goes, from the end of the row
+    assert arrow.get_attribute("aria-label") == "Capture with A4, sow from A8"
+    expect(arrow).to_have_text("◀")
     page.wait_for_timeout(500)
     assert moves(page) == []
     press(page, ".arrows .right")
     until(page, "document.querySelectorAll('#moves button').length == 1")
     assert moves(page) == ["4R"]
-
-
-def test_a_choice_is_taken_back_by_keys(open_page: Open) -> None:
-    """Enter chooses and takes back; the focus stays on the pit, even from an arrow."""
-    page = open_page()
-    show(page, CAPTURE)
-    name = "document.activeElement.dataset.pit"
-    page.focus("[data-pit=A3]")
-    for back in ("Enter", "Escape", "ArrowUp"):
-        page.focus("[data-pit=A3]")
-        page.keyboard.press("Enter")
-        see(page, ".arrows .left").to_be_visible()
-        page.keyboard.press(back)
-        see(page, ".arrows").to_be_hidden()
-        assert page.evaluate(name) == ("a6" if back == "ArrowUp" else "A3")
-    page.focus("[data-pit=A3]")
-    page.keyboard.press("Enter")
-    page.locator(".arrows .left").focus()
-    page.keyboard.press("Escape")
-    see(page, ".arrows").to_be_hidden()
-    assert page.evaluate(name) == "A3" and moves(page) == []
-
-
-def test_arrow_keys_answer_a_choice_of_the_mouse(open_page: Open) -> None:
-    """They look back only if no pit is chosen."""
-    page = open_page()
-    page.select_option("#seat-1", "human")
-    page.click("#new-game [type=submit]")
-    page.click("[data-pit=A6]")
-    page.keyboard.press("ArrowRight")
-    see(page, "#status").to_have_text("North to move")
-    assert moves(page) == ["6R*"]
-    at_rest(page)
-    page.keyboard.press("ArrowLeft")
-    see(page, "#status").to_have_text("Looking back, move 1: South to move")
-
-
-@pytest.mark.parametrize("size", [SIZES["desk"], SIZES["phone"]], ids=["mouse", "touch"])
-def test_choosing_never_sows(open_page: Open, size: dict[str, Any]) -> None:
-    """Wherever a pit with two ways is touched, it is only chosen; the line below says so."""
-    page = open_page(**size)
-    see(page, "#how").to_contain_text("Where there are two ways, choose the pit, then ◀ or ▶")
-    see(page, "#how").not_to_contain_text("lick")
-    pit = box(page, "[data-pit=A6]")
-    for across, down in product((0.2, 0.5, 0.8), (0.2, 0.5)):
-        place = {"x": across * pit["width"], "y": down * pit["height"]}
-        target = page.locator("[data-pit=A6]")
-        touch: Any = target.tap if "has_touch" in size else target.click
-        touch(position=place)
-        see(page, ".pit.chosen").to_have_count(1)
-        page.keyboard.press("Escape")
-    assert moves(page) == []
-    show(page, CAPTURE)
-    see(page, "#how").to_contain_text("choose the pit, then the end of your front row")
-
-
-def test_a_pit_with_one_way_is_sown_at_once(open_page: Open) -> None:
-    page = open_page()
-    show(page, MTAJI)
-    page.click("[data-pit=B3]")
-    see(page, "#moves button").to_have_count(1)
-    assert moves(page)[0].startswith("B3")
 
 
 def test_the_right_button_sows_right(open_page: Open) -> None:
@@ -184,3 +149,31 @@ def test_the_right_button_sows_right(open_page: Open) -> None:
     page.click("[data-pit=A3]", button="right")
     see(page, ".pit.chosen").to_have_count(1)
     assert moves(page) == []
+
+
+def test_a_choice_by_keys(open_page: Open) -> None:
+    """Enter chooses and takes back; arrow keys answer; the focus stays on the pit."""
+    page = open_page()
+    page.select_option("#seat-1", "human")
+    page.click("#new-game [type=submit]")
+    name = "document.activeElement.dataset.pit"
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate(f"{name} !== undefined"):
+            break
+    assert page.evaluate(name) == "A6"
+    label = page.get_attribute("[data-pit=A6]", "aria-label")
+    assert label == "A6, 2 seeds, can be played towards A5 and A7"
+    for back, focus in (("Enter", "A6"), ("Escape", "A6"), ("ArrowUp", "a3")):
+        page.keyboard.press("Enter")
+        see(page, ".arrows .left").to_be_visible()
+        page.keyboard.press(back)
+        see(page, ".arrows").to_be_hidden()
+        assert page.evaluate(name) == focus
+    page.click("[data-pit=A6]")  # by mouse, and the answer by keys
+    page.keyboard.press("ArrowRight")
+    see(page, "#status").to_have_text("North to move")
+    assert moves(page) == ["6R*"]
+    at_rest(page)
+    page.keyboard.press("ArrowLeft")  # with no pit chosen, it looks back
+    see(page, "#status").to_have_text("Looking back, move 1: South to move")

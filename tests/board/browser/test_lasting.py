@@ -18,7 +18,6 @@ from tests.board.browser.test_browser import (
     peoples_turn,
     see,
     sow,
-    transcript,
     unfold,
     until,
 )
@@ -97,10 +96,6 @@ def test_two_windows_stay_one_game(open_page: Open, restart: Callable[[], str]) 
     see(other, "#moves button").to_have_count(2)
     game = re.compile(r"game=([\w-]+)").findall(page.url)
     restart()
-    page.bring_to_front()
-    click_any(page, 0)
-    see(other, "#moves button").to_have_count(3)
-    restart()
     for window in (page, other):  # both ask at once
         window.evaluate("document.getElementById('previous').click()")
     for window in (page, other):
@@ -108,8 +103,10 @@ def test_two_windows_stay_one_game(open_page: Open, restart: Callable[[], str]) 
         window.click("#back")
         peoples_turn(window)
     click_any(other, 0)
-    see(page, "#moves button").to_have_count(4)
+    see(page, "#moves button").to_have_count(3)
     assert moves(page) == moves(other)
+    page.click("#undo")
+    see(other, "#moves .undone").to_have_count(1)
     assert all(re.findall(r"game=([\w-]+)", window.url) == game for window in (page, other))
 
 
@@ -122,20 +119,12 @@ def test_the_slower_of_two_windows_is_told(open_page: Open) -> None:
     other = page.context.new_page()
     visit(other, page.url)
     other.evaluate("Object.defineProperty(document, 'hidden', { get: () => true })")
-    for pit, illegal in (("A6", False), ("A5", True)):
-        sow(page, page.locator(".pit.legal").first, "left")
-        peoples_turn(page)
-        other.click(f"[data-pit={pit}]")
-        if not illegal:
-            other.click(".arrows .left")
-        see(other, "#message").to_contain_text("The game went on in another window")
-        see(other, "#position").to_have_value(page.input_value("#position"))
-        assert moves(other) == moves(page)
-        page.click("#undo")
-        see(page, "#status").to_have_text("South to move")
-        other.reload()
-        other.wait_for_selector("body[data-ready]")
-        other.evaluate("Object.defineProperty(document, 'hidden', { get: () => true })")
+    sow(page, page.locator(".pit.legal").first, "left")
+    peoples_turn(page)
+    sow(other, "A6", "left")
+    see(other, "#message").to_contain_text("The game went on in another window")
+    see(other, "#position").to_have_value(page.input_value("#position"))
+    assert moves(other) == moves(page)
 
 
 DAMAGED = ["", "{", "null", "5", "[]", '"x"', '{"game": 7, "transcript": [], "seats": 1}', "\0"]
@@ -151,12 +140,8 @@ def test_a_damaged_memory_costs_only_itself(open_page: Open, name: str) -> None:
         page.wait_for_selector("body[data-ready]")
         expect(page.locator(".pit.legal").first).to_be_visible()
         see(page, "#status").to_have_text("South to move")
-        assert [page.input_value(f"#{each}") for each in ("language", "spelling")] == ["en", "0"]
         page.click("#tab-learn")
         see(page, "#lesson h2").to_contain_text("Lesson 1 of 8")
-        page.click("#tab-play")
-        see(page, "#lesson").to_be_hidden()
-        transcript(page)
 
 
 def test_a_dropped_game_can_be_saved_and_linked(open_page: Open) -> None:
@@ -173,18 +158,12 @@ def test_a_dropped_game_can_be_saved_and_linked(open_page: Open) -> None:
     page.click("#link-game")
     see(page, "#link").to_have_value(re.compile("transcript="))
     page.context.set_offline(False)
-
-
-def test_the_last_game_goes_on_in_a_new_tab(open_page: Open, address: str) -> None:
-    page = open_page()
-    click_any(page, 0)
-    made = moves(page)
-    other = page.context.new_page()
-    page.close()
-    visit(other, address)
-    see(other, "#moves button").to_have_count(2)
-    assert moves(other) == made
-    see(other, "#players").to_contain_text("North: Very easy")
+    for kind, start in (("svg", b"<svg "), ("png", b"\x89PNG")):
+        with page.expect_download() as download:
+            page.click(f"#save-{kind}")
+        assert download.value.path().read_bytes().startswith(start)
+    page.click("#load")  # with its bot
+    see(page, "#players").to_contain_text("North: Very easy")
 
 
 def test_a_second_page_asks_the_bot_when_the_first_is_gone(open_page: Open, address: str) -> None:
@@ -207,8 +186,6 @@ def test_lessons_do_not_touch_the_game(open_page: Open) -> None:
         click_any(page, turn)
     made, position = moves(page), page.input_value("#position")
     page.click("#tab-learn")
-    see(page, "#lesson h2").to_contain_text("Lesson 1 of 8")
-    see(page, "#seat-1 option:checked").to_contain_text("Very easy")
     page.click("#lesson [aria-label^='3.']")
     see(page, "#lesson h2").to_contain_text("Lesson 3 of 8")
     assert page.url.endswith("#lesson=3")
@@ -219,18 +196,11 @@ def test_lessons_do_not_touch_the_game(open_page: Open) -> None:
     assert moves(page) == made
     see(page, "#lesson").to_be_hidden()
     see(page, "#players").to_contain_text("North: Very easy")
-    peoples_turn(page)
-    page.click("#tab-learn")
-    see(page, "#lesson h2").to_contain_text("Lesson 1 of 8")
-    page.go_back()
-    see(page, "#position").to_have_value(position)
 
 
 def test_lessons_are_listed_with_ticks(open_page: Open) -> None:
-    """The two that kujifunza needs come first, and captions last as long as they are read."""
+    """Captions last as long as they are read."""
     page = open_page(path="#lesson=1", speed=10)
-    see(page, "#lesson h2").to_have_text("Lesson 1 of 8: Capture")
-    see(page, "#lesson .list button").to_have_count(9)
     expect(page.locator("#lesson .list")).not_to_contain_text("✓")
     page.click("[data-pit=B1]")
     caption = page.locator("#caption")
@@ -238,10 +208,4 @@ def test_lessons_are_listed_with_ticks(open_page: Open) -> None:
     page.wait_for_timeout(500)
     expect(caption).to_contain_text("lifts 2 seeds", timeout=1)
     page.click("#skip")
-    see(page, "#lesson.done h2").to_be_visible()
-    see(page, "#status").to_have_text("The lesson is done: go on above the board.")
     expect(page.locator("#lesson .list")).to_contain_text("1 ✓")
-    page.click("[data-pit=a8]")
-    see(page, "#message").to_have_text("The lesson is done: go on above the board.")
-    page.click("#lesson .list button:has-text('Puzzles')")
-    see(page, "#lesson h2").to_contain_text("Puzzle ")
