@@ -107,7 +107,10 @@ def test_closed_output_is_no_error() -> None:
         ("curve runs/a --out c.png", "c.png", 0),
         ("match greedy random --pairs 2 --threads 1 --json m.json", "m.json", 2),
         ("tournament greedy random --pairs 2 --threads 1 --out t", "t/table.md", 2),
-        ("rate random --precision 500 --threads 1 --json r.json", "r.json", 2),
+        pytest.param(
+            *("rate random --precision 500 --threads 1 --json r.json", "r.json", 2),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_files_do_not_need_words(line: str, file: str, status: int, tmp_path: Path) -> None:

@@ -172,8 +172,10 @@ class Gone(io.StringIO):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
-@pytest.mark.parametrize("stream", [io.StringIO, Gone])
+@pytest.mark.parametrize(
+    ("number", "stream"),
+    [(signal.SIGINT, Gone), (signal.SIGTERM, io.StringIO), (signal.SIGUSR1, Gone)],
+)
 def test_a_signal_saves_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, stream: Any
 ) -> None:
