@@ -19,10 +19,10 @@ from bao_env.envs.aec import raw_env
 from bao_env.envs.single import BaoEnv
 from bao_env.envs.vector import BaoVectorEnv
 from bao_env.render import svg_board
-from bao_env.render.drawing import HEIGHT, WIDTH, drawing
+from bao_env.render.drawing import drawing
 from bao_env.render.marks import MarkKind, action_marks
-from bao_env.render.raster import Window, rgb_array
-from bao_env.render.shapes import Rect, Text
+from bao_env.render.raster import rgb_array
+from bao_env.render.shapes import Text
 from tests.conftest import Capsys
 from tests.positions import OPENING
 from tests.processes import python
@@ -64,42 +64,7 @@ def test_all_but_texts_is_the_svg() -> None:
     assert np.array_equal(rgb_array(shapes), expected)
 
 
-@pytest.mark.parametrize(("text", "size"), [("South", 15.0), ("22", 11.5), ("a8", 40.0)])
-def test_texts_are_centred(text: str, size: float) -> None:
-    ground = Rect(0, 0, WIDTH, HEIGHT, 0, "#000000")
-    image = rgb_array([ground, Text(300.0, 200.0, text, size, "#ffffff")])
-    middle = [(ink.min() + ink.max() + 1) / 2 for ink in np.nonzero(image.max(axis=2) > 96)]
-    assert image.max() > 200
-    np.testing.assert_allclose(middle, (200, 300), rtol=0, atol=0.06 * size + 0.5)
-
-
 # --- the window ---------------------------------------------------------------------------------
-
-
-def test_a_window_survives_what_others_do_to_the_display() -> None:
-    one, other = Window(), Window()
-    one.show(shapes_of(OPENING), 10_000)
-    other.show(shapes_of(MIDDLE), 10_000)
-    other.close()
-    one.show(shapes_of(OPENING), 10_000)
-    assert np.array_equal(shown(), image_of(OPENING))
-    pygame.quit()
-    one.show(shapes_of(MIDDLE), 10_000)
-    assert np.array_equal(shown(), image_of(MIDDLE))
-    one.close()
-
-
-def test_a_window_keeps_the_pace_and_takes_its_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    pumped = []
-    monkeypatch.setattr("pygame.event.pump", lambda: pumped.append(True))
-    window = Window()
-    window.show(shapes_of(OPENING), 20)
-    start = pygame.time.get_ticks()
-    window.show(shapes_of(OPENING), 20)
-    window.show(shapes_of(OPENING), 20)
-    assert pygame.time.get_ticks() - start >= 90
-    assert len(pumped) == 3
-    window.close()
 
 
 def test_a_window_leaves_signals_alone() -> None:
