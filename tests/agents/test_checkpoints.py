@@ -7,12 +7,8 @@ import resource
 import struct
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from safetensors.numpy import load_file, save_file
 
 import bao_agents
 from bao_agents.arena.pairs import play_match
@@ -128,82 +124,3 @@ def test_large_files_are_not_read(saved: Path) -> None:
     assert most_memory() - before < 1 << 30
     with pytest.raises(CheckpointError, match="float8"):  # numpy lacks it
         checkpoint.load(with_tensor(saved, "extra", "F8_E4M3", 12, 1), arrays=True)
-
-
-def test_error_of_our_own_is_not_a_damaged_file(
-    saved: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(checkpoint, "Checkpoint", None)
-    with pytest.raises(TypeError, match="not callable"):
-        checkpoint.load(saved)
-
-
-ARRAYS: checkpoint.Arrays = {
-    "adam.0.step": np.ones(1, np.float32),
-    "worker.0.rng": np.arange(3, dtype=np.uint64),
-}
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Save a checkpoint with a trainer's arrays; tests damage copies of it."""
-    path = tmp_path_factory.mktemp("damaged") / "whole.safetensors"
-    made = Checkpoint(make_network((4,)).arrays(), RULESETS["zanzibar"], {"steps": 5}, ARRAYS)
-    checkpoint.save(path, made)
-    return path
-
-
-def check_loads_or_raises(path: Path) -> None:
-    """Check that reading raises a CheckpointError of moderate length, or that the network plays."""
-    try:
-        found = checkpoint.load(path, arrays=True)
-    except CheckpointError as error:
-        assert len(str(error)) < 600 + len(str(path))
-        return
-    board = Board(found.ruleset)
-    try:
-        chosen = bao_agents.load(path, ruleset=found.ruleset).choose(board)
-    except ValueError as error:
-        assert "not finite" in str(error)
-    else:
-        assert chosen in board.legal_actions
-
-
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(data=st.data())
-def test_damaged_checkpoints_raise_or_play(whole: Path, data: st.DataObject) -> None:
-    damaged = bytearray(whole.read_bytes())
-    header = 8 + struct.unpack("<Q", damaged[:8])[0]
-    for _ in range(data.draw(st.integers(1, 4))):
-        end = data.draw(st.sampled_from([8, header, len(damaged)]))
-        damaged[data.draw(st.integers(0, end - 1))] = data.draw(st.integers(0, 255))
-    path = whole.with_name("damaged.safetensors")
-    path.write_bytes(damaged[: data.draw(st.sampled_from([len(damaged), header, header + 9]))])
-    check_loads_or_raises(path)
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda children: (
-        st.lists(children, max_size=4)
-        | st.dictionaries(st.sampled_from(["hidden", "name", "x"]), children, max_size=3)
-    ),
-    max_leaves=8,
-)
-
-
-@settings(max_examples=100, deadline=None)
-@given(data=st.data())
-def test_changed_headers_raise_or_play(whole: Path, data: st.DataObject) -> None:
-    """An entry of the header or of the rules is missing or has any type."""
-    header = json.loads(split(whole)[0]["__metadata__"]["bao_env"])
-    tables = [header, header["ruleset"]]
-    table = data.draw(st.sampled_from(tables))
-    key = data.draw(st.sampled_from(sorted(table)))
-    if data.draw(st.booleans()):
-        table[key] = data.draw(JSON)
-    else:
-        del table[key]
-    path = whole.with_name("odd.safetensors")
-    save_file(load_file(whole), path, metadata={"bao_env": json.dumps(header)})
-    check_loads_or_raises(path)

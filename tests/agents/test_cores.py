@@ -32,3 +32,6 @@ def test_the_quota_of_a_container(
     monkeypatch.delenv("SLURM_CPUS_PER_TASK", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
     assert cores() == expected
+    for asked, count in (("1", 1), ("99", expected), ("0", expected), ("x", expected)):
+        monkeypatch.setenv("SLURM_CPUS_PER_TASK", asked)
+        assert cores() == count, asked

@@ -110,13 +110,6 @@ def test_players_do_not_use_the_callers_defaults(player: str) -> None:
             np.testing.assert_array_equal(bao_agents.load(player, threads=1).act(*batch), expected)
 
 
-def test_every_weight_learns() -> None:
-    network = make_network().train()
-    logits, values = network(inputs(16))
-    (values.square().sum() + logits.square().sum()).backward()
-    assert all(p.grad is not None and p.grad.any() for p in network.parameters())
-
-
 @pytest.mark.parametrize("ruleset", RULESETS)
 @pytest.mark.parametrize("folder", ["", "guides/"])
 def test_a_position_alone_is_cheap_and_gets_the_same_action(
