@@ -14,7 +14,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from types import SimpleNamespace
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
@@ -24,8 +24,11 @@ from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
 from bao_env.engine.kernel import WON, begin_action, captured_by, play_out
 from bao_env.engine.masks import check_legal
 from bao_env.engine.position import Actions, Legal, PackedPositions, read_at
-from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
 from bao_env.engine.sampling import random_actions, random_states
+
+if TYPE_CHECKING:
+    from bao_env.board import Board
 
 _WIN = U(1000)
 
@@ -89,7 +92,30 @@ Opponent = str | Agent | ActFunction
 """An environment's argument ``opponent``; see :func:`get_agent`."""
 
 
-class RandomAgent:
+class Bot:
+    """What the bots of this package share: the rules that they play by, and a choice on a board."""
+
+    ruleset: Ruleset | None = None
+    """The rules, once they are known: those that it was given, or else those of its first game."""
+
+    def take_rules(self, ruleset: Ruleset) -> None:
+        """Play by these rules from now on."""
+        self.ruleset = ruleset
+
+    def choose(self, board: Board) -> int:
+        """Return the action that it chooses on ``board``.
+
+        Raises:
+            ValueError: the game is over, or the board has other rules than the bot.
+        """
+        actions = board.legal_actions
+        if not actions:
+            raise ValueError("the game is over: there is no move to choose")
+        legal = np.array([sum(1 << action for action in actions)], np.uint64)
+        return int(get_agent(cast(Agent, self), board.ruleset).act(board.packed[None], legal)[0])
+
+
+class RandomAgent(Bot):
     """Play uniformly random legal actions.
 
     Args:
@@ -101,6 +127,9 @@ class RandomAgent:
         self._entropy, self._key = seeds.entropy, seeds.spawn_key
         self._spawned = 0
         self._states = np.zeros(0, np.uint64)
+
+    def take_rules(self, ruleset: Ruleset) -> None:
+        """Take no rules: it plays by any."""
 
     def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose actions; see :meth:`Agent.act`."""
@@ -148,31 +177,56 @@ def _greedy_actions(rules, positions, legal, actions):
                 actions[g] = action
 
 
-class GreedyAgent:
+class GreedyAgent(Bot):
     """Play the action that captures the most seeds; among equals, the lowest action.
 
     A capture that empties the opponent's front row, and so wins, comes before all others.
 
     Args:
-        ruleset: a :class:`Ruleset` or its name.
+        ruleset: a :class:`Ruleset` or its name; None means the rules of its first game.
     """
 
     seeded = False
     """Its play does not depend on a seed; see :class:`bao_env.Agent`."""
 
-    def __init__(self, ruleset: str | Ruleset = "zanzibar") -> None:
-        self._rules = get_ruleset(ruleset).kernel
+    def __init__(self, ruleset: str | Ruleset | None = None) -> None:
+        self.ruleset = None if ruleset is None else get_ruleset(ruleset)
 
     def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose actions; see :meth:`Agent.act`."""
         positions, legal = as_batch(positions, legal)
         actions = np.empty(len(legal), np.int64)
-        _greedy_actions(self._rules, positions, legal, actions)
+        rules = self.ruleset or RULESETS["zanzibar"]
+        _greedy_actions(rules.kernel, positions, legal, actions)
         return actions
 
 
+def check_rules(agent: object, ruleset: Ruleset) -> None:
+    """Let an agent play by the rules of a game, unless it was given others.
+
+    Args:
+        agent: any agent; one without an attribute ``ruleset`` plays by any rules.
+        ruleset: the rules of the game.
+
+    Raises:
+        ValueError: it plays by others.
+    """
+    own = getattr(agent, "ruleset", None)
+    if own is None and isinstance(agent, Bot):
+        agent.take_rules(ruleset)
+    elif isinstance(own, Ruleset) and own.kernel != ruleset.kernel:
+        name = getattr(agent, "name", type(agent).__name__)
+        raise ValueError(
+            f"{name} plays by the rules of {own.name!r}, but the game is {ruleset.name!r}: "
+            "make one for each rule set"
+        )
+
+
 def get_agent(
-    opponent: Opponent, ruleset: str | Ruleset = "zanzibar", seed: int = 0, threads: int = 1
+    opponent: Opponent,
+    ruleset: str | Ruleset | None = "zanzibar",
+    seed: int = 0,
+    threads: int = 1,
 ) -> Agent:
     """Return the agent that plays as ``opponent``.
 
@@ -180,20 +234,22 @@ def get_agent(
         opponent: the name of a player: ``"random"``, ``"greedy"``, or one such as ``"alphabeta:2"``
             (:func:`bao_agents.load`); an agent; or a function that does what :meth:`Agent.act`
             does.
-        ruleset: the rules to be played.
+        ruleset: the rules to be played; None if they are not known yet.
         seed: seeds a named player's random choices.
         threads: number of threads that a search may use.
 
     Raises:
-        ValueError: it is none of these, or no player has that name.
+        ValueError: it is none of these, no player has that name, or an agent plays by other rules.
     """
     if opponent == "random":
         return RandomAgent(seed)
     if opponent == "greedy":
         return GreedyAgent(ruleset)
     if isinstance(opponent, str):
-        return load_from_packages(opponent, get_ruleset(ruleset), seed, threads)
+        return load_from_packages(opponent, get_ruleset(ruleset or "zanzibar"), seed, threads)
     if callable(getattr(opponent, "act", None)):
+        if ruleset is not None:
+            check_rules(opponent, get_ruleset(ruleset))
         return cast(Agent, opponent)
     if callable(opponent):
         return SimpleNamespace(act=opponent)

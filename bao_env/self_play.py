@@ -14,18 +14,21 @@ a fixed opponent.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import multiprocessing
+import os
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.bots import Agent, Opponent, get_agent
+from bao_env.bots import Agent, Bot, Opponent, get_agent
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.array_checks import MAX_COUNT, as_actions, as_batch, as_integer
 from bao_env.engine.masks import unpack_masks
 from bao_env.engine.position import Actions, Flags, Legal, PackedPositions, movers
-from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.observation.observer import Observer, get_observer, make_observations
 
 Choose = Callable[[Any, Flags], npt.NDArray[Any]]
@@ -33,14 +36,14 @@ Choose = Callable[[Any, Flags], npt.NDArray[Any]]
 integers [B]."""
 
 
-class PolicyAgent:
+class PolicyAgent(Bot):
     """Turn a policy, a function of what a player sees, into an :class:`~bao_env.bots.Agent`.
 
     Args:
         choose: the policy, called with all positions at once. Its arguments are the environments'
             ``"observation"`` and the action masks.
         observation: the observation that it reads (:mod:`bao_env.observation.observer`).
-        ruleset: a :class:`bao_env.Ruleset` or its name.
+        ruleset: a :class:`bao_env.Ruleset` or its name; None means the rules of its first game.
         dtype: ``np.float32`` or ``np.uint8``, for observations by name.
 
     Raises:
@@ -51,11 +54,17 @@ class PolicyAgent:
         self,
         choose: Choose,
         observation: str | Observer = "board",
-        ruleset: str | Ruleset = "zanzibar",
+        ruleset: str | Ruleset | None = None,
         dtype: npt.DTypeLike = np.float32,
     ) -> None:
-        self._choose = choose
-        self._observer = get_observer(observation, ruleset, dtype)
+        self._choose, self._observation, self._dtype = choose, observation, dtype
+        self._observer = get_observer(observation, ruleset or "zanzibar", dtype)
+        self.ruleset = None if ruleset is None else get_ruleset(ruleset)
+
+    def take_rules(self, ruleset: Ruleset) -> None:
+        """Play by these rules from now on; what it sees depends on them."""
+        self._observer = get_observer(self._observation, ruleset, self._dtype)
+        self.ruleset = ruleset
 
     def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
@@ -66,10 +75,12 @@ class PolicyAgent:
         return as_actions(self._choose(seen, action_masks), len(legal), "the policy")
 
 
-class OpponentPool:
+class OpponentPool(Bot):
     """An agent that plays as one of its members at a time.
 
-    Pickling includes its members, which must support it, and its generator.
+    Pickling includes its members, which must support it, and its generator. A pool serves the
+    environments of its own process. Those in subprocesses play against copies, which get no new
+    members, so a copy warns when it first plays.
 
     Args:
         first: the member that it begins with and always keeps; see
@@ -78,7 +89,7 @@ class OpponentPool:
         newest: the probability that :meth:`draw` takes the newest; otherwise all members are
             equally likely.
         seed: seeds the draws.
-        ruleset: the rules for members by name.
+        ruleset: the rules that all members play by; None means those of its first game.
 
     Raises:
         ValueError: an argument is wrong.
@@ -90,36 +101,87 @@ class OpponentPool:
         size: int = 20,
         newest: float = 0.5,
         seed: int = 0,
-        ruleset: str | Ruleset = "zanzibar",
+        ruleset: str | Ruleset | None = None,
     ) -> None:
         self.size = as_integer(size, "size", 2, MAX_COUNT)
         if not 0 <= newest <= 1:
             raise ValueError(f"newest={newest}: expected a probability from 0 to 1")
-        self.members: list[Agent] = [get_agent(first, ruleset, seed)]
+        self.ruleset = None if ruleset is None else get_ruleset(ruleset)
+        self._seed = seed
+        self._given = [first]
+        """The members as given, names included."""
+        self.numbers = [0]
+        """The number of each member: 0 for the first, n for the n-th that was added."""
+        self.members: list[Agent] = [get_agent(first, self.ruleset, seed)]
         """The oldest comes first, the newest last."""
         self.current = self.members[0]
         """The member that plays."""
         self.newest = newest
-        self._ruleset = ruleset
+        self.number = 0
+        """The number of the member that plays, which environments give as ``infos["opponent"]``."""
+        self._added = 0
         self._rng = np.random.default_rng(seed)
+        self._process = os.getpid()
+
+    def take_rules(self, ruleset: Ruleset) -> None:
+        """Play by these rules from now on; members by name are loaded for them.
+
+        Raises:
+            ValueError: a member plays by other rules.
+        """
+        members = [get_agent(member, ruleset, self._seed) for member in self._given]
+        if self.number in self.numbers:
+            self.current = members[self.numbers.index(self.number)]
+        self.members, self.ruleset = members, ruleset
 
     def add(self, member: Opponent) -> None:
         """Add a member as the newest; in a full pool it replaces a random one.
 
         Raises:
-            ValueError: it is not what :func:`bao_env.bots.get_agent` takes.
+            ValueError: it is not what :func:`bao_env.bots.get_agent` takes, or has other rules.
         """
-        agent = get_agent(member, self._ruleset)
+        agent = get_agent(member, self.ruleset)
         if len(self.members) == self.size:
-            del self.members[self._rng.integers(1, self.size)]
+            replaced = self._rng.integers(1, self.size)
+            for members in (self.members, self._given, self.numbers):
+                del members[replaced]
+        self._added += 1
         self.members.append(agent)
+        self._given.append(member)
+        self.numbers.append(self._added)
 
-    def draw(self) -> None:
-        """Draw the member that plays from now on."""
-        newest = self._rng.random() < self.newest
-        index = -1 if newest else self._rng.integers(len(self.members))
-        self.current = self.members[index]
+    def draw(self, weights: Sequence[float] | None = None) -> None:
+        """Draw the member that plays from now on.
+
+        Args:
+            weights: a number from 0 for each of :attr:`members`, in proportion to which it is
+                drawn; None means the newest with probability :attr:`newest`, or else any.
+
+        Raises:
+            ValueError: the weights do not fit the members.
+        """
+        if weights is not None:
+            shares = np.array(weights, float)
+            fits = shares.shape == (len(self.members),) and np.isfinite(shares).all()
+            if not fits or shares.min() < 0 or not shares.any():
+                raise ValueError(
+                    f"weights={weights}: expected {len(self.members)} numbers from 0, not all 0"
+                )
+            index = int(self._rng.choice(len(shares), p=shares / shares.sum()))
+        elif self._rng.random() < self.newest:
+            index = -1
+        else:
+            index = int(self._rng.integers(len(self.members)))
+        self.current, self.number = self.members[index], self.numbers[index]
 
     def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
+        if self._process != os.getpid():
+            self._process = os.getpid()
+            if multiprocessing.parent_process() is not None:
+                warnings.warn(
+                    "this OpponentPool is a copy in a subprocess: members added elsewhere do not "
+                    "reach it. Run the environments in the process of the pool",
+                    stacklevel=2,
+                )
         return self.current.act(positions, legal)

@@ -45,7 +45,8 @@ class SB3VecEnv(VecEnv):
     Observations, actions and rewards are those of :class:`bao_env.BaoVectorEnv`. An ended game
     restarts in the same step; its last observation is ``infos[game]["terminal_observation"]``, and
     ``infos[game]["episode"]`` holds its return, length and time, as with a ``Monitor`` around it,
-    beside ``"winner"``, ``"plies"`` and ``"illegal"`` of the contract (:mod:`bao_env.envs`).
+    beside ``"winner"``, ``"plies"``, ``"illegal"`` and ``"opponent"`` of the contract
+    (:mod:`bao_env.envs`).
     ``seed(n)`` seeds all games together with ``n``.
 
     Args:
@@ -105,11 +106,10 @@ class SB3VecEnv(VecEnv):
         observation, rewards, terminated, truncated, infos = self.envs.step(self._actions)
         ended = terminated | truncated
         split = self._split(infos)
-        final = infos.get("final_info", {})
+        final, told = infos.get("final_info", {}), ("winner", "plies", "opponent")
         for game in np.flatnonzero(ended):
             split[game] |= {
-                "winner": int(final["winner"][game]),
-                "plies": int(final["plies"][game]),
+                **{key: int(final[key][game]) for key in told if key in final},
                 "terminal_observation": infos["final_obs"][game],
                 "TimeLimit.truncated": bool(truncated[game]),
                 "episode": {

@@ -29,6 +29,7 @@ from bao_env.envs.openings import MAX_DRAWS, OpeningPlies
 from bao_env.envs.single_game import SingleGame, SingleGameEnv
 from bao_env.observation.observer import Observer, get_observer, masked_space
 from bao_env.render.raster import Window, check_render_mode
+from bao_env.self_play import OpponentPool
 
 Observation = Any
 """A value of the environment's ``observation_space``."""
@@ -211,4 +212,6 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
         info: Infos = {"action_mask": mask, "seat": seat}
         if game.over:
             info |= game.end_info()
+            if isinstance(self._agent, OpponentPool):
+                info["opponent"] = self._agent.number
         return board if self._flat else {"observation": board, "action_mask": mask.copy()}, info

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import pickle
+import warnings
+from collections.abc import Callable
+from multiprocessing import get_all_start_methods, get_context
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bao_env import BaoEnv, BaoVectorEnv, GreedyAgent, OpponentPool, PolicyAgent, RandomAgent
+from bao_agents.arena.pairs import play_match
+from bao_env import (
+    RULESETS,
+    BaoEnv,
+    BaoVectorEnv,
+    Board,
+    GreedyAgent,
+    OpponentPool,
+    PolicyAgent,
+    RandomAgent,
+)
+from bao_env.bots import get_agent
+from bao_env.game import CUT_SHORT
 from bao_env.observation import OBSERVATIONS
+from tests.vector import same
 
 
 def first_legal(observations: Any, masks: Any) -> Any:
@@ -102,3 +119,89 @@ def test_a_pool_is_seeded_and_can_be_pickled() -> None:
     copied = pickle.loads(pickle.dumps(one))
     assert len(copied.members) == 8 and copied.size == 8
     assert players(one) == players(copied)
+
+
+def test_bots_take_the_rules_of_the_game_or_refuse() -> None:
+    own = RULESETS["dutch"].replace(name="own", house_min=7)
+    for ruleset in (RULESETS["dutch"], own):
+        pool = OpponentPool("greedy")
+        pool.add(PolicyAgent(first_legal, "replies"))
+        BaoVectorEnv(2, pool, ruleset=ruleset)
+        assert [bot.ruleset for bot in (pool, *pool.members)] == [ruleset] * 3  # type: ignore[attr-defined]
+        given = OpponentPool("greedy", ruleset=ruleset)
+        for bot in (pool, given, GreedyAgent(ruleset), PolicyAgent(first_legal, ruleset=ruleset)):
+            calls: list[Callable[[Any], Any]] = [
+                lambda bot: BaoEnv(bot, ruleset="kibao"),
+                OpponentPool(ruleset="kibao").add,
+                lambda bot: bot.choose(Board("kibao")),
+                lambda bot: play_match(bot, bot, ruleset="kibao", pairs=2, balance=None),
+            ]
+            for refuse in calls:
+                with pytest.raises(ValueError, match=f"'{ruleset.name}', but the game is 'kibao'"):
+                    refuse(bot)
+    # A pool that was told no rules plays as one that was told the game's.
+    pools = (OpponentPool("alphabeta:1"), OpponentPool("alphabeta:1", ruleset="dutch"))
+    games = [BaoVectorEnv(8, pool, ruleset="dutch") for pool in pools]
+    first, second = ([env.reset(seed=1), *map(env.step, [[20] * 8] * 5)] for env in games)
+    assert same(first, second)
+
+
+@pytest.mark.parametrize("make", [RandomAgent, GreedyAgent, lambda: PolicyAgent(last_legal)])
+@pytest.mark.parametrize("wrap", [lambda bot: bot, OpponentPool])
+def test_every_bot_chooses_on_a_board(make: Any, wrap: Any) -> None:
+    bot, alike = wrap(make()), make()
+    board = Board("dutch")
+    while not board.is_game_over() and board.ply < 40:
+        legal = np.array([sum(1 << a for a in board.legal_actions)], np.uint64)
+        get_agent(alike, "dutch")
+        action = bot.choose(board)
+        assert action == alike.act(board.packed[None], legal)[0]
+        board.push(action)
+    with pytest.raises(ValueError, match="the game is over"):
+        bot.choose(Board.from_packed(Board("dutch").packed, "dutch", CUT_SHORT))
+
+
+def test_games_name_the_member_that_they_were_played_against() -> None:
+    pool = OpponentPool("random", size=2)
+    for _ in range(3):
+        pool.add("greedy")
+    assert pool.numbers == [0, 3]
+    single, envs = BaoEnv(pool), BaoVectorEnv(4, pool, autoreset_mode="SAME_STEP")
+    for weights, number in (([1, 0], 0), ([0, 2], 3)):
+        pool.draw(weights)
+        single.reset(seed=1)
+        envs.reset(seed=1)
+        over = False
+        while not over:
+            *_, over, _, info = single.step(single.sample_legal_actions())
+        assert info["opponent"] == pool.number == number
+        while not (ended := envs.step(envs.sample_legal_actions()))[2].any():
+            pass
+        assert (ended[4]["final_info"]["opponent"][ended[2]] == number).all()
+    for wrong in ([1], [0, 0], [-1, 2], [np.nan, 1]):
+        with pytest.raises(ValueError, match="expected 2 numbers from 0"):
+            pool.draw(wrong)
+
+
+def ask(pool: OpponentPool, queue: Any) -> None:
+    """Let a pool play twice, and put its warnings into a queue."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            pool.choose(Board())
+    queue.put([str(warning.message) for warning in caught])
+
+
+@pytest.mark.parametrize("method", sorted({"fork", "spawn"} & {*get_all_start_methods()}))
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_pool_in_a_subprocess_warns(method: str) -> None:
+    pool, context = OpponentPool(PolicyAgent(first_legal)), get_context(method)
+    queue = context.Queue()
+    child = context.Process(target=ask, args=(pool, queue), daemon=True)  # type: ignore[attr-defined]
+    child.start()
+    [said] = queue.get(timeout=120)
+    assert "a copy in a subprocess" in said
+    child.join()
+    here: Any = SimpleQueue()
+    ask(pickle.loads(pickle.dumps(pool)), here)
+    assert here.get() == []

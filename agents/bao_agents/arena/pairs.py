@@ -15,7 +15,7 @@ from bao_agents.arena.games import GAME_OVER, MAX_PLIES, MatchGames, play_games
 from bao_agents.arena.openings import BALANCE, OPENING_PLIES, MatchOpenings, draw_openings
 from bao_agents.support.array_types import Float64Array, Int64Array
 from bao_agents.support.files import printable
-from bao_env.bots import Agent
+from bao_env.bots import Agent, check_rules
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import opening
@@ -192,8 +192,10 @@ def play_pairs(
         progress: called after each ply with the number of games that have just ended.
 
     Raises:
-        ValueError: a player chose an illegal action; the message names it.
+        ValueError: a player chose an illegal action, or plays by other rules; the message names it.
     """
+    for player in (first, second):
+        check_rules(player, engine.ruleset)
     numbers = numbers or range(len(openings))
     most = [getattr(player, "most_games", None) or 2 * len(openings) for player in (first, second)]
     size = max(1, min(most) // 2)

@@ -93,6 +93,11 @@ class NamedPlayer:
         return found
 
     @property
+    def ruleset(self) -> Ruleset | None:
+        """The rules that the agent was made for; None if it plays by any."""
+        return getattr(self._agent, "ruleset", None)
+
+    @property
     def seeded(self) -> bool:
         """Whether the play depends on the seed that the player was loaded with."""
         return bool(getattr(self._agent, "seeded", True))

@@ -21,7 +21,14 @@ from bao_agents.players import plugins
 from bao_agents.players.base import Kind, NamedPlayer, PlayerName, Setting, Unit
 from bao_agents.players.pipe import PipeAgent, split_limit
 from bao_env.board import Board
-from bao_env.bots import Agent, GreedyAgent, RandomAgent, load_from_packages, packages
+from bao_env.bots import (
+    Agent,
+    GreedyAgent,
+    RandomAgent,
+    check_rules,
+    load_from_packages,
+    packages,
+)
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 if TYPE_CHECKING:
@@ -90,6 +97,7 @@ def _function(name: PlayerName, setting: Setting) -> Agent:
             f"player {name!s:.200} returned {agent!r:.200}: expected an object with "
             "act(positions, legal)"
         )
+    check_rules(agent, setting.ruleset)
     return agent
 
 
