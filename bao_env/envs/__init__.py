@@ -36,6 +36,9 @@ of the player who is shown the game, before and after the step.
 move. Truncated after 500 plies (``max_plies``, both players' plies together; in ``dutch`` each
 action of a turn is a ply). At the end ``infos["winner"]`` is the seat that won, -1 if the game was
 cut short, and ``infos["plies"]`` the length of the game; in PettingZoo in the infos of both agents.
+Against a :class:`bao_env.OpponentPool`, ``infos["opponent"]`` is the number of the member that
+played last. A loop runs until ``terminated or truncated``: Gymnasium's ``max_episode_steps`` cuts a
+game short without a winner or a length, so prefer ``max_plies``.
 The last mask is all zero, unless the game was cut short.
 
 **Illegal actions** lose the game: the player who acted gets -1 and ``infos["illegal"]`` is True,
@@ -52,8 +55,8 @@ seat. They apply to the games that this reset begins; None means the environment
 
 **Interruptions.** If an exception or Ctrl-C interrupts a step or a reset, for example because an
 opponent fails, the environment asks for a reset (``gymnasium.error.ResetNeeded``). Wrong actions,
-seeds and options raise before anything changes. Only a reset to a game that the opponent wins
-before the learner can act is found out by playing it, and asks for another reset.
+seeds and options raise before anything changes. There is one exception: if the opponent wins before
+the learner can act, the reset fails after playing. Reset again.
 
 **Arguments.** :class:`bao_env.BaoEnv` lists those that the environments share.
 

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 from gymnasium.utils import seeding
+from gymnasium.vector import AutoresetMode
 
 from bao_env.engine.array_checks import MAX_COUNT, as_integer
 from bao_env.engine.layout import Seat, seat_number
@@ -61,6 +62,19 @@ def check_max_episode_steps(steps: int | None) -> int | None:
     if steps is None or steps == -1:
         return None
     return as_integer(steps, "max_episode_steps", 1, MAX_COUNT)
+
+
+def check_autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
+    """Return a mode that is given itself, by its name or by its value.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    for known in AutoresetMode:
+        if mode in (known, known.name, known.value):
+            return known
+    names = ", ".join(known.name for known in AutoresetMode)
+    raise ValueError(f"autoreset_mode={mode!r}: expected one of {names}")
 
 
 def check_seed(seed: int | None) -> None:

@@ -256,7 +256,7 @@ class SingleGameEnv:
     _game: SingleGame
     _window: Window
 
-    _sampler: RandomStates
+    _sampler: RandomStates = np.zeros(1, np.uint64)
     """The state of the generator of :meth:`sample_legal_actions`, uint64[1]."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
+from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
@@ -34,6 +35,7 @@ from bao_env.envs.arguments import (
     Illegal,
     Infos,
     Options,
+    check_autoreset_mode,
     check_illegal,
     check_max_episode_steps,
     check_max_plies,
@@ -57,6 +59,7 @@ from bao_env.render.drawing import drawing
 from bao_env.render.marks import Mark, MarkKind, action_marks
 from bao_env.render.raster import check_render_mode, rgb_array
 from bao_env.render.text import ascii_board
+from bao_env.self_play import OpponentPool
 
 Observation = Any
 """A value of the environment's ``observation_space``, with a row for each game."""
@@ -94,7 +97,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         num_envs: number of games, B.
         opponent, ruleset, observation, dtype, flat: see :class:`bao_env.BaoEnv`.
         opening_plies, first_player, seat, max_plies, illegal: see :class:`bao_env.BaoEnv`.
-        autoreset_mode: an :class:`gymnasium.vector.AutoresetMode` or its value.
+        autoreset_mode: an :class:`gymnasium.vector.AutoresetMode`, its name or its value.
         max_episode_steps: also cut a game short after so many steps, as the wrapper that
             ``gymnasium.make`` puts around :class:`bao_env.BaoEnv` does; -1 or None for no limit.
             A game that is won on its last step is terminated, and not also truncated.
@@ -115,8 +118,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     def __init__(
         self,
         num_envs: int = 1,
-        *,
         opponent: Opponent | None = "random",
+        *,
         ruleset: str | Ruleset = "zanzibar",
         observation: str | Observer = "board",
         dtype: npt.DTypeLike = np.float32,
@@ -138,7 +141,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self.steps = np.zeros(num_envs, np.int64)
         """int64[B], the steps in each game."""
         self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
-        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.autoreset_mode = check_autoreset_mode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.single_action_space = spaces.Discrete(NUM_ACTIONS)
         self.ruleset = get_ruleset(ruleset)
@@ -255,12 +258,15 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     # --- reset and step -------------------------------------------------------------------------
 
     def reset(
-        self, *, seed: int | None = None, options: Options | None = None
+        self,
+        *,
+        seed: int | Sequence[int] | None = None,
+        options: Options | None = None,
     ) -> tuple[Observation, Infos]:
         """Begin new games: all of them, or those of ``options["reset_mask"]``.
 
         ``seed`` seeds the learner's seats, the lots, the random plies, the random bot and
-        :meth:`sample_legal_actions`.
+        :meth:`sample_legal_actions`. B seeds together seed all games.
 
         Raises:
             ResetNeeded: the first reset would begin only some games.
@@ -269,6 +275,12 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             gymnasium.error.Error: the seed is wrong.
         """
         options = check_options(options, "seat", "first_player", "position", "reset_mask")
+        if isinstance(seed, Sequence):
+            if len(seed) != self.num_envs:
+                raise ValueError(f"seed: expected one or {self.num_envs}, not {len(seed)}")
+            seed = int(
+                np.random.SeedSequence([seeding.np_random(s)[1] for s in seed]).generate_state(1)[0]
+            )
         check_seed(seed)
         games = self._masked_games(options.get("reset_mask"))
         starts = self._read_options(games, options)
@@ -350,6 +362,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         if len(games):
             plies = (batch.state.positions[:, PLY] * ended).astype(np.int64)
             infos |= _where(ended, winner=batch.state.winners * ended, plies=plies)
+            if isinstance(batch.agent, OpponentPool):
+                infos |= _where(ended, opponent=batch.agent.number * ended)
         self._shown = buffer
         if self.autoreset_mode is AutoresetMode.SAME_STEP:  # ended games restart now
             if len(games):

@@ -20,7 +20,7 @@ upper or lower case:
 * ``first player``: ``South`` or ``North``;
 * ``spelling``: ``donkers`` or ``kibao``;
 * ``winner``: ``South`` or ``North``;
-* ``end``: ``illegal action`` or ``cut short``, if an environment has ended the game so;
+* ``end``: ``illegal action``, ``cut short`` or ``front row empty``, if the moves do not show it;
 * ``opening plies``: how many of the first plies nobody chose; ``bao replay`` does not judge them.
 
 Other keys are kept unchanged. A game may stop before the rules end it: a player has resigned.

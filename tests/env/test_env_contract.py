@@ -295,3 +295,17 @@ def test_images_need_pygame(make: Make, monkeypatch: pytest.MonkeyPatch) -> None
     for mode in {"human", "rgb_array"} & {*env.metadata["render_modes"]}:
         with pytest.raises(DependencyNotInstalled, match=r"pip install 'bao_env\[render\]'"):
             make(render_mode=mode)
+
+
+def test_arguments_as_people_write_them() -> None:
+    """By position, a mode by its name, a list of seeds, and a draw before a reset."""
+    env = BaoVectorEnv(2, "greedy", autoreset_mode="SAME_STEP")
+    assert env.opponent == "greedy" and env.autoreset_mode is SAME
+    assert BaoVectorEnv(autoreset_mode="SameStep").autoreset_mode is SAME
+    made = gymnasium.make("bao_env:bao/Bao-v0", ruleset=bao_env.RULESETS["dutch"])
+    assert made.spec is not None
+    again: Any = gymnasium.make(gymnasium.envs.registration.EnvSpec.from_json(made.spec.to_json()))
+    assert again.unwrapped.ruleset == bao_env.RULESETS["dutch"]
+    assert BaoEnv().sample_legal_actions() == raw_env().sample_legal_actions() == 0
+    one, same_seeds, other = (env.reset(seed=seeds) for seeds in ([3, 4], (3, 4), [3, 5]))
+    assert same(one, same_seeds) and not same(one, other)
