@@ -9,7 +9,6 @@ import pytest
 
 from bao_agents.cli import main as cli
 from bao_agents.cli.bench_start import CASES
-from bao_agents.cli.main import main as bao
 from tests.conftest import Says
 from tests.record import recorded_numbers
 from tests.training.runs import options
@@ -50,32 +49,6 @@ while time.process_time() < end:
     monkeypatch.setitem(CASES, "tiny", program)
     name, cold, warm = says("bench start tiny").splitlines()[-1].split()
     assert name == "tiny" and float(cold) >= 0.5 > float(warm)
-
-
-def test_start_bench_lists_compilations(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program = """
-import numba
-
-@numba.njit
-def inner(x):
-    return x + 1
-
-@numba.njit
-def outer(x):
-    return inner(x) + inner(2.5)
-
-outer(1)
-"""
-    monkeypatch.setitem(CASES, "tiny", program)
-    assert bao(["bench", "start", "tiny", "--compilations"]) == 0
-    case, functions, parts = capfd.readouterr().out.strip().split("\n\n")
-    rows = [line.split(maxsplit=1) for line in functions.splitlines()]
-    assert case == "tiny" and rows[0] == ["seconds", "function"] and rows[-1][1] == "all 3"
-    compiled = {"__main__.outer(int64)", "__main__.inner(int64)", "__main__.inner(float64)"}
-    assert {row[1] for row in rows[1:-1]} == compiled
-    assert "LLVM" in parts and "nopython_type_inference" in parts
 
 
 @pytest.mark.parametrize("case", CASES)
