@@ -1,4 +1,7 @@
-"""Hash positions, for the tables of searches."""
+"""Hash positions, for the tables of searches.
+
+It is here because it reads the words of a packed position, whose layout is the engine's.
+"""
 
 from __future__ import annotations
 

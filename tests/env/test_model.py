@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from bao_env import RULESETS, BaoEnv, BaoVectorEnv, Board, GreedyAgent, IllegalMoveError, raw_env
-from bao_env.engine.ruleset import Ruleset
 from bao_env.game import CUT_SHORT, Outcome, Termination
 from bao_env.observation.observer import get_observer, make_observations
 from tests.rulesets import EVERY_RULESET
@@ -88,15 +87,11 @@ class Model:
 
     def answer(self) -> None:
         while self.opponent and self.board.turn != self.learner and not self.outcome:
-            self.push(int(self.opponent.act(self.board.packed[None], self.bits)[0]))
+            self.push(self.opponent.choose(self.board))
 
     @property
     def seat(self) -> int:
         return self.board.turn if self.learner is None else self.learner
-
-    @property
-    def bits(self) -> Any:
-        return np.array([sum(1 << action for action in self.board.legal_actions)], np.uint64)
 
     def legal(self, seat: int) -> list[int]:
         lost = self.outcome and self.outcome.reason is Termination.ILLEGAL_ACTION
@@ -105,7 +100,7 @@ class Model:
     def seen(self, seat: int) -> dict[str, Any]:
         mask = np.zeros(64, np.int8)
         mask[self.legal(seat)] = 1
-        bits = self.bits if mask.any() else np.zeros(1, np.uint64)
+        bits = np.array([sum(1 << action for action in self.legal(seat))], np.uint64)
         view = make_observations(
             self.observer, self.board.packed[None], bits, np.array([seat], np.int8)
         )
@@ -153,8 +148,7 @@ def check_state(env: Any, game: int, model: Model) -> None:
     board = board_of(env, game)
     assert board == Board.from_packed(model.board.packed, model.ruleset, model.outcome)
     if model.outcome:
-        names = {"Board": Board, "Ruleset": Ruleset}
-        assert Board.from_transcript(board.transcript()) == board == eval(repr(board), names)
+        assert Board.from_transcript(board.transcript()) == board
     legal = model.legal(model.seat)
     assert np.flatnonzero(np.atleast_2d(env.action_masks())[game]).tolist() == legal
     assert np.atleast_1d(env.sample_legal_actions())[game] in (legal or [0])
@@ -251,7 +245,6 @@ def use(env: Any, models: list[Model], strict: bool, rng: np.random.Generator) -
                 with pytest.raises(ValueError, match="None"):
                     env.step(0)
                 env.step(None)
-            assert len(env.agents) in (0, 1, 2)
 
 
 @EVERY_RULESET
