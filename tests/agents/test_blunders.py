@@ -27,7 +27,6 @@ from bao_env.engine.ruleset import RULESETS
 from tests.conftest import Says
 from tests.play import Lowest
 from tests.positions import draw
-from tests.searches import solved_values
 from tests.training.runs import make, metrics, options
 
 KUJIFUNZA = RULESETS["kujifunza"]
@@ -45,18 +44,6 @@ def found() -> Solved:
 
 
 # --- the positions ------------------------------------------------------------------------------
-
-
-def test_won_positions_are_those_that_are_won(found: Solved) -> None:
-    [(stage, counts)] = found.counts.items()
-    won = found.known.won
-    assert stage == "mtaji"  # there is no namua in kujifunza
-    assert sum(counts.values()) == 100 and counts["won"] == len(won) > 30 and counts["lost"] > 20
-    values = solved_values(Solver(KUJIFUNZA), won.positions, won.legal)
-    assert (values == 1).all()
-    assert (won.losing & ~won.legal == 0).all() and (won.losing != won.legal).all()
-    assert 0 < won.choices.mean() < 1
-    assert won.plies.min() == 1 and won.plies.max() < 100
 
 
 def test_the_solver_gives_nothing_away(found: Solved) -> None:
@@ -94,19 +81,10 @@ def test_counts_by_hand() -> None:
     ]
 
 
-def test_threads_and_the_cache_change_nothing(found: Solved, tmp_path: Path) -> None:
-    sample = random_play(KUJIFUNZA, 100, plies=(12, 40), seed=1)
-    progress: list[int] = []
-    for threads in (1, 2):
-        cache = tmp_path / "cache"
-        again = solve_sample(sample, threads=threads, cache=cache, progress=progress.append)
-        assert again.counts == found.counts
-        np.testing.assert_equal(again.known.won.arrays(), found.known.won.arrays())
-    assert progress == [100, 100]
-    assert len(list(cache.iterdir())) == 1
+def test_what_is_damaged_in_the_cache_is_solved_again(tmp_path: Path) -> None:
     few = random_play(KUJIFUNZA, 4, plies=(20, 40), seed=2)
-    once = solve_sample(few, cache=tmp_path / "few").counts
-    (part,) = (tmp_path / "few").iterdir()
+    once = solve_sample(few, cache=tmp_path).counts
+    (part,) = tmp_path.iterdir()
     whole = part.read_bytes()
     arrays = dict(np.load(part))
     damaged = [b"", whole[:-200]]
@@ -118,8 +96,8 @@ def test_threads_and_the_cache_change_nothing(found: Solved, tmp_path: Path) -> 
         np.savez(file := io.BytesIO(), **changed)
         damaged.append(file.getvalue())
     for content in damaged:
-        part.write_bytes(content)  # it is solved again
-        assert solve_sample(few, cache=tmp_path / "few").counts == once
+        part.write_bytes(content)
+        assert solve_sample(few, cache=tmp_path).counts == once
         assert part.read_bytes() == whole
 
 
