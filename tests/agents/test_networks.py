@@ -18,7 +18,7 @@ from bao_agents.nets.checkpoint import Checkpoint
 from bao_agents.nets.compiled import (
     BYTE_VALUES,
     _features_of_bytes,
-    compile_network,
+    compile_arrays,
     evaluate,
     forward,
     make_network_workspace,
@@ -65,7 +65,7 @@ def test_compiled_network_has_the_same_outputs(hidden: tuple[int, ...]) -> None:
     encodings = rng.integers(0, BYTE_VALUES, (64, ENCODING_SIZE)).astype(np.uint8)
     encodings[rng.random(encodings.shape) < np.linspace(0, 1, 64)[:, None]] = 0
     encodings = np.concatenate([encodings, inputs(200).numpy()])
-    weights = compile_network(made)
+    weights = compile_arrays(made.arrays())
     out = np.full((len(encodings), OUTPUTS), np.nan, np.float32)
     forward(weights, encodings, len(encodings) - 1, make_network_workspace(weights), out)
     expected = made.head_outputs(torch.from_numpy(encodings)).detach().numpy()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from bao_agents.nets.compiled import compile_network
+from bao_agents.nets.compiled import compile_arrays
 from bao_agents.nets.player import NetworkAgent
 from bao_env.engine.sampling import random_states
 from bao_training.td import choose_actions, lambda_returns
@@ -78,7 +78,7 @@ def test_what_a_worker_records(compiled: bool) -> None:
     torch.nn.init.normal_(trainer.network.head.weight, std=0.3)
     worker = trainer.workers[0]
     worker.replica.sync_weights(trainer.model)
-    worker.play(0.5, compile_network(trainer.network) if compiled else None)
+    worker.play(0.5, compile_arrays(trainer.network.arrays()) if compiled else None)
     roll = worker.rollout
     flat = torch.from_numpy(roll.encodings.reshape(-1, roll.encodings.shape[-1]))
     with torch.inference_mode():

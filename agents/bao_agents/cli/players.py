@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from pathlib import Path
 
 from bao_agents.arena.ladder import DEFAULT, anchors_elo
 from bao_agents.cli.options import Run
-from bao_agents.nets.checkpoint_files import find_checkpoint, shipped
+from bao_agents.nets.checkpoint_files import beside, shipped
 from bao_agents.players.registry import PLAYERS
 
 _WIDTH = 80
-_RUNS = Path("runs")
-"""Where ``bao train`` puts its runs by default."""
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
@@ -31,10 +28,9 @@ def _print_players(args: argparse.Namespace) -> None:
         first = f"{example:{width}}  {elo.get(example, ''):>4}  "
         print(textwrap.fill(meaning, _WIDTH, initial_indent=first, subsequent_indent=indent))
     rated = ", ".join(f"{name} {rating}" for name, rating in elo.items())
-    runs = [str(run) for run in sorted(_RUNS.glob("*/")) if find_checkpoint(str(run))]
     for paragraph in (
         f"Shipped checkpoints: {', '.join(shipped())}.",
-        f"Runs here: {', '.join(runs) or 'none; bao train makes them'}.",
+        f"Runs here: {', '.join(beside('runs/')) or 'none; bao train makes them'}.",
         f"Elo is that of {DEFAULT}: {rated}. bao rate PLAYER rates another.",
     ):
         print("\n" + textwrap.fill(paragraph, _WIDTH))

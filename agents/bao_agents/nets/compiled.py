@@ -95,7 +95,7 @@ def _table(weight: Float32Array) -> Float32Array:
 
 
 def compile_if_faster(network: PolicyNetwork) -> Weights | None:
-    """Return the current weights of a network as :func:`compile_network` does.
+    """Return the current weights of a network, laid out for :func:`forward`.
 
     Returns:
         None if torch runs the network faster: on a GPU, or in bfloat16.
@@ -105,16 +105,11 @@ def compile_if_faster(network: PolicyNetwork) -> Weights | None:
     weight = network.head.weight
     if weight.device.type != "cpu" or weight.dtype == torch.bfloat16:
         return None
-    return compile_network(network)
-
-
-def compile_network(network: PolicyNetwork) -> Weights:
-    """Return the current weights of a network, laid out for :func:`forward`."""
     return compile_arrays(network.arrays())
 
 
 def compile_arrays(arrays: Mapping[str, Float32Array]) -> Weights:
-    """Do what :func:`compile_network` does, without torch.
+    """Return the weights of a network, laid out for :func:`forward`.
 
     Args:
         arrays: the network's weights, as :meth:`PolicyNetwork.arrays` returns them.
