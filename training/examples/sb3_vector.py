@@ -73,7 +73,7 @@ class SelfPlayCallback(BaseCallback):
         return True
 
 
-def agent(policy: Any, *, deterministic: bool, ruleset: str | Ruleset = "zanzibar") -> PolicyAgent:
+def agent(policy: Any, *, deterministic: bool, ruleset: str | Ruleset | None = None) -> PolicyAgent:
     """Return an agent that draws from a maskable policy, or takes its most probable action."""
 
     def choose(boards: np.ndarray, masks: np.ndarray) -> np.ndarray:
