@@ -174,7 +174,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self._sampler = np.zeros(num_envs, np.uint64)
         """Generator states of :meth:`sample_legal_actions`, uint64[B]."""
         self.guard = Guard()
-        """Asks for a reset after an interruption; adapters keep their own counts under it."""
+        """Asks for a reset after an interruption."""
         self._seeded = False
         self._shown = ObservationBuffer.empty(num_envs, self.observer)
         """The last returned observation. The caller may have changed its arrays since, but not
