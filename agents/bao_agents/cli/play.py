@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from bao_agents.cli.options import Run, add_options, add_player_options, at_least
+from bao_agents.support.output import say
 
 RUNS = Path("runs")
 """The folder of training runs, whose checkpoints may play by default."""
@@ -72,13 +73,12 @@ def _run(options: argparse.Namespace) -> None:
     shown, hosts = options.host, [options.host]
     if options.host in ("0.0.0.0", "::"):  # every address of this machine
         shown, hosts = "127.0.0.1" if options.host == "0.0.0.0" else "::1", [socket.gethostname()]
-        print(f"From other machines, open it under the name {hosts[0]}", flush=True)
+        say(f"From other machines, open it under the name {hosts[0]}", sys.stdout)
     port = listener.getsockname()[1]
     address = f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"
-    print(f"The board is at {address} (Ctrl-C stops it)", flush=True)
+    say(f"The board is at {address} (Ctrl-C stops it)", sys.stdout)
     if not options.no_browser:
         threading.Timer(0.7, webbrowser.open, [address]).start()
     with suppress(KeyboardInterrupt):  # uvicorn raises it after an orderly end
         make_server(create_app(roster, hosts)).run(sockets=[listener])
-    sys.stdout.flush()
     os._exit(0)  # otherwise Python would wait for bots that are still thinking
