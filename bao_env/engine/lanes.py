@@ -6,7 +6,7 @@ its lane. The last hands of a block, too few to fill the lanes, are finished one
 
 A *job* is a start to play out, one uint64::
 
-    bits 0..4   the start (bao_env.engine.action)
+    bits 0..4   the start (bao_env.engine.start_encoding)
     bit  5      it captures
     bit  6      it stops at an acting house
     bits 7..12  the action, its house bit 0

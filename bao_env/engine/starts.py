@@ -1,8 +1,8 @@
 """Find the moves that may start by the rules of Bao.
 
 A player must capture if they can (1.7a); otherwise they takasa. :func:`candidates` finds the starts
-(:mod:`bao_env.engine.action`) that the rules allow. Infinite moves are among them: only playing a
-move out shows that it is infinite (:mod:`bao_env.engine.kernel`).
+(:mod:`bao_env.engine.start_encoding`) that the rules allow. Infinite moves are among them: only
+playing a move out shows that it is infinite (:mod:`bao_env.engine.kernel`).
 
 Takasia is the only rule by which a move limits the next one. :func:`takasia_bar` finds the pit that
 a takasa bars, :func:`candidates` excludes it, and the kernel's ``relay()`` stops at it. The Dutch
@@ -156,7 +156,7 @@ def candidates(rules, packed):
 
     Returns:
         whether they capture; and the starts as bits, bit s for start s
-        (:mod:`bao_env.engine.action`).
+        (:mod:`bao_env.engine.start_encoding`).
     """
     front, back, meta = packed.front, packed.back, packed.meta
     facing = byteswap(packed.other_front)
