@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -290,3 +293,35 @@ def test_late_bodies_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bao_agents.play.server.REQUEST_SECONDS", 0.3)
     with serve() as (port, _), open_socket(port, request("/api/games", "{", 9)) as late:
         assert b" 408 " in late.recv(1000)
+
+
+SERVER = """
+import sys, time
+import pytest
+from bao_agents.cli.main import main
+from tests.play import offer
+class Sleeping:
+    def act(self, positions, legal):
+        time.sleep(600)
+offer(pytest.MonkeyPatch(), Sleeping())
+sys.exit(main(["play", "--no-browser", "--port", "0"]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_server_while_a_bot_thinks(how: signal.Signals) -> None:
+    command = [sys.executable, "-c", SERVER]
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as server, ExitStack() as stack:
+        stack.callback(server.kill)
+        found = re.search(r":(\d+)/", server.stdout.readline())  # type: ignore[union-attr]
+        assert found
+        port = int(found[1])
+        with connect(port) as http:
+            game = start_slow(http)
+            for _ in range(3):
+                stack.enter_context(open_socket(port, request(f"{game}/bot", '{"ply": 0}')))
+            assert http.get(game).json()["state"]["ply"] == 0
+        server.send_signal(how)
+        assert "Traceback" not in server.communicate(timeout=PATIENCE)[1]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import socket
 import sys
 import threading
 import webbrowser
-from contextlib import suppress
 from pathlib import Path
 
 from bao_agents.cli.options import Run, add_options, add_player_options, at_least
@@ -79,6 +79,10 @@ def _run(options: argparse.Namespace) -> None:
     say(f"The board is at {address} (Ctrl-C stops it)", sys.stdout)
     if not options.no_browser:
         threading.Timer(0.7, webbrowser.open, [address]).start()
-    with suppress(KeyboardInterrupt):  # uvicorn raises it after an orderly end
-        make_server(create_app(roster, hosts)).run(sockets=[listener])
-    os._exit(0)  # otherwise Python would wait for bots that are still thinking
+    server = make_server(create_app(roster, hosts))
+
+    async def serve() -> None:
+        await server.serve(sockets=[listener])
+        os._exit(0)  # otherwise asyncio and Python would wait for bots that still think
+
+    asyncio.run(serve())
