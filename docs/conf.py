@@ -72,7 +72,7 @@ OTHER_LIBRARIES = {
     r"stable_baselines3\..*": "https://stable-baselines3.readthedocs.io/",
     r"pyspiel\..*": "https://openspiel.readthedocs.io/",
     r"pettingzoo\..*": "https://pettingzoo.farama.org/api/aec/",
-    r"(collections\.abc|os|pathlib|enum)\.(\w+)": r"https://docs.python.org/3/library/\1.html#\1.\2",
+    r"(collections\.abc|contextlib|os|pathlib|enum)\.(\w+)": r"https://docs.python.org/3/library/\1.html#\1.\2",
     "Path": "https://docs.python.org/3/library/pathlib.html#pathlib.Path",
 }
 """The documentation of names that are not ours, by patterns."""
