@@ -75,6 +75,7 @@ SOWN_SHIFT = U(40)
 OWNS_HOUSE = ONE << HOUSE_SHIFT
 OTHER_OWNS_HOUSE = ONE << OTHER_HOUSE_SHIFT
 MOVER_IS_NORTH = ONE << MOVER_SHIFT
+_MOVER_SHIFT = int(MOVER_SHIFT)
 NO_PENDING = NO_PIT << PENDING_SHIFT
 
 
@@ -168,7 +169,7 @@ def unpack(packed: PackedPositions) -> Position:
 
 def turn_of(packed: PackedPositions) -> int:
     """Return the seat to move in ``packed``, uint64[6]: SOUTH or NORTH."""
-    return int(packed[META]) >> int(MOVER_SHIFT) & 1
+    return int(packed.item(META)) >> _MOVER_SHIFT & 1
 
 
 def movers(positions: PackedPositions) -> Seats:

@@ -224,7 +224,7 @@ class SingleGame:
         position = self.positions[0]
         self.legal[0], self.outcome = make_move(position, self.ruleset, action)
         self.mover = turn_of(position)
-        if self.outcome is None and position[PLY] >= self.max_plies:
+        if self.outcome is None and position.item(PLY) >= self.max_plies:
             self.outcome = CUT_SHORT
 
     def _why_illegal(self, action: int) -> str:
