@@ -17,7 +17,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
 
-from tests.reference import OPPONENT, SOUTH, WINS, legal_moves, opening, parse, write
+from tests.reference import OPPONENT, SOUTH, WINS, legal_moves, opening
 
 SHIPPED = Path(__file__).parents[1] / "agents/bao_agents/search/solver/proofs/kujifunza.tsv"
 """The proof that comes with the package."""
@@ -40,11 +40,10 @@ KUJIFUNZA = SimpleNamespace(
     sow_limit=1000,
 )
 """The rules of the learners' game, as ``tests/reference.py`` reads them."""
-COLUMNS = ["position", "move", "plies"]
 
 
 class CertificateError(ValueError):
-    """Raised for a file that proves nothing."""
+    """Raised for a table that proves nothing."""
 
 
 class Entry(NamedTuple):
@@ -78,37 +77,13 @@ def read(path: Path) -> dict[str, Entry]:
     """Return the entries of a certificate, by position.
 
     Raises:
-        CertificateError: the file is malformed; the message names the line.
+        ValueError: it is not a table in ASCII of positions, moves and plies.
     """
-    try:
-        text = path.read_text(encoding="ascii")
-    except UnicodeDecodeError as error:
-        raise CertificateError(f"{path} is not a table of ASCII text: {error}") from None
-    lines = [line.split("\t") for line in text.splitlines()]
-    if lines[:1] != [COLUMNS]:
-        raise CertificateError(f"line 1: expected the columns {', '.join(COLUMNS)}, with tabs")
-    entries: dict[str, Entry] = {}
-    for number, line in enumerate(lines[1:], start=2):
-        if len(line) != len(COLUMNS):
-            raise CertificateError(f"line {number}: {len(line)} columns, expected {len(COLUMNS)}")
-        position, move, plies = line
-        if not _is_position(position):
-            raise CertificateError(f"line {number}: {position!r} is not a position text")
-        if not plies.isdecimal() or int(plies) < 1:
-            raise CertificateError(f"line {number}: {plies!r} plies, expected 1 or more")
-        if position in entries:
-            raise CertificateError(f"line {number}: {position!r} is listed twice")
-        entries[position] = Entry(move, int(plies))
-    return entries
-
-
-def _is_position(text: str) -> bool:
-    """Return whether a string is exactly what the reference would write."""
-    try:
-        position = parse(text, KUJIFUNZA)
-    except (ValueError, KeyError, IndexError):
-        return False
-    return position.mover in OPPONENT and write(position) == text
+    head, *lines = path.read_text(encoding="ascii").splitlines()
+    if head != "position\tmove\tplies":
+        raise ValueError(f"{head!r}: expected the columns position, move and plies, with tabs")
+    rows = [line.split("\t") for line in lines]
+    return {position: Entry(move, int(plies)) for position, move, plies in rows}
 
 
 def check(entries: dict[str, Entry]) -> Proof:
@@ -170,7 +145,7 @@ def main(argv: list[str]) -> int:
     file = Path(argv[0]) if argv else SHIPPED
     try:
         proof = check(read(file))
-    except (CertificateError, OSError) as error:
+    except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     print(

@@ -5,11 +5,8 @@ refused/certificate.txt has proofs with errors.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from bao_env import RULESETS
-from tests.check_certificate import KUJIFUNZA, main
-from tests.conftest import Capsys
+from tests.check_certificate import KUJIFUNZA
 from tests.processes import python
 
 
@@ -32,8 +29,3 @@ def test_check_plays_by_the_rules_of_the_rule_set() -> None:
     ruleset = RULESETS["kujifunza"]
     for switch, value in vars(KUJIFUNZA).items():
         assert getattr(ruleset, switch) == value, switch
-
-
-def test_missing_file(tmp_path: Path, capsys: Capsys) -> None:
-    assert main([str(tmp_path / "none.tsv")]) == 1
-    assert "error: " in capsys.readouterr().err
