@@ -24,7 +24,7 @@ from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
 from bao_env.engine.kernel import WON, begin_action, captured_by, play_out
 from bao_env.engine.masks import check_legal
 from bao_env.engine.position import Actions, Legal, PackedPositions, read_at
-from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
+from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset, rules_of
 from bao_env.engine.sampling import random_actions, random_states
 
 if TYPE_CHECKING:
@@ -156,11 +156,13 @@ def _captured(rules, packed, action):
 
 
 @jit
-def _greedy_actions(rules, positions, legal, actions):
+def _greedy_actions(switches, positions, legal, actions):
     """Write the actions of :class:`GreedyAgent` into ``actions``, int64[B].
 
-    ``positions`` is uint64[B, 6], ``legal`` uint64[B]; where it is 0, the action is 0.
+    ``switches`` are the rules as :attr:`Ruleset.switches`, ``positions`` uint64[B, 6] and ``legal``
+    uint64[B]; where it is 0, the action is 0.
     """
+    rules = rules_of(switches)
     for g in range(positions.shape[0]):
         packed = read_at(positions, g)
         rest = legal[g]
@@ -197,7 +199,7 @@ class GreedyAgent(Bot):
         positions, legal = as_batch(positions, legal)
         actions = np.empty(len(legal), np.int64)
         rules = self.ruleset or RULESETS["zanzibar"]
-        _greedy_actions(rules.kernel, positions, legal, actions)
+        _greedy_actions(rules.switches, positions, legal, actions)
         return actions
 
 

@@ -54,12 +54,15 @@ def is_legal(actions, legal):
 
 
 @jit
-def _first_illegal(actions, legal):
-    """Return the index of the first action that is not legal, or -1."""
+def illegal_games(actions, legal):
+    """Return the games whose action is not legal, int64[n], ascending; see :func:`is_legal`."""
+    games = np.empty(legal.shape[0], np.int64)
+    count = 0
     for i in range(legal.shape[0]):
         if not _allows(legal[i], actions[i]):
-            return i
-    return -1
+            games[count] = i
+            count += 1
+    return games[:count]
 
 
 def check_legal(actions: Actions, legal: Legal, who: str = "") -> None:
@@ -74,9 +77,10 @@ def check_legal(actions: Actions, legal: Legal, who: str = "") -> None:
         IllegalMoveError: an action is illegal; the message names the first one, its game or the
             player, and the legal actions.
     """
-    game = _first_illegal(actions, legal)
-    if game < 0:
+    games = illegal_games(actions, legal)
+    if not len(games):
         return
+    game = games[0]
     action, allowed = actions[game], actions_of(legal[game])
     if who:
         raise IllegalMoveError(f"{who} chose action {action}, which is illegal; legal: {allowed}")

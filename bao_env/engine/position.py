@@ -169,7 +169,7 @@ def unpack(packed: PackedPositions) -> Position:
 
 def turn_of(packed: PackedPositions) -> int:
     """Return the seat to move in ``packed``, uint64[6]: SOUTH or NORTH."""
-    return int(packed.item(META)) >> _MOVER_SHIFT & 1
+    return packed.item(META) >> _MOVER_SHIFT & 1
 
 
 def movers(positions: PackedPositions) -> Seats:

@@ -171,22 +171,18 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
             self._clear_rewards()
             agents = self.possible_agents
             self.agent_selection = agents[game.mover]
-            if game.winner >= 0:
-                self.rewards = dict.fromkeys(agents, -1.0)
-                self.rewards[agents[game.winner]] = 0.0 if legal is None else 1.0
-                self._tell_end()
+            if game.over:
+                told = game.end_info()
+                self.infos = {agent: dict(told) for agent in agents}
+                if game.truncated:
+                    self.truncations = dict.fromkeys(agents, True)
+                else:
+                    self.terminations = dict.fromkeys(agents, True)
+                    self.rewards = dict.fromkeys(agents, -1.0)
+                    self.rewards[agents[game.winner]] = 0.0 if legal is None else 1.0
+                    self._accumulate_rewards()
                 if legal is None:
                     self.infos[agent]["illegal"] = True
-                self.terminations = dict.fromkeys(agents, True)
-                self._accumulate_rewards()
-            elif game.truncated:
-                self._tell_end()
-                self.truncations = dict.fromkeys(agents, True)
             if self.render_mode == "human":
                 self.render()
         game.guard.ready = True
-
-    def _tell_end(self) -> None:
-        """Tell both agents how the game ended."""
-        told = self._game.end_info()
-        self.infos = {agent: dict(told) for agent in self.possible_agents}

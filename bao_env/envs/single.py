@@ -186,15 +186,15 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
             actor = game.mover
             game.play(legal)
             self._reply()
-            reward = 0.0
-            if game.winner >= 0:
-                reward = 1.0 if game.winner == actor else -1.0
+            winner, reward = game.winner, 0.0
+            if winner >= 0:
+                reward = 1.0 if winner == actor else -1.0
             if self.render_mode == "human":
                 self.render()
             observation, info = self._observation_and_info()
             if legal is None:
                 info["illegal"] = True
-            result = observation, reward, game.winner >= 0, game.truncated, info
+            result = observation, reward, winner >= 0, game.truncated, info
         game.guard.ready = True
         return result
 

@@ -26,7 +26,7 @@ from bao_env.engine.position import (
     unpack,
 )
 from bao_env.engine.ruleset import Ruleset
-from bao_env.engine.sampling import RandomStates, random_actions, random_states
+from bao_env.engine.sampling import RandomStates, draw_actions, random_states
 from bao_env.envs.arguments import Infos, Options, seat_or_none
 from bao_env.envs.guard import Guard
 from bao_env.envs.openings import OpeningPlies, Openings, check_opening_plies
@@ -133,14 +133,13 @@ class SingleGame:
     @property
     def winner(self) -> int:
         """The seat that has won, or -1."""
-        if self.outcome is None or self.outcome.winner is None:
-            return NO_WINNER
-        return self.outcome.winner
+        outcome = self.outcome
+        return NO_WINNER if outcome is None or outcome.winner is None else outcome.winner
 
     @property
     def truncated(self) -> bool:
         """Whether the game was cut short."""
-        return self.outcome == CUT_SHORT
+        return self.outcome is not None and self.outcome.winner is None
 
     @property
     def position(self) -> Position:
@@ -301,7 +300,7 @@ class SingleGameEnv:
         """
         game, action = self._game, np.empty(1, np.int64)
         legal = game.legal if self._viewer == game.mover else _NONE_LEGAL
-        random_actions(legal, self._sampler, action)
+        draw_actions(legal, self._sampler, action)
         return int(action[0])
 
     def _seed_sampler(self, rng: np.random.Generator) -> None:

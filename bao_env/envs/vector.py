@@ -18,7 +18,7 @@ from bao_env.bots import Opponent, get_agent
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.array_checks import MAX_COUNT, as_actions, as_integer
 from bao_env.engine.layout import Seat
-from bao_env.engine.masks import check_legal, is_legal, unpack_masks
+from bao_env.engine.masks import check_legal, illegal_games, unpack_masks
 from bao_env.engine.position import (
     PLY,
     Actions,
@@ -29,7 +29,7 @@ from bao_env.engine.position import (
     unpack,
 )
 from bao_env.engine.ruleset import Ruleset, get_ruleset
-from bao_env.engine.sampling import random_actions, random_states
+from bao_env.engine.sampling import draw_actions, random_states
 from bao_env.envs.afterstates import Afterstates, list_afterstates
 from bao_env.envs.arguments import (
     Illegal,
@@ -210,7 +210,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         Each game has its own generator for them, which ``reset(seed=...)`` seeds.
         """
         actions = np.empty(self.num_envs, np.int64)
-        random_actions(self._shown.legal, self._sampler, actions)
+        draw_actions(self._shown.legal, self._sampler, actions)
         return actions
 
     def board(self, game: int) -> Board:
@@ -325,8 +325,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             )
         batch = self._batch
         actions = as_actions(actions, self.num_envs, "actions")
-        illegal = ~is_legal(actions, batch.state.legal)
-        if self._illegal == "raise":
+        illegal = illegal_games(actions, batch.state.legal)
+        if len(illegal) and self._illegal == "raise":
             check_legal(actions, batch.state.legal)
         with self.guard:
             result = self._step(actions, illegal, waiting)
@@ -334,20 +334,22 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         return result
 
     def _step(
-        self, actions: Actions, illegal: Flags, waiting: GameIndices
+        self, actions: Actions, illegal: GameIndices, waiting: GameIndices
     ) -> tuple[Observation, npt.NDArray[np.float64], Flags, Flags, Infos]:
         """Play checked actions.
 
         Args:
             actions: int64[B].
-            illegal: which games their action loses, bool[B].
+            illegal: the games that their action loses.
             waiting: the games that are over.
         """
         batch, buffer = self._batch, ObservationBuffer.empty(self.num_envs, self.observer)
         infos: Infos = {}
-        if illegal.any():
-            batch.forfeit(np.flatnonzero(illegal))
-            infos |= _where(illegal, illegal=illegal)
+        if len(illegal):
+            batch.forfeit(illegal)
+            flags = np.zeros(self.num_envs, np.bool_)
+            flags[illegal] = True
+            infos |= _where(flags, illegal=flags)
         result = batch.step(actions, self._shown.viewers, buffer)
         self.steps += 1
         if self._max_steps is not None:
