@@ -47,6 +47,7 @@ from bao_env.envs.arguments import (
 from bao_env.envs.game_batch import GameBatch, GameIndices, ObservationBuffer
 from bao_env.envs.guard import Guard
 from bao_env.envs.openings import MAX_DRAWS, OpeningPlies, Openings, check_opening_plies
+from bao_env.envs.single import BaoEnv
 from bao_env.envs.single_game import warn_of_no_render_mode
 from bao_env.observation.observer import (
     Arrays,
@@ -266,7 +267,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         """Begin new games: all of them, or those of ``options["reset_mask"]``.
 
         ``seed`` seeds the learner's seats, the lots, the random plies, the random bot and
-        :meth:`sample_legal_actions`. B seeds together seed all games.
+        :meth:`sample_legal_actions`. With B seeds, each game begins as ``BaoEnv.reset`` begins it
+        with its seed; the games after that are drawn from all of them.
 
         Raises:
             ResetNeeded: the first reset would begin only some games.
@@ -278,9 +280,10 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         if isinstance(seed, Sequence):
             if len(seed) != self.num_envs:
                 raise ValueError(f"seed: expected one or {self.num_envs}, not {len(seed)}")
-            seed = int(
-                np.random.SeedSequence([seeding.np_random(s)[1] for s in seed]).generate_state(1)[0]
-            )
+            seeds = [seeding.np_random(one)[1] for one in seed]
+            seed = int(np.random.SeedSequence(seeds).generate_state(1)[0])
+        else:
+            seeds = None
         check_seed(seed)
         games = self._masked_games(options.get("reset_mask"))
         starts = self._read_options(games, options)
@@ -288,6 +291,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             super().reset(seed=seed)
             if seed is not None or not self._seeded:
                 self._seed_players()
+            if seeds is not None:
+                starts = [self._seeded_start(games, seeds, options)]
             for start in starts:
                 self._begin(*start)
             self._awaiting_reset[games] = False
@@ -480,6 +485,31 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             )
             for some in groups.values()
         ]
+
+    def _seeded_start(
+        self, games: GameIndices, seeds: Sequence[int], options: Options
+    ) -> tuple[Any, ...]:
+        """Return the arguments of :meth:`_begin` for games that begin as their seeds say."""
+        one = BaoEnv(
+            self.opponent,
+            ruleset=self.ruleset,
+            observation=self.observer,
+            opening_plies=self._openings.plies,
+            first_player=self._first_player,
+            seat=self._fixed_seat,
+            max_plies=self.max_plies,
+        )
+        keys = ("seat", "first_player", "position")
+        given = {key: self._per_game(options, key, lambda value: value) for key in keys}
+        seats: list[int] = []
+        positions, legal = [], []
+        for game in games.tolist():
+            one.reset(seed=seeds[game], options={key: given[key][game] for key in keys})
+            seats.append(one.seat)
+            positions.append(one.positions[0])
+            legal.append(one.legal[0])
+        learners = None if self.opponent is None else np.array(seats, np.int8)
+        return games, learners, None, (np.array(positions), np.array(legal))
 
     def _per_game(self, options: Options, key: str, read: Callable[[Any], Any]) -> list[Any]:
         """Return the B values of an option that is one value or a sequence of B; None if open."""

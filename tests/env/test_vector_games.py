@@ -35,6 +35,24 @@ def choose(masks: Any, rng: np.random.Generator) -> Any:
     return np.where(mistaken, rng.choice([0, 64]), legal_actions(masks, rng))
 
 
+@pytest.mark.parametrize("arguments", [{"opponent": "greedy"}, {"opponent": "random"}, SELF_PLAY])
+def test_each_game_begins_as_its_seed_says(arguments: dict[str, Any]) -> None:
+    arguments = {**arguments, "ruleset": "kujifunza", "opening_plies": (0, 9)}
+    env = BaoVectorEnv(4, **arguments)
+
+    def begin(*seeds: int) -> list[Any]:
+        return [BaoEnv(**arguments).reset(seed=seed)[0]["observation"] for seed in seeds]
+
+    shown = env.reset(seed=[5, 6, 6, 2**40])[0]["observation"]
+    assert same([*shown], begin(5, 6, 6, 2**40))
+    some = {"reset_mask": np.array([False, True, True, False])}
+    shown = env.reset(seed=range(4), options=some)[0]["observation"]
+    assert same([*shown], begin(5, 1, 2, 2**40))
+    north = env.reset(seed=range(4), options={"first_player": ["north"] * 4})
+    assert same(north, env.reset(seed=range(4), options={"first_player": "north"}))
+    assert not same([*north[0]["observation"]], begin(*range(4)))
+
+
 @pytest.mark.parametrize(("mode", "arguments"), [*product(AutoresetMode, CASES)])
 def test_equals_sync_vector_env(mode: AutoresetMode, arguments: dict[str, Any], seed: int) -> None:
     """Each game and key has the results of Gymnasium's own batch of single environments."""
