@@ -29,7 +29,6 @@ def command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "position",
         nargs="?",
-        default="start",
         help="a position text (RULES.md), between quotes; default: start, the opening",
     )
     parser.add_argument(
@@ -78,11 +77,13 @@ def _run(args: argparse.Namespace) -> None:
     if (args.sample is None) != (args.out is None):
         raise ValueError("--sample N needs --out FILE, and --out FILE needs --sample N")
     if args.sample is not None:
+        if args.position is not None:
+            raise ValueError("POSITION changes nothing with --sample: leave it out")
         refuse_unused(args, "with --sample", "moves", "seconds", "shortest")
         _sample(args)
         return
     refuse_unused(args, "without --sample", "plies", "players", "threads", "seed")
-    board = Board.from_text(args.position, args.ruleset)
+    board = Board.from_text(args.position or "start", args.ruleset)
     for move in args.moves:
         board.push(move)
     seconds = _SECONDS if args.seconds is None and args.nodes is None else args.seconds
