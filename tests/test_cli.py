@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import shlex
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
+from subprocess import PIPE
 from types import SimpleNamespace
 from typing import Any
 
@@ -107,6 +110,7 @@ def test_closed_output_is_no_error() -> None:
         ("curve runs/a --out c.png", "c.png", 0),
         ("match greedy random --pairs 2 --threads 1 --json m.json", "m.json", 2),
         ("tournament greedy random --pairs 2 --threads 1 --out t", "t/table.md", 2),
+        ("bench engine --batches 1 --threads 1 --rounds 1 --seconds 0.01 --json b", "b", 2),
         pytest.param(
             *("rate random --precision 500 --threads 1 --json r.json", "r.json", 2),
             marks=pytest.mark.slow,
@@ -127,6 +131,40 @@ def test_files_do_not_need_words(line: str, file: str, status: int, tmp_path: Pa
         done = subprocess.run(command, stdout=full, stderr=write, cwd=tmp_path, check=False)
     os.close(write)
     assert (tmp_path / file).stat().st_size > 0 and done.returncode == status
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device is always full")
+@pytest.mark.parametrize(
+    "line", ["bench perft 2", "engine greedy", "match greedy 'pipe:{} engine random' --pairs 1"]
+)
+def test_results_do_not_need_notices(line: str) -> None:
+    """What is said beside a result may be lost; a result that is lost is an error, in one line."""
+    bao = [sys.executable, "-m", "bao_training"]
+    command = [*bao, *shlex.split(line.format(shlex.join(bao)))]
+    hello = "isready\nseed 2\nisready\n"
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(command, input=hello, stdout=PIPE, stderr=full, text=True)
+        error = subprocess.run(command, input=hello, stdout=full, stderr=PIPE, text=True)
+    assert result.returncode == 0 and result.stdout.count("\n") > 1
+    assert error.returncode == 2 and "Traceback" not in error.stderr
+    assert error.stderr.endswith("error: [Errno 28] No space left on device\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device is always full")
+def test_the_board_needs_nobody_who_reads() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "bao_training", "play", "--no-browser", "--port", f"{port}"]
+    with open("/dev/full", "w") as full:
+        server = subprocess.Popen(command, stdout=full, stderr=full)
+    try:
+        deadline = time.monotonic() + 60
+        while socket.socket().connect_ex(("127.0.0.1", port)):
+            assert server.poll() is None and time.monotonic() < deadline
+            time.sleep(0.1)
+    finally:
+        server.kill()
+        server.wait()
 
 
 def test_progress_without_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:
