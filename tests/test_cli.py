@@ -21,7 +21,7 @@ from bao_agents.cli import main as cli
 from bao_agents.cli.main import COMMANDS
 from bao_agents.cli.main import main as bao
 from bao_agents.support import progress
-from tests.conftest import Capsys, Fails
+from tests.conftest import Capsys
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -177,8 +177,3 @@ def test_progress_without_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: Ca
         bar.refresh()
     said = capsys.readouterr().err
     assert said.startswith("work:") and said.count("\n") == 1 and "\r" not in said
-
-
-@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="Windows has no endless file")
-def test_an_endless_file_is_not_read(fails: Fails) -> None:
-    assert "/dev/zero: not a regular file" in fails("replay /dev/zero")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from bao_agents.cli.main import COMMANDS
@@ -34,9 +32,3 @@ def test_the_pages_have_every_rule_set_and_command() -> None:
     )
     assert all(f"<!-- rules {name} -->" in rules for name in RULESETS)
     assert all(f"\n## bao {name}\n" in commands for name in COMMANDS)
-
-
-def test_a_marker_without_an_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "read_text", lambda *args, **options: "<!-- rules kibao -->\n")
-    with pytest.raises(ValueError, match=r"page\.md: <!-- rules kibao --> has no <!-- end -->"):
-        generated.make(Path("page.md"))

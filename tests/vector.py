@@ -57,7 +57,7 @@ def arrays_of(value: Any) -> list[Any]:
     return []
 
 
-def run(env: Any, steps: int, seed: int = 0, choose: Any = legal_actions) -> list[Any]:
+def run(env: Any, steps: int, seed: int = 0) -> list[Any]:
     """Return the results of a reset and some steps.
 
     In mode DISABLED ended games are reset, first those with an even number.
@@ -67,7 +67,7 @@ def run(env: Any, steps: int, seed: int = 0, choose: Any = legal_actions) -> lis
     results = [env.reset(seed=seed)]
     masks = results[0][1]["action_mask"]
     for _ in range(steps):
-        results.append(env.step(choose(masks, rng)))
+        results.append(env.step(legal_actions(masks, rng)))
         masks = results[-1][4]["action_mask"]
         over = results[-1][2] | results[-1][3]
         for some in (over & even, over & ~even):

@@ -228,14 +228,6 @@ def test_a_choice_depends_on_the_game_so_far(spec: str) -> None:
     assert (play_on(one, list(range(8)), 8) != expected).any()
 
 
-@pytest.mark.parametrize("spec", ["guided:500n", "random"])
-def test_numbers_of_games(spec: str) -> None:
-    """Any integer type is taken, from 0 to 2^63 - 1; refused/players.txt has what is not."""
-    player, board = bao_agents.load(spec), Board()
-    for game in (0, 7, np.int32(7), np.uint64(7), 2**63 - 1):
-        assert player.choose(board, game=game) in board.legal_actions  # type: ignore[arg-type]
-
-
 def test_matches_play_no_more_games_than_are_remembered() -> None:
     """A player with room for four games remembers all ten from the first move on."""
 

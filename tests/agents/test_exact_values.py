@@ -96,12 +96,8 @@ def test_read_again(made: tuple[Path, SolvedPositions], tmp_path: Path) -> None:
         np.testing.assert_array_equal(array, data.arrays()[name], strict=True)
     counts = found.metadata["counts"]
     assert counts == data.metadata["counts"]
-    assert sum(counts["random"]["mtaji"].values()) == 120
-    assert sum(counts["search"]["mtaji"].values()) == 80
     unknown = sum(stage["not solved"] for part in counts.values() for stage in part.values())
     assert len(found.values) == 200 - unknown - found.metadata["repeats"]
-    assert found.metadata["ruleset"]["name"] == "kujifunza"
-    assert {"seed", "nodes", "commit", "rules_version", "engine_signature"} <= set(found.metadata)
 
 
 def test_in_a_terminal(tmp_path: Path, says: Says) -> None:

@@ -64,18 +64,6 @@ def test_permissions_are_kept(
     assert (stat.S_IMODE(old), new) == (mode, plain)
 
 
-def test_temporary_file_is_not_opened_through_a_link(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not even if its name is guessed."""
-    monkeypatch.setattr("secrets.token_hex", lambda size: "guessed")
-    (tmp_path / "target").write_text("old")
-    (tmp_path / ".file.guessed.tmp").symlink_to("target")
-    with pytest.raises(FileExistsError):
-        write_atomically(tmp_path / "file", "new")
-    assert (tmp_path / "target").read_text() == "old"
-
-
 def test_a_held_folder_leads_nowhere_else(tmp_path: Path) -> None:
     target, folder = tmp_path / "target", tmp_path / "folder"
     target.write_text("old")

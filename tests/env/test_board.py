@@ -14,8 +14,6 @@ from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.notation.transcript import parse_transcripts
 from bao_env.render import svg_board
-from bao_env.render.drawing import drawing
-from bao_env.render.shapes import Circle
 from tests.positions import (
     HOUSE_CHOICE,
     OPENING,
@@ -130,12 +128,6 @@ def test_a_transcript() -> None:
 # --- pictures ---------------------------------------------------------------------------------
 
 
-def drawn_seeds(text: str) -> list[Circle]:
-    """Return the seeds in the picture of a position."""
-    shapes = drawing(Board.from_text(text).position)
-    return [shape for shape in shapes if isinstance(shape, Circle) and shape.radius == 5]
-
-
 def test_the_board_in_characters() -> None:
     """The playthroughs have others."""
     north = Board("malawi").ascii("north").splitlines()
@@ -144,11 +136,6 @@ def test_the_board_in_characters() -> None:
     assert "(3)" in text and text.endswith("South to move, mtaji; takasia bars A2")
     text = str(Board.from_text(WAITING, "dutch"))
     assert "<3>" in text and text.endswith("North to move, mtaji; the capture at a3 waits")
-
-
-def test_seeds_lie_still_while_a_heap_grows() -> None:
-    fewer = OPENING.replace("6,2,2,0/", "6,2,3,0/", 1).replace("22,22", "21,22")
-    assert len({*drawn_seeds(OPENING)} & {*drawn_seeds(fewer)}) == 63
 
 
 def test_texts_in_pictures_are_escaped() -> None:

@@ -25,7 +25,7 @@ from bao_env.engine.position import PLY
 from bao_env.envs.arguments import MAX_PLIES
 from bao_env.observation import SEED_UNIT
 from bao_env.observation.observer import get_observer
-from tests.vector import NEXT, SAME, arrays_of, same
+from tests.vector import NEXT, SAME, same
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -106,36 +106,6 @@ def test_ids(name: str, opponent: str | None) -> None:
     same_step: Any = gymnasium.make_vec(f"bao_env:{name}", 3, autoreset_mode="SameStep")
     assert same_step.metadata["autoreset_mode"] is SAME
     assert BaoVectorEnv.metadata["autoreset_mode"] is NEXT
-
-
-# --- observations -------------------------------------------------------------------------------
-
-
-@EVERY_ENV
-def test_changing_returned_arrays_changes_no_game(make: Make) -> None:
-    env = make()
-    env.reset(seed=0)
-    twin = copy.deepcopy(env)
-    rng, again = np.random.default_rng(1), np.random.default_rng(1)
-    for _ in range(60):
-        mine, theirs = play(env, 1, rng), play(twin, 1, again)
-        assert same(mine, theirs)
-        shown = env.observe(env.agent_selection) if isinstance(env, raw_env) else mine
-        for array in (*arrays_of(shown), env.positions, env.legal):
-            array.fill(1)
-
-
-# --- actions ------------------------------------------------------------------------------------
-
-
-@EVERY_ENV
-def test_numpy_integers_are_integers(make: Make) -> None:
-    more = {"threads": np.uint8(2)} if getattr(make, "func", None) is BaoVectorEnv else {}
-    env = make(max_plies=np.int64(9), opening_plies=(np.int8(0), np.uint64(0)), **more)
-    for kind in (int, np.int8, np.int32, np.uint64):
-        env.reset(seed=0)
-        step(env, kind(20))
-        assert (env.positions[:, PLY] > 0).all()
 
 
 # --- starts -------------------------------------------------------------------------------------

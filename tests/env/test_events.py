@@ -10,7 +10,6 @@ from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.notation.events import Event, EventKind
 from tests.positions import (
     LONE_KICHWA,
-    OPENING,
     TAKASIA,
     some_positions,
 )
@@ -18,10 +17,8 @@ from tests.positions import (
 LONE_HOUSE = "0,0,0,0,9,0,0,0/0,0,0,0,0,0,1,1/1,0,4,0,9,2,1,0/0,0,0,0,0,0,0,0 18,18 SN S -"
 KIBAO_STOP = "2,1,0,0,7,0,0,0/0,9,0,0,0,0,0,0/30,0,0,0,0,0,0,0/7,0,0,0,8,0,0,0 0,0 S S -"
 
-NEVER_ENDING_GAME = "6L* 6R 4R 6R 5L 3R A8R> 8 4R 4L 8 7 1 4R 6R 4L 2 4L 4L 4L 7 4L"
 LONGEST = "0,5,0,1,5,3,0,1/1,0,1,13,1,0,1,0/0,0,0,0,5,0,13,1/3,0,5,4,0,0,1,0 0,0 - S -"
 LONGEST_CAPTURE = "0,1,9,2,1,1,1,0/0,0,1,0,6,1,0,1/2,0,6,2,0,6,5,1/4,4,3,0,2,2,0,3 0,0 - S -"
-NEVER_ENDING = "1,6,3,1,0,5,4,0/2,1,0,5,0,3,0,1/1,0,0,9,0,0,0,0/0,0,0,0,0,0,0,0 11,11 - S -"
 
 
 def check(board: Board, action: int) -> list[Event]:
@@ -91,26 +88,6 @@ def test_how_moves_end(
     last = Board.from_text(position, name).trace(move)[-1]
     assert (last.kind, last.rule) == (kind, rule)
     assert words in str(last)
-
-
-def cycle(board: Board, move: str) -> tuple[int, int]:
-    """Return the sowings before a never-ending move repeats itself, and the period."""
-    seen: dict[object, int] = {}
-    for event in board.trace(move):
-        if event.kind is EventKind.ENDELEA or event.kind is EventKind.LIFT:
-            state = event.pits, event.counts
-            if state in seen:
-                return seen[state], len(seen) - seen[state]
-            seen[state] = len(seen)
-    raise ValueError("the move ends, or does not repeat itself within its events")
-
-
-def test_the_never_ending_move_of_the_literature() -> None:
-    """De Voogt's game; its period has also been published as 218 sowings."""
-    rules = RULESETS["zanzibar"].replace(sow_limit=2000)
-    board = Board.from_text(OPENING, rules, NEVER_ENDING_GAME)
-    assert board.text() == NEVER_ENDING
-    assert cycle(board, "A3L") == (0, 228)
 
 
 @pytest.mark.parametrize(

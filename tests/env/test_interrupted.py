@@ -194,7 +194,7 @@ def _play(make: Callable[..., Any]) -> Callable[[], Any]:
     def play() -> None:
         try:
             env.step(env.sample_legal_actions())
-        except (ResetNeeded, ValueError):  # ValueError: PettingZoo's game is over
+        except ResetNeeded:
             env.reset()
 
     return play
@@ -224,10 +224,8 @@ def _trace() -> Callable[[], Any]:
 
 
 USERS: dict[str, Callable[[], Callable[[], Any]]] = {
-    "vector": partial(_play, partial(BATCH, opponent="greedy")),
     "vector, threads": partial(_play, partial(BaoVectorEnv, 2048, opponent=None, threads=2)),
     "single": partial(_play, partial(BaoEnv, "greedy", ruleset="kujifunza")),
-    "aec": partial(_play, partial(raw_env, ruleset="kujifunza")),
     "trace": _trace,
     "engine": partial(_engine, 1),
     "engine, threads": partial(_engine, 2),

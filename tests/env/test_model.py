@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from bao_env import RULESETS, BaoEnv, BaoVectorEnv, Board, GreedyAgent, IllegalM
 from bao_env.game import CUT_SHORT, Outcome, Termination
 from bao_env.observation.observer import get_observer, make_observations
 from tests.rulesets import EVERY_RULESET
-from tests.vector import DISABLED, NEXT, SAME, same
+from tests.vector import DISABLED, NEXT, SAME, arrays_of, same
 
 DOORS: dict[str, tuple[Any, dict[str, Any]]] = {
     "aec": (raw_env, {}),
@@ -161,6 +161,7 @@ def check_state(env: Any, game: int, model: Model) -> None:
         assert env.rewards[other] == (0 if lost else -model.reward)
         assert same({**env.infos[other], **({"illegal": True} if lost else {})}, env.infos[actor])
         assert env.terminations[other] == env.terminations[actor]
+        assert env.truncations[other] == env.truncations[actor]
 
 
 def draw_position(rng: np.random.Generator, model: Model) -> str:
@@ -218,7 +219,8 @@ def use(env: Any, models: list[Model], strict: bool, rng: np.random.Generator) -
             twin = copy.deepcopy(env) if rng.random() < 0.5 else pickle.loads(pickle.dumps(env))
             env, twin = (env, twin) if rng.random() < 0.5 else (twin, env)
             twin.step(twin.sample_legal_actions())
-        actions = [int(rng.choice(model.legal(model.seat) or [0])) for model in models]
+        integer: Any = (int, np.int8, np.uint64)[rng.integers(3)]
+        actions = [integer(rng.choice(model.legal(model.seat) or [0])) for model in models]
         wrong = [
             int(rng.choice([*{*range(-1, 65)} - {*model.legal(model.seat)}])) for model in models
         ]
@@ -240,6 +242,11 @@ def use(env: Any, models: list[Model], strict: bool, rng: np.random.Generator) -
                 begin((result[0], result[-1]), game, {})
                 over[game] = False
             check_state(env, game, model)
+        returned = [*arrays_of(result), env.positions, env.legal]
+        for array, other in combinations(returned, 2):
+            assert not np.shares_memory(array, other)
+        for array in returned:  # they are the caller's
+            array.fill(1)
         if isinstance(env, raw_env) and over[0]:
             for _ in range(rng.integers(3)):
                 with pytest.raises(ValueError, match="None"):
@@ -255,8 +262,8 @@ def test_environments_do_what_the_contract_says(door: str, ruleset: str, seed: i
     for _ in range(3):
         arguments: dict[str, Any] = {
             **own,
-            "max_plies": int(rng.choice([8, 30, 500])),
-            "opening_plies": int(rng.choice([0, 0, 3])),
+            "max_plies": rng.choice([8, 30, 500]),
+            "opening_plies": rng.choice([0, 0, 3]),
             "first_player": rng.choice(SEATS),
             **({"seat": rng.choice(SEATS)} if own.get("opponent") else {}),
         }

@@ -136,11 +136,6 @@ def test_positions_come_back(ruleset: str, seed: int) -> None:
 # --- actions and moves ------------------------------------------------------------------------
 
 
-def test_canonical_names_are_the_actions() -> None:
-    names = [action_to_move(action) for action in range(64)]
-    assert [move_to_action(name) for name in names] == list(range(64))
-
-
 @EVERY_RULESET
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_moves_come_back(ruleset: str, spelling: str, seed: int) -> None:

@@ -44,21 +44,6 @@ def test_against_an_opponent_games_differ_by_default(opponent: Any, ruleset: str
     assert len(np.unique(envs.positions, axis=0)) > 100
 
 
-def test_next_games_open_with_random_plies() -> None:
-    for mode in ("SameStep", "NextStep"):
-        envs = BaoVectorEnv(
-            50, ruleset="kujifunza", opening_plies=(5, 9), autoreset_mode=mode, opponent=None
-        )
-        envs.reset(seed=2)
-        seen = set()
-        for _ in range(60):
-            before = envs.positions[:, PLY]
-            envs.step(envs.sample_legal_actions())
-            now = envs.positions[:, PLY]
-            seen.update(now[now < before].tolist())
-        assert seen == {5, 6, 7, 8, 9}
-
-
 def test_openings_leave_something_to_play() -> None:
     env = BaoEnv("greedy", max_plies=3, seat="south")
     env.reset(seed=1)

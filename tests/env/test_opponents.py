@@ -24,9 +24,7 @@ def test_unknown_opponents_raise_without_players(monkeypatch: pytest.MonkeyPatch
     ("code", "message"),
     [
         ("def load(name, **_): return 5", "load returned 5: expected an agent"),
-        ("def load(name, **_): raise KeyError(name)", "failed: KeyError: 'nobody'"),
         ("other = None", "failed: AttributeError: .*no attribute 'load'"),
-        ("raise ValueError('at import')", "failed: ValueError: at import"),
         ("raise SystemExit('end')", "failed: SystemExit: end"),
     ],
 )

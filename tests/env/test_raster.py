@@ -49,12 +49,6 @@ def shown() -> Any:
 # --- the image ----------------------------------------------------------------------------------
 
 
-def test_an_image_is_an_array_of_its_own() -> None:
-    image = image_of(OPENING)
-    assert image.shape == (406, 820, 3) and image.dtype == np.uint8
-    assert image.flags.c_contiguous and image.flags.writeable and image.flags.owndata
-
-
 def test_all_but_texts_is_the_svg() -> None:
     """SDL reads the same document as a browser, without its labels."""
     shapes = [shape for shape in shapes_of(MIDDLE) if not isinstance(shape, Text)]

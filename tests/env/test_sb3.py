@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 pytest.importorskip("sb3_contrib")
 
-from sb3_contrib import MaskablePPO
 from stable_baselines3.common.monitor import Monitor
 
-from bao_env import BaoVectorEnv, OpponentPool
+from bao_env import BaoVectorEnv
 from bao_env.adapters import sb3
 from tests.vector import BoardAndPlanes
-
-
-def maskable_ppo(envs: Any, policy: str = "MultiInputPolicy", **settings: Any) -> Any:
-    """Return a small model on some games."""
-    small = {"n_steps": 16, "batch_size": 32, "n_epochs": 1, "seed": 1, "device": "cpu"}
-    return MaskablePPO(policy, envs, **{**small, **settings})
 
 
 def test_plays_the_games_of_the_vector_environment() -> None:
@@ -90,25 +81,3 @@ def test_pictures() -> None:
     grid = envs.render()
     assert grid is not None and grid.shape == (2 * height, 2 * width, 3)
     assert sb3.SB3VecEnv(3).get_images() == [None] * 3
-
-
-def test_past_policies_join_the_pool() -> None:
-    """The example trains, again, exactly as before."""
-    import sb3_vector
-
-    def train() -> tuple[Any, OpponentPool]:
-        pool = OpponentPool("greedy", size=3, seed=1)
-        envs = sb3.SB3VecEnv(8, opponent=pool, observation="replies", flat=True)
-        model = maskable_ppo(envs, "MlpPolicy", batch_size=128, n_epochs=2)
-        return model.learn(
-            640, callback=sb3_vector.SelfPlayCallback(pool, sb3_vector.Log(""), 128)
-        ), pool
-
-    (model, pool), (again, _) = train(), train()
-    assert len(pool.members) == 3
-    for key, value in model.policy.state_dict().items():
-        assert value.equal(again.policy.state_dict()[key])
-    plain = BaoVectorEnv(50, opponent=None)
-    plain.reset(seed=1)
-    first, second = (m.act(plain.positions, plain.legal) for m in pool.members[1:])
-    assert not np.array_equal(first, second)
