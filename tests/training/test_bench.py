@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import json
 
-import pytest
-
-from bao_agents.cli import main as cli
-from bao_agents.cli.bench_start import CASES
 from tests.conftest import Says
 from tests.record import recorded_numbers
 from tests.training.runs import options
@@ -34,32 +29,6 @@ def test_training_bench_prints_a_table(says: Says) -> None:
     said = says(f"bench train {settings} --updates 2 --threads 1")
     network, workers, rate, rate_of_a_core = said.splitlines()[-1].split()
     assert (network, workers) == ("16", "1") and rate == rate_of_a_core != "0"
-
-
-def test_start_bench_measures_cold_and_warm(says: Says, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second process finds what the first has left in the cache."""
-    program = """
-import os, pathlib, time
-seen = pathlib.Path(os.environ["NUMBA_CACHE_DIR"], "seen")
-end = time.process_time() + (0.0 if seen.exists() else 0.5)
-seen.touch()
-while time.process_time() < end:
-    pass
-"""
-    monkeypatch.setitem(CASES, "tiny", program)
-    name, cold, warm = says("bench start tiny").splitlines()[-1].split()
-    assert name == "tiny" and float(cold) >= 0.5 > float(warm)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_start_bench_has_programs(case: str) -> None:
-    """Its commands exist, and so do the programs' functions."""
-    program = CASES[case]
-    if "main(" in program:
-        words = ast.literal_eval(program[program.index("[") : program.rindex("]") + 1])
-        cli.parse(words)
-    else:
-        exec(program, {})
 
 
 def test_perft_command(says: Says) -> None:

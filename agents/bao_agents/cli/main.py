@@ -51,10 +51,6 @@ GROUPS = {
             "measure the speed of the environments",
         ),
         "bench search": ("bao_agents.cli.bench_search", "measure the searches"),
-        "bench start": (
-            "bao_agents.cli.bench_start",
-            "measure how long everything takes to start",
-        ),
         "bench train": ("bao_training.commands.bench", "measure the speed of training"),
         "bench perft": ("bao_agents.cli.perft", "count the action sequences of a length"),
         "warm-up": ("bao_training.commands.warm_up", "compile everything in advance"),
