@@ -53,15 +53,9 @@ from bao_env.engine.position import (
     same_mover,
     write_at,
 )
-from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.start_encoding import start_of
 from bao_env.engine.starts import candidates, cannot_play, is_capture
-from bao_env.observation.board import (
-    OBSERVATION_SIZE,
-    observe_compiled,
-    seed_scale,
-    seed_space,
-)
+from bao_env.observation.board import OBSERVATION_SIZE, SeedObserver, observe_compiled
 
 CAPTURED = 0
 WINS = 64
@@ -216,18 +210,13 @@ def workspace() -> tuple[Any, ...]:
     return work
 
 
-class Replies:
+class Replies(SeedObserver):
     """The observer ``"replies"``: the bare board, then the columns of its actions.
 
-    Args:
-        ruleset: decides what actions and replies capture.
-        dtype: float32 or uint8.
+    The rules decide what actions and replies capture.
     """
 
-    def __init__(self, ruleset: Ruleset, dtype: npt.DTypeLike) -> None:
-        self._rules = ruleset.kernel
-        self.space = seed_space((OBSERVATION_SIZE + COLUMNS,), dtype)
-        self._scale = seed_scale(dtype)
+    shape = (OBSERVATION_SIZE + COLUMNS,)
 
     def fill(
         self,

@@ -119,17 +119,27 @@ def observe_compiled(positions, viewers, scale, out):
         observe_one(positions, g, viewers[g], scale, out, g)
 
 
-class BareBoard:
-    """The observer ``"board"``.
+class SeedObserver:
+    """An observer that writes one array of seeds and flags.
 
     Args:
-        ruleset: ignored; the board looks the same under all rules.
+        ruleset: the rules.
         dtype: float32 or uint8.
     """
 
+    shape: tuple[int, ...]
+    """The shape of an observation."""
+
     def __init__(self, ruleset: Ruleset, dtype: npt.DTypeLike) -> None:
-        self.space = seed_space((OBSERVATION_SIZE,), dtype)
+        self._rules = ruleset.kernel
+        self.space = seed_space(self.shape, dtype)
         self._scale = seed_scale(dtype)
+
+
+class BareBoard(SeedObserver):
+    """The observer ``"board"``, which looks the same under all rules."""
+
+    shape = (OBSERVATION_SIZE,)
 
     def fill(
         self,

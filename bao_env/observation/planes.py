@@ -26,8 +26,7 @@ from bao_env.compiled.compile import jit
 from bao_env.engine.bits import ONE
 from bao_env.engine.layout import HOUSE, facing
 from bao_env.engine.position import Legal, PackedPositions, Seats
-from bao_env.engine.ruleset import Ruleset
-from bao_env.observation.board import OBSERVATION_SIZE, observe_one, seed_scale, seed_space
+from bao_env.observation.board import OBSERVATION_SIZE, SeedObserver, observe_one
 
 STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)
 """Thresholds are dense for small counts because the exact count decides where a sowing ends."""
@@ -75,17 +74,10 @@ def write_planes(positions, viewers, scale, out):
         out[g, STORES + 1] = board[0, 33] * scale
 
 
-class Planes:
-    """The observer ``"planes"``.
+class Planes(SeedObserver):
+    """The observer ``"planes"``, which looks the same under all rules."""
 
-    Args:
-        ruleset: ignored; the board looks the same under all rules.
-        dtype: float32 or uint8.
-    """
-
-    def __init__(self, ruleset: Ruleset, dtype: npt.DTypeLike) -> None:
-        self.space = seed_space((PLANES, ROWS, COLUMNS), dtype)
-        self._scale = seed_scale(dtype)
+    shape = (PLANES, ROWS, COLUMNS)
 
     def fill(
         self,
