@@ -28,7 +28,8 @@ def make_ladder(name: str, report: dict[str, Any], openings: int) -> Ladder:
 
     Raises:
         KeyError: ``report`` is not the JSON of a tournament.
-        LadderError: no player has Elo 0, or one has no finite rating.
+        LadderError: no player has Elo 0.
+        TypeError: a player has no finite rating: it won or lost everything.
         ValueError: a player is not a built-in bot, or there are too few openings.
     """
     if report["anchor"] is None:
@@ -38,8 +39,6 @@ def make_ladder(name: str, report: dict[str, Any], openings: int) -> Ladder:
     drawn = draw_openings(ruleset, openings, report["opening_plies"], seed, report["balance"])
     anchors = []
     for row in report["results"]:
-        if None in (row["elo"], row["elo_low"], row["elo_high"]):
-            raise LadderError(f"{row['player']} won or lost everything: it has no rating")
         spec = report["players"][row["player"]]
         player = registry.load(spec, ruleset=ruleset, threads=1)
         anchors.append(
