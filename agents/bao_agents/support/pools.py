@@ -1,0 +1,124 @@
+"""Run functions in processes of this machine or of a Ray cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from contextlib import suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Barrier
+from typing import Any
+
+_others: Barrier | None = None
+"""In a process of a :class:`LocalPool`, where its processes wait for each other."""
+
+
+def _start_worker(parent: Connection, barrier: Barrier) -> None:
+    """Ignore Ctrl-C, which the parent handles; exit as soon as the connection closes.
+
+    It closes when the parent closes it or ends for any reason.
+    """
+    global _others
+    _others = barrier
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def end_with_parent() -> None:
+        with suppress(EOFError, OSError):
+            parent.recv()
+        os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+def wait_for_others() -> None:
+    """Wait in a process of a :class:`LocalPool` until all of its processes have come so far."""
+    if _others is not None:
+        _others.wait()
+
+
+class LocalPool(ProcessPoolExecutor):
+    """Processes on this machine, one core each. At the end of the ``with`` block they end
+    immediately, and running work is lost.
+
+    Args:
+        processes: the number of processes.
+    """
+
+    def __init__(self, processes: int) -> None:
+        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+            os.environ.setdefault(name, "1")  # the workers inherit it
+        context = get_context("spawn")
+        receiver, self._sender = context.Pipe(duplex=False)
+        super().__init__(
+            processes,
+            mp_context=context,
+            initializer=_start_worker,
+            initargs=(receiver, context.Barrier(processes)),
+        )
+
+    def __exit__(self, *exception: object) -> None:
+        processes = list((self._processes or {}).values())
+        # First: its thread must not find that processes ended while a future waits.
+        self.shutdown(wait=False, cancel_futures=True)
+        self._sender.close()
+        for process in processes:
+            process.terminate()
+
+
+class RayPool(Executor):
+    """The cores of a Ray cluster, whose machines must have the same packages at the same paths.
+
+    At the end of the ``with`` block running work is lost. A cluster that was started for the pool
+    ends.
+
+    Args:
+        address: the cluster's address, ``host:port``. ``local`` starts a new one on this machine.
+            An empty string takes the one that Ray finds (``RAY_ADDRESS``, or one on this machine),
+            else starts a new one.
+
+    Raises:
+        ValueError: Ray is not installed.
+        ConnectionError: there is no cluster at the address.
+        BrokenExecutor: at the end of the ``with`` block, if a process of Ray itself has died.
+        ValueError: likewise, as the function raised it.
+    """
+
+    def __init__(self, address: str) -> None:
+        try:
+            import ray
+        except ModuleNotFoundError as error:
+            raise ValueError("Ray is not installed: pip install ray") from error
+        address = address or os.environ.get("RAY_ADDRESS", "")
+        host, colon, port = address.rpartition(":")
+        try:
+            if colon and port.isdigit():  # Ray itself would try for minutes
+                socket.create_connection((host, int(port)), timeout=5.0).close()
+            ray.init(
+                address or None,
+                # Its processes can import what this one can: a checkout, your modules.
+                runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}},
+                logging_level="WARNING",
+            )
+        except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+            place = f"at {address}" if address else "on this machine"
+            reason = (str(error).splitlines() or [""])[0]
+            raise ConnectionError(f"there is no Ray cluster {place}: {reason:.200}") from error
+        self._ray = ray
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._ray.shutdown()
+        if isinstance(error, self._ray.exceptions.RayError):
+            cause = getattr(error, "cause", error)  # that of a RayTaskError, a whole traceback
+            if isinstance(cause, ValueError):  # of the function
+                raise cause from None
+            raise BrokenExecutor(str(cause).partition("\n")[0]) from error
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """See :class:`concurrent.futures.Executor`; a call takes one core."""
+        return self._ray.remote(num_cpus=1)(function).remote(*args, **kwargs).future()
