@@ -101,6 +101,19 @@ def test_shortest_win_of_kujifunza() -> None:
     assert solution.plies == len(solution.line) == 21
 
 
+def test_a_proof_goes_on_where_a_limit_stopped_it() -> None:
+    """A search that is stopped leaves what it knows, not the marks of the line it was in."""
+    position = draw("zanzibar", 40, (22, 34), seed=7)[0][12]
+    whole = Solver("zanzibar").solve(position)
+    solver = Solver("zanzibar")
+    pieces = [solver.solve(position, nodes=500)]
+    while pieces[-1].winner is None and len(pieces) < 100:
+        pieces.append(solver.solve(position, nodes=500))
+    assert pieces[-1].winner == whole.winner
+    assert all(piece.nodes == 500 for piece in pieces[:-1])
+    assert sum(piece.nodes for piece in pieces) < 1.25 * whole.nodes
+
+
 def test_game_that_is_over() -> None:
     solution = solve(Board.from_text(STUCK))
     assert (solution.winner, solution.plies) == (NORTH, 0)

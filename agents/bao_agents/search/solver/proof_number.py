@@ -196,7 +196,11 @@ def _store(table, key, phi, delta, plies, work):
     slot = np.int64(key & U(table.keys.shape[0] // _WAYS - 1)) * _WAYS
     chosen = slot
     for entry in range(slot, slot + _WAYS):
-        if table.keys[entry] == key or table.numbers[entry] == ZERO:
+        if table.keys[entry] == key:
+            chosen = entry
+            work = max(work, table.work[entry])
+            break
+        if table.numbers[entry] == ZERO:
             chosen = entry
             break
         if table.work[entry] < table.work[chosen]:
@@ -359,9 +363,7 @@ def prove(rules, table, work, position):
         out_of_time = work.nodes >= work.look_at and is_late(work)
         if phi >= frame.phi_limit or delta >= frame.delta_limit or out_of_time:
             r = frame.row
-            proved = phi == 0 or delta == 0
-            if proved or not out_of_time:
-                _store(table, work.rows[r].key, phi, delta, plies, work.nodes - frame.before)
+            _store(table, work.rows[r].key, phi, delta, plies, work.nodes - frame.before)
             if ply == 0:
                 work.plies = plies
                 return np.int64(WIN if phi == 0 else LOSS if delta == 0 else UNKNOWN)
