@@ -7,7 +7,10 @@ applications"), with his names. Every position has two numbers, seen by the play
 * ``delta``: the same to prove that they lose.
 
 A position is won if one action leads to a loss for the opponent. So its ``phi`` is the smallest
-``delta`` after an action, and its ``delta`` is the sum of the ``phi``. 0 means that it is proved.
+``delta`` after an action. Its ``delta`` is the largest ``phi`` plus a third of the others. The full
+sum would make positions with many actions look too hard, since their proofs share work; weak
+proof-number search (Ueda et al. 2008) counts even less of it. 0 means that it is proved.
+
 The search always goes to the position that promises the most proof for the least work. It stays
 below it until its numbers pass two thresholds: then another one has become more promising.
 
@@ -17,7 +20,7 @@ player acts again (Dutch I.a), the two numbers are swapped.
 
 The first numbers of a new position come from alpha-beta's evaluation
 (:mod:`bao_agents.evaluators.tables`): the less likely a proof looks, the higher they are.
-They only guide the search, and save two thirds of the work.
+They only guide the search.
 
 A *bounded* search asks whether one side, the *attacker*, can win within a number of plies.
 """
@@ -55,7 +58,8 @@ MAX_LINE = 400
 """The longest line that is searched, in actions."""
 UNBOUNDED = 0
 
-_INFINITE = np.int64((1 << 31) - 1)
+INFINITE = np.int64((1 << 31) - 1)
+"""The number beside a 0."""
 _LARGE = np.int64(1 << 30)
 """The highest number of a position that is not proved."""
 _ROWS = 1 + MAX_LINE * MAX_SUCCESSORS
@@ -65,8 +69,10 @@ _STEP_SHIFT = 4
 """Evaluations are rounded to steps of 2^4."""
 _STEPS = 256
 _LOWEST = np.int64(-(_STEPS // 2) << _STEP_SHIFT)
-_MIDDLE = 16.0
-"""The first number of an even position."""
+_MIDDLE = 64.0
+"""The first number of an even position with one action."""
+PART = 3
+"""Beside the largest ``phi`` of a position's actions, one third of the others counts."""
 _MAX_NUMBER = 100_000
 _LOW_HALF = U(0xFFFFFFFF)
 _HALF = U(32)
@@ -88,7 +94,7 @@ class Table(NamedTuple):
     first_phi: Int64Array
     """int64[256], ``phi`` of a new position, by its evaluation."""
     first_delta: Int64Array
-    """int64[256], the same for ``delta``, per action."""
+    """int64[256], the same for ``delta``, of a position with one action."""
 
     @classmethod
     def empty(cls, bits: int, cells: Int16Array) -> Table:
@@ -105,7 +111,7 @@ class Table(NamedTuple):
             np.zeros(size, np.uint64),
             np.zeros(size, np.int64),
             cells,
-            (_MIDDLE * np.exp(-logits)).round().clip(1, _MAX_NUMBER).astype(np.int64),
+            (_MIDDLE * np.exp(-1.15 * logits)).round().clip(1, _MAX_NUMBER).astype(np.int64),
             (_MIDDLE * np.exp(0.3 * logits)).round().clip(1, _MAX_NUMBER).astype(np.int64),
         )
 
@@ -174,9 +180,9 @@ def _look_up(table, key):
         if table.keys[entry] == key and word != ZERO:
             phi, delta = np.int64(word & _LOW_HALF), np.int64(word >> _HALF)
             if phi == 0:
-                return True, phi, _INFINITE, delta - 1
+                return True, phi, INFINITE, delta - 1
             if delta == 0:
-                return True, _INFINITE, delta, phi - 1
+                return True, INFINITE, delta, phi - 1
             return True, phi, delta, np.int64(0)
     return False, np.int64(1), np.int64(1), np.int64(0)
 
@@ -187,7 +193,7 @@ def _suppose(rules, table, packed):
     starts = max(np.int64(1), np.int64(popcount(candidates(rules, packed)[1])))
     step = (evaluate_by_tables(Tables(table.cells), packed) - _LOWEST) >> _STEP_SHIFT
     step = max(np.int64(0), min(np.int64(_STEPS - 1), step))
-    return table.first_phi[step], table.first_delta[step] * starts
+    return table.first_phi[step], table.first_delta[step] * (starts - 1 + PART) // PART
 
 
 @jit
@@ -267,7 +273,7 @@ def _enter_row(rules, table, work, r, left, mover):
         return
     row.key = ZERO
     # By the table's convention: delta 0 after an action that wins.
-    _set(row, _INFINITE if won else 0, 0 if won else _INFINITE, 0)
+    _set(row, INFINITE if won else 0, 0 if won else INFINITE, 0)
 
 
 @jit
@@ -304,9 +310,9 @@ def _sum_up(work, ply):
         successor, and the second lowest ``delta`` of a successor.
     """
     frame = work.frames[ply]
-    phi, second, delta = _INFINITE, _INFINITE, np.int64(0)
+    phi, second, delta = INFINITE, INFINITE, np.int64(0)
     best = frame.first
-    nearest, farthest = _INFINITE, np.int64(0)
+    largest, nearest, farthest = np.int64(0), INFINITE, np.int64(0)
     for r in range(frame.first, frame.end):
         row = work.rows[r]
         if row.delta < phi:
@@ -314,13 +320,15 @@ def _sum_up(work, ply):
         elif row.delta < second:
             second = row.delta
         delta += row.phi
+        largest = max(largest, row.phi)
         if row.delta == 0:
             nearest = min(nearest, row.plies)
         farthest = max(farthest, row.plies)
     if phi == 0:
-        return phi, _INFINITE, nearest + 1, best, second
+        return phi, INFINITE, nearest + 1, best, second
     if delta == 0:
-        return _INFINITE, delta, farthest + 1, best, second
+        return INFINITE, delta, farthest + 1, best, second
+    delta = largest + (delta - largest) // PART
     return min(phi, _LARGE), min(delta, _LARGE), np.int64(0), best, second
 
 
@@ -382,8 +390,8 @@ def prove(rules, table, work, position):
         ply += 1
         first = frame.end
         if _enter(rules, table, work, ply, best, first, phi_limit, delta_limit) == 0:  # 1.2, 1.5a
-            _store(table, work.rows[best].key, _INFINITE, np.int64(0), np.int64(0), 1)
-            _report(work, best, _INFINITE, np.int64(0), np.int64(0))
+            _store(table, work.rows[best].key, INFINITE, np.int64(0), np.int64(0), 1)
+            _report(work, best, INFINITE, np.int64(0), np.int64(0))
             ply -= 1
             continue
         # If the line returns to this position, make it look as hard as its limits: otherwise the
