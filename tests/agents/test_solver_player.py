@@ -23,7 +23,7 @@ EVERY_RULESET = every_ruleset("zanzibar", "kujifunza")
 @EVERY_RULESET
 def test_wins_soonest_and_loses_latest(ruleset: str, thorough: bool) -> None:
     """Whoever wins, its move shortens the shortest win by one ply."""
-    count = 40 if thorough else 16
+    count = 80 if thorough else 16
     positions, legal = draw(ruleset, count, (8, 14) if ruleset == "kujifunza" else (38, 44), seed=2)
     solver = Solver(ruleset, nodes=30_000)
     chosen = SolverAgent(ruleset, Limit(nodes=200_000), threads=1).act(positions, legal)

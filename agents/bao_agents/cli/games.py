@@ -90,18 +90,9 @@ def add_openings(parser: argparse.ArgumentParser, pairs: int, balance: float | N
 def add_event(parser: argparse.ArgumentParser, out: Path | None = None) -> None:
     """Add the options of all events; ``out`` is the default folder."""
     parser.add_argument(
-        "--ray",
-        nargs="?",
-        const="",
-        metavar="ADDRESS",
-        help="play on the cores of a Ray cluster: the one at ADDRESS (host:port; 'local' starts "
-        "one here), or the one that Ray finds; all its machines must have this package and the "
-        "players' files at the same paths (pip install ray)",
-    )
-    parser.add_argument(
         "--games", type=new_file, metavar="FILE", help="also write every game as a transcript"
     )
-    add_options(parser, "seed", "threads", "json", "csv", "format", out=out)
+    add_options(parser, "seed", "threads", "ray", "json", "csv", "format", out=out)
     add_player_options(parser)
 
 

@@ -107,6 +107,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "default": cores(),
         "help": "cores to use",
     },
+    "ray": {
+        "nargs": "?",
+        "const": "",
+        "metavar": "ADDRESS",
+        "help": "use the cores of a Ray cluster: the one at ADDRESS (host:port; 'local' starts "
+        "one here), or the one that Ray finds; all its machines must have this package and the "
+        "players' files at the same paths (pip install ray)",
+    },
     "json": {
         "type": new_file,
         "metavar": "FILE",

@@ -15,13 +15,19 @@ from bao_agents.cli.options import (
 )
 from bao_agents.exact import exact_values
 from bao_agents.exact.exact_values import DatasetSettings, generate
+from bao_agents.exact.proof_tree import ProofTree, read_answers
+from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
 from bao_agents.search.solver.solver import Solution, solve
+from bao_agents.support.files import hold
+from bao_agents.support.pools import LocalPool, RayPool
+from bao_agents.support.progress import Progress
 from bao_env.board import Board
 from bao_env.game import SEAT_NAMES
 from bao_env.notation.positions import action_to_move
 
 _SECONDS = 60.0
 _SAMPLE_NODES = 300_000
+_PIECE_NODES = 5_000_000
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
@@ -38,7 +44,8 @@ def command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--nodes",
         type=at_least(1),
-        help=f"limit of positions to visit (default with --sample: {_SAMPLE_NODES})",
+        help=f"limit of positions to visit (default with --sample: {_SAMPLE_NODES}, for a piece: "
+        f"{_PIECE_NODES})",
     )
     parser.add_argument("--shortest", action="store_true", help="find the shortest win (slower)")
     add_options(parser, "ruleset")
@@ -68,7 +75,16 @@ def command(parser: argparse.ArgumentParser) -> Run:
         metavar="PLAYER",
         help=f"players of the searched games (default: {' '.join(exact_values.PLAYERS)})",
     )
-    add_options(many, "threads", "seed")
+    add_options(many, "seed")
+    pieces = parser.add_argument_group(
+        "a proof of hours or days",
+        "It is made of searches of --nodes positions each, on all cores. The same command\n"
+        "continues a stopped one, on another machine too.",
+    )
+    pieces.add_argument(
+        "--pieces", type=new_file, metavar="FILE", help="the table that gets each answer"
+    )
+    add_options(pieces, "threads", "ray")
     add_player_options(parser)
     return _run
 
@@ -79,13 +95,18 @@ def _run(args: argparse.Namespace) -> None:
     if args.sample is not None:
         if args.position is not None:
             raise ValueError("POSITION changes nothing with --sample: leave it out")
-        refuse_unused(args, "with --sample", "moves", "seconds", "shortest")
+        refuse_unused(args, "with --sample", "moves", "seconds", "shortest", "pieces", "ray")
         _sample(args)
         return
-    refuse_unused(args, "without --sample", "plies", "players", "threads", "seed")
+    refuse_unused(args, "without --sample", "plies", "players", "seed")
     board = Board.from_text(args.position or "start", args.ruleset)
     for move in args.moves:
         board.push(move)
+    if args.pieces is not None:
+        refuse_unused(args, "with --pieces", "seconds", "shortest")
+        _pieces(board, args)
+        return
+    refuse_unused(args, "without --sample or --pieces", "threads", "ray")
     seconds = _SECONDS if args.seconds is None and args.nodes is None else args.seconds
     found = solve(board, seconds=seconds, nodes=args.nodes, shortest=args.shortest)
     print(describe(found))
@@ -103,6 +124,29 @@ def _sample(args: argparse.Namespace) -> None:
     except KeyboardInterrupt:
         raise KeyboardInterrupt("run the same command to continue") from None
     print(exact_values.describe(path, data))
+
+
+def _pieces(board: Board, args: argparse.Namespace) -> None:
+    """Prove who wins in pieces, and print what is known about the moves."""
+    file, nodes = Path(args.pieces), args.nodes or _PIECE_NODES
+    try:
+        with hold(file.with_name(file.name + ".lock")):
+            tree = ProofTree(board.ruleset, board.packed, read_answers(file))
+            pool = LocalPool(args.threads) if args.ray is None else RayPool(args.ray)
+            with pool, Progress(unit="piece", initial=len(tree.answers)) as bar:
+                for _ in tree.prove(file, pool, args.threads, nodes):
+                    bar.set_postfix_str(f"numbers {tree.root.phi:,} and {tree.root.delta:,}")
+                    bar.update()
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"run the same command to continue from {file}") from None
+    value, mover = tree.root.value, board.turn
+    winner = None if value == UNKNOWN else mover if value == WIN else 1 - mover
+    print(describe(Solution(winner, tree.root.plies, False, (), tree.visited)))
+    for action, (again, after) in zip(board.legal_actions, tree.root.after, strict=False):
+        words = {WIN: "wins", LOSS: "loses", UNKNOWN: "unknown"}
+        value = after.value if again else -after.value
+        within = "" if value == UNKNOWN else f" within {after.plies + 1} plies"
+        print(f"{action_to_move(action)}: {words[value]}{within}")
 
 
 def describe(solution: Solution) -> str:

@@ -52,10 +52,17 @@ class KnownAction(NamedTuple):
     """What a search knows about an action of its position."""
 
     action: int
-    value: int
-    """WIN, LOSS or UNKNOWN for the player who chooses it."""
+    phi: int
+    """This and the next: its numbers (:mod:`bao_agents.search.solver.proof_number`), as the player
+    who chooses it counts them."""
+    delta: int
     plies: int
     """Plies to the end of the game after it, in the proof found."""
+
+    @property
+    def value(self) -> int:
+        """WIN, LOSS or UNKNOWN for the player who chooses it."""
+        return WIN if self.delta == 0 else LOSS if self.phi == 0 else UNKNOWN
 
 
 class Distance(NamedTuple):
@@ -149,9 +156,7 @@ class ProofSearch:
         rows = slice(1, int(memory["frames"][0]["end"]))
         return [
             KnownAction(
-                int(position[ACTION]),
-                WIN if row["delta"] == 0 else LOSS if row["phi"] == 0 else UNKNOWN,
-                int(row["plies"]),
+                int(position[ACTION]), int(row["phi"]), int(row["delta"]), int(row["plies"])
             )
             for position, row in zip(memory["stack"][rows], memory["rows"][rows], strict=True)
         ]

@@ -1,0 +1,64 @@
+"""Test proofs in pieces."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from bao_agents.exact.proof_tree import ProofTree, read_answers
+from bao_agents.search.solver.proof_number import UNKNOWN
+from bao_agents.search.solver.proof_search import ProofSearch
+from bao_env import RULESETS
+from bao_env.engine.position import PackedPositions
+from bao_env.engine.ruleset import Ruleset
+from tests.check_pieces import prove_again, value_of
+from tests.conftest import Fails, Says
+from tests.positions import draw
+
+
+def prove(
+    ruleset: Ruleset, position: PackedPositions, file: Path, *, nodes: int, answers: int = 2**62
+) -> ProofTree:
+    """Go on with a proof until it has so many more answers, with small tables."""
+    tree = ProofTree(ruleset, position, read_answers(file))
+    with ThreadPoolExecutor(1) as pool:
+        for _ in islice(tree.prove(file, pool, 1, nodes, 8), answers):
+            pass
+    return tree
+
+
+@pytest.mark.parametrize("ruleset", RULESETS.values(), ids=RULESETS)
+def test_pieces_prove_what_one_search_proves(ruleset: Ruleset, tmp_path: Path) -> None:
+    """The file is torn after each stop; the next call goes on from what is whole."""
+    compared = 0
+    search = ProofSearch(ruleset, 16)
+    for i, position in enumerate(draw(ruleset.name, 24, (20, 40), seed=5)[0]):
+        file = tmp_path / f"{i}.tsv"
+        search.table.clear()
+        search.begin(10_000, None)
+        value = search.prove(position)
+        if value == UNKNOWN or search.nodes < 2_000:
+            continue
+        prove(ruleset, position, file, nodes=200, answers=4)
+        file.write_text(file.read_text()[:-9])
+        tree = prove(ruleset, position, file, nodes=200)
+        assert len(tree.answers) > 4
+        proved, leaves = value_of(next(iter(tree.answers)), read_answers(file), ruleset)
+        assert proved == value == tree.root.value
+        assert len(list(prove_again(leaves, ruleset))) == len(leaves) > 1
+        compared += 1
+    assert compared > 1
+
+
+def test_command_line(says: Says, fails: Fails, tmp_path: Path) -> None:
+    file = tmp_path / "kujifunza.tsv"
+    said = says(f"solve --ruleset kujifunza --pieces {file} --nodes 300 --threads 1").splitlines()
+    assert said[0].startswith("South wins within ") and len(said) == 17
+    won = [line for line in said if line.endswith("plies") and "wins" in line and ":" in line]
+    assert 0 < len(won) <= 4  # SOLVED.md: only A3R, A6L, A3L and A6R win
+    assert all(line.startswith(("A3", "A6")) for line in won)
+    file.write_text(file.read_text().replace(":", ";", 1))
+    assert f"{file}, line 2: " in fails(f"solve --ruleset kujifunza --pieces {file}")

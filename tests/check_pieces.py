@@ -1,0 +1,100 @@
+"""Check a proof in pieces (``bao solve --pieces``) by the literal rules and a second search.
+
+    python -m tests.check_pieces FILE RULESET [SHARE]
+
+The file holds what a search found in positions: the winner, or numbers for each action, where 0 and
+another number say who wins. The check derives the winner of the file's first position from those of
+the others. The replies are those of ``tests/reference.py``. What the proof rests on is then proved
+again: of these positions SHARE are drawn (all by default), and each is searched from an empty
+table, and in another order: without what the evaluation supposes.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from bao_agents.exact.proof_tree import Answers, read_answers
+from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
+from bao_agents.search.solver.proof_search import ProofSearch
+from bao_env.engine.position import to_packed
+from bao_env.engine.ruleset import RULESETS, Ruleset
+from bao_env.notation.positions import parse_position
+from tests.reference import WINS, legal_moves
+
+Leaves = dict[str, int]
+"""Positions that a proof rests on, with their values for the player to move."""
+
+
+def value_of(position: str, answers: Answers, ruleset: Ruleset) -> tuple[int, Leaves]:
+    """Return the value of a position for the player to move, and the leaves of its proof."""
+    return _value_of(position, answers, ruleset, {})
+
+
+def _value_of(
+    position: str, answers: Answers, ruleset: Ruleset, known: dict[str, tuple[int, Leaves]]
+) -> tuple[int, Leaves]:
+    if position in known:
+        return known[position]
+    known[position] = UNKNOWN, {}  # a position that repeats proves nothing
+    answer = answers.get(position)
+    if answer is None:
+        return known[position]
+    if answer.value != UNKNOWN:
+        known[position] = answer.value, {position: answer.value}
+        return known[position]
+    said = {one.action: one.value for one in answer.actions}
+    values, proofs = [], []
+    for action, after in legal_moves(position, ruleset).items():
+        mover, leaves = position.split()[3], Leaves()
+        if after in WINS.values():
+            value = WIN if after == WINS[mover] else LOSS
+        else:
+            sign = 1 if after.split()[3] == mover else -1
+            value, leaves = said[action], {after: sign * said[action]}
+            if value == UNKNOWN:
+                value, leaves = _value_of(after, answers, ruleset, known)
+                value *= sign
+        values.append(value)
+        proofs.append(leaves)
+    if WIN in values:
+        known[position] = WIN, proofs[values.index(WIN)]
+    elif set(values) <= {LOSS}:
+        known[position] = LOSS, {text: value for leaves in proofs for text, value in leaves.items()}
+    return known[position]
+
+
+def prove_again(leaves: Leaves, ruleset: Ruleset) -> Iterator[str]:
+    """Prove each leaf by a search of its own; yield the position after each.
+
+    Raises:
+        AssertionError: a leaf has another value.
+    """
+    search = ProofSearch(ruleset, 20)
+    search.table.first_phi.fill(64)  # no evaluation
+    search.table.first_delta.fill(64)
+    for text, value in leaves.items():
+        search.table.clear()
+        search.begin(None, None)
+        assert search.prove(to_packed(parse_position(text, ruleset))) == value, text
+        yield text
+
+
+def main(argv: list[str]) -> int:
+    """Check a file."""
+    answers, ruleset = read_answers(Path(argv[0])), RULESETS[argv[1]]
+    root = next(iter(answers))
+    value, leaves = value_of(root, answers, ruleset)
+    words = {WIN: "the player to move wins", LOSS: "the other player wins", UNKNOWN: "unknown"}
+    print(f"{root}: {words[value]}; {len(leaves)} leaves", flush=True)
+    share = int(argv[2]) if len(argv) > 2 else len(leaves)
+    drawn = dict(random.Random(1).sample(sorted(leaves.items()), min(share, len(leaves))))
+    for count, text in enumerate(prove_again(drawn, ruleset), 1):
+        print(f"proved again: {count} of {len(drawn)}, {text}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
