@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 CGROUPS = Path("/sys/fs/cgroup")
-"""Where Linux shows the limits of containers."""
+"""Where Linux shows the limits of groups of processes, such as containers."""
+PROCESS = Path("/proc/self/cgroup")
+"""The groups of this process."""
 
 
 def cores() -> int:
@@ -21,16 +24,19 @@ def cores() -> int:
         count = len(os.sched_getaffinity(0))
     asked = os.environ.get("SLURM_CPUS_PER_TASK", "")
     count = min(count, int(asked) or count) if asked.isdecimal() else count
-    return max(1, min(count, _quota(count)))
+    return max(1, min([count, *_quotas()]))
 
 
-def _quota(most: int) -> int:
-    """Return the whole cores that a container's quota allows; ``most`` without a quota."""
-    with suppress(OSError, ValueError):  # version 2: "50000 100000", or "max 100000"
-        quota, period = (CGROUPS / "cpu.max").read_text().split()
-        return int(quota) // int(period)
-    with suppress(OSError, ValueError):  # version 1: -1 without a quota
-        names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
-        spent, each = (int((CGROUPS / "cpu" / name).read_text()) for name in names)
-        return spent // each if spent > 0 else most
-    return most
+def _quotas() -> Iterator[int]:
+    """Yield the whole cores that each group of this process allows, its parents included."""
+    groups = PROCESS.read_text().splitlines() if PROCESS.exists() else []
+    for line in groups:  # "0::/a/b" in version 2, "4:cpu,cpuacct:/a/b" in version 1
+        _, controllers, path = line.split(":", 2)
+        mounted = CGROUPS / ("cpu" if "cpu" in controllers.split(",") else "")
+        group = mounted / path.strip("/")
+        for folder in (group, *group.parents):
+            for names in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
+                with suppress(OSError, ValueError):  # "50000 100000"; "max" or -1 for no quota
+                    quota, period = " ".join((folder / name).read_text() for name in names).split()
+                    if int(quota) > 0:
+                        yield int(quota) // int(period)
