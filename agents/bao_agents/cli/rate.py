@@ -163,12 +163,17 @@ def command(parser: argparse.ArgumentParser) -> Run:
         default=100.0,
         help="time limit of a player's games (default: 100)",
     )
+    parser.add_argument("--ruleset", help=argparse.SUPPRESS)  # other commands have it
     add_event(parser)
     return _run
 
 
 def _run(args: argparse.Namespace) -> None:
     ladder = load_ladder(args.ladder)
+    rules = f"{ladder.name} is for {ladder.ruleset.name}"
+    remark = f"{rules}; bao tournament compares players under any rules"
+    if args.ruleset is not None:
+        raise LadderError(f"--ruleset: the ladder has the rules ({remark})")
     players = parse_players([*expand(args.players)])
     plans = {
         name: OnLadder(ladder, spec, args.precision, args.seed) for name, spec in players.items()
@@ -177,10 +182,7 @@ def _run(args: argparse.Namespace) -> None:
     try:
         event = make_event(args, {spec: spec for spec in specs}, ladder.ruleset, ladder.starts)
     except OtherRulesError as error:
-        raise LadderError(
-            f"{error} ({ladder.name} is for {ladder.ruleset.name}; bao tournament compares players "
-            "under any rules)"
-        ) from error
+        raise LadderError(f"{error} ({remark})") from error
     changed = ladder.changed()
 
     def report(played: dict[str, Played]) -> None:
