@@ -307,7 +307,9 @@ def load_ruleset(path: str | os.PathLike[str]) -> Ruleset:
     try:
         switches = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ValueError(f"{path} is not valid TOML: {error}") from error
+        raise ValueError(
+            f"{path} is not valid TOML: {error}; a value is true, false, a number or a quoted word"
+        ) from error
     switches.setdefault("name", path.stem)
     try:
         return get_ruleset(switches.pop("base", "zanzibar")).replace(**switches)

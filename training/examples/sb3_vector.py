@@ -65,9 +65,9 @@ class SelfPlayCallback(BaseCallback):
             file.seek(0)
             copy = type(self.model.policy).load(file, device="cpu")
             self.pool.add(agent(copy, deterministic=False))
-            returns = [game["r"] for game in self.model.ep_info_buffer]
-            self.log(self.num_timesteps, self.model.save, mean_return=np.mean(returns))
         self.pool.draw()
+        if returns := [game["r"] for game in self.model.ep_info_buffer]:
+            self.log(self.num_timesteps, self.model.save, mean_return=np.mean(returns))
 
     def _on_step(self) -> bool:
         return True
