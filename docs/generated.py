@@ -29,7 +29,6 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / folder) for folder in ("", "agents", "training")]
 
 from bao_env.board import Board, EventKind  # noqa: E402  (it needs the path above)
-from bao_env.engine.layout import NORTH, SOUTH  # noqa: E402
 from bao_env.engine.ruleset import CHOICES, RULESETS  # noqa: E402
 from bao_env.render.marks import Mark, MarkKind, action_marks  # noqa: E402
 from bao_env.render.svg import svg_board  # noqa: E402
@@ -88,7 +87,7 @@ def move(pictures: dict[str, str], name: str, position: str, text: str) -> str:
         pictures[f"{name}{suffix}.svg"] = svg_board(
             board.position, marks=marks, status=status, width=600
         )
-        return f"![{title}: {_in_words(board)}](boards/{name}{suffix}.svg)"
+        return f"![{title}: {board.text()}](boards/{name}{suffix}.svg)"
 
     board = Board.from_text(position)
     if text == "none":
@@ -101,20 +100,6 @@ def move(pictures: dict[str, str], name: str, position: str, text: str) -> str:
     parts.append(image("-after", f"After {text}", board, played))
     told = "\n".join(f"{number}. {event.sentence}" for number, event in enumerate(events, start=1))
     return "\n\n".join([*parts, f"```text\n{told}\n```"])
-
-
-def _in_words(board: Board) -> str:
-    """Return the seeds of a board as a picture's alternative text, row by row from the top."""
-    south, north = board.position.pits(SOUTH), board.position.pits(NORTH)
-    rows = [
-        ("b8 to b1", north[:7:-1]),
-        ("a8 to a1", north[7::-1]),
-        ("A1 to A8", south[:8]),
-        ("B1 to B8", south[8:]),
-    ]
-    words = [f"{name} {' '.join(str(seeds) for seeds in row)}" for name, row in rows]
-    words.append("stores: South {}, North {}".format(*board.position.store))
-    return "; ".join(words)
 
 
 def _marks(board: Board, action: int) -> list[Mark]:
