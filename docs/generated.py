@@ -182,11 +182,12 @@ _HEAD = "| argument | meaning |\n|---|---|"
 
 
 def commands() -> str:
-    """Return the help of every command as Markdown."""
+    """Return the help of every command as Markdown, an option that several have only once."""
     from bao_agents.cli.main import COMMANDS, find
 
-    parts = []
+    parts, seen = [], {}
     for name, (_, summary) in COMMANDS.items():
+        again = {}
         parser = argparse.ArgumentParser(prog=f"bao {name}")
         find(name)(parser)
         formatter = parser._get_formatter()
@@ -206,10 +207,16 @@ def commands() -> str:
                     usage.append(formatter._format_args(action, names[0]))
                 words = formatter._expand_help(action) if action.help else ""
                 words = re.sub(r"([*<_])", r"\\\1", words)
-                tables[-1] += f"\n| `{_cell(', '.join(names))}` | {_cell(words)} |"
+                row = f"\n| `{_cell(', '.join(names))}` | {_cell(words)} |"
+                if seen.setdefault(row, name) == name:
+                    tables[-1] += row
+                else:
+                    again.setdefault(seen[row], []).append(f"`{names[0].split()[0]}`")
         parts.append(f"## bao {name}\n\n{summary.capitalize()}.")
         parts.append(f"```text\n{' '.join([*usage, '[OPTIONS]'])}\n```")
         parts += [table for table in tables if table != _HEAD]
+        for other, flags in again.items():
+            parts.append(f"As in [{other}](#bao-{other.replace(' ', '-')}): {', '.join(flags)}.")
         if parser.epilog:
             epilog = re.sub(r"workers=\d+ ", "workers=2 ", parser.epilog)
             parts.append(f"```text\n{epilog}\n```")

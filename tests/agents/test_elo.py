@@ -59,8 +59,6 @@ def test_los_of_pairs() -> None:
     ("points", "los"),
     [
         ([[1, 1], [1, 1]], 1.0),
-        ([[0, 0.5], [0.5, 0]], 0.0),
-        ([[1, 0]], 0.5),
         ([[0, 0.5]], NormalDist().cdf(-1)),
         (6 * [[1, 0]] + [[1, 1]], NormalDist().cdf(1)),  # a shared pair adds no variance
     ],

@@ -212,8 +212,8 @@ def _network() -> Callable[[], Any]:
     return _choose("kujifunza")
 
 
-def _engine(threads: int) -> Callable[[], Any]:
-    engine = Engine("kujifunza", threads)
+def _engine() -> Callable[[], Any]:
+    engine = Engine("kujifunza", 2)
     games = engine.new_games(4096)
     return partial(engine.find_legal, *games)
 
@@ -227,8 +227,7 @@ USERS: dict[str, Callable[[], Callable[[], Any]]] = {
     "vector, threads": partial(_play, partial(BaoVectorEnv, 2048, opponent=None, threads=2)),
     "single": partial(_play, partial(BaoEnv, "greedy", ruleset="kujifunza")),
     "trace": _trace,
-    "engine": partial(_engine, 1),
-    "engine, threads": partial(_engine, 2),
+    "engine, threads": _engine,
     **{name: partial(_choose, name) for name in ("alphabeta:1", "mcts:10", "solver:30n")},
     "network": _network,
     "mcts, threads": partial(_choose, "mcts:10", 2),
