@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from bao_agents.arena.ladder import load_ladder
 from bao_agents.arena.openings import BALANCED, read_openings
 from bao_agents.arena.pairs import Pairs
+from bao_agents.exact.proof_tree import HEAD, read_answers
 from bao_agents.exact.solved_positions import SHIPPED, SolvedPositions
 from bao_agents.nets.checkpoint_files import GUIDES
 from bao_agents.support.resumable import read_part
@@ -129,6 +130,9 @@ KINDS = {
     ),
     "ladder": Kind(_small_ladder, _read_ladder),
     "results of an event": Kind(_record, _read_record),
+    "proof in pieces": Kind(
+        lambda: f"{HEAD}\n{OPENING}\t0\t0\t9\tA6L:1:2:0 A7R:3:4:5\n".encode(), read_answers
+    ),
     "solved positions": Kind(_solved, lambda path: SolvedPositions.load(str(path))),
     "checkpoint": Kind((GUIDES / "kujifunza.safetensors").read_bytes, _read_checkpoint),
     "settings": Kind((ROOT / "configs" / "quick.toml").read_bytes, _read_settings),
