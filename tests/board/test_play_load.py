@@ -247,12 +247,17 @@ def test_client_that_leaves() -> None:
 def test_one_address_does_not_fill_the_server(
     bot: Thinking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Neither by requests under way nor by connections, of which further ones are closed."""
     monkeypatch.setattr("bao_agents.play.server.MAX_REQUESTS", 10)
+    monkeypatch.setattr("bao_agents.play.server.MAX_CONNECTIONS", 30)
     with serve() as (port, http), ExitStack() as stack:
         game = start_slow(http)
         waiting = request(f"{game}/bot", '{"ply": 0}')
-        asked = [stack.enter_context(open_socket(port, waiting)) for _ in range(300)]
+        asked = [stack.enter_context(open_socket(port, waiting)) for _ in range(20)]
         until(lambda: http.get("/api/setup").status_code == 429)
+        asked += [stack.enter_context(open_socket(port)) for _ in range(20)]
+        with pytest.raises(httpx2.TransportError):
+            http.get("/api/setup")
         with connect(port, address="127.0.0.2") as other:
             assert other.get("/api/setup").status_code == 200
         for connection in asked:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -19,7 +19,7 @@ from bao_agents.play.computing import Computing
 from bao_agents.play.geometry import board_parts
 from bao_agents.play.refused import Refused, check_types
 from bao_agents.play.roster import HUMAN, Roster
-from bao_agents.play.seated_game import Game, Ply
+from bao_agents.play.seated_game import Data, Game, Ply
 from bao_agents.play.sessions import Sessions
 from bao_env.board import Board
 from bao_env.engine.layout import NORTH, SOUTH
@@ -37,9 +37,8 @@ Few take long, but the first of its kind compiles for up to a minute on a slow m
 PUZZLE_PLIES = 21
 """The longest win in a puzzle, in plies; one-ply wins are not used."""
 PUZZLE_BOT = "solver:300ms"
-"""A mark that some editors put at the start of a file."""
+"""Who plays the other seat in a puzzle."""
 
-Data = dict[str, Any]
 Players = Annotated[list[str], Field(min_length=2, max_length=2)]
 """The names of the players South and North."""
 Name = Annotated[str, Field(pattern="^[A-Za-z0-9_-]{16}$")]
@@ -54,15 +53,11 @@ class Tables:
     games: Sessions = field(default_factory=lambda: Sessions(MAX_GAMES, MAX_GAMES_OF_CLIENT))
     computing: Computing = field(default_factory=Computing)
 
-    @check_types
     def setup(self) -> Data:
         """Return the rule sets, players and evaluators to choose from, and the first choice."""
         return {
             "rulesets": [
-                {
-                    "name": rules.name,
-                    "first_player": rules.first_player,
-                }
+                {"name": rules.name, "first_player": rules.first_player}
                 for rules in self.roster.rulesets.values()
             ],
             "players": self.roster.choices(),
@@ -120,7 +115,8 @@ class Tables:
         if number > len(known):
             raise Refused(f"puzzle {number}: expected 1 to {len(known)}", 404)
         board = Board.from_text(format_position(unpack(known.positions[number - 1])), rules)
-        seats = [HUMAN, PUZZLE_BOT] if board.turn == SOUTH else [PUZZLE_BOT, HUMAN]
+        seats = [PUZZLE_BOT, PUZZLE_BOT]
+        seats[board.turn] = HUMAN
         plies = int(known.plies[number - 1])
         return {"count": len(known), "plies": plies, **self._begin(board, seats, client)}
 

@@ -19,7 +19,10 @@ def _paragraphs() -> list[str]:
 
 @cache
 def rule_text(rule: str) -> str:
-    """Return the paragraph of ``bao_env/RULES.md`` for a name like ``Donkers 2.4b``, or ``""``."""
+    """Return the paragraph of ``bao_env/RULES.md`` for a name like ``Donkers 2.4b``, or ``""``.
+
+    For the name of a rule set, which other rules begin with, it is the description in its table.
+    """
     source, _, number = rule.partition(" ")
     found = _NUMBER.match(number)
     heads = []
@@ -31,13 +34,7 @@ def rule_text(rule: str) -> str:
         for paragraph in _paragraphs():
             if re.search(head, paragraph):
                 return paragraph.replace("**", "")
-    return ruleset_text(source.lower())
-
-
-@cache
-def ruleset_text(name: str) -> str:
-    """Return the description of a rule set in ``bao_env/RULES.md``, or ``""``."""
-    row = f"| `{name}` |"
+    row = f"| `{source.lower()}` |"
     for paragraph in _paragraphs():
         if row in paragraph:
             return paragraph.partition(row)[2].split("| |")[0].strip(" |").replace("`", "")

@@ -2,7 +2,7 @@
 
 It serves a person and their network. Bodies are small JSON objects, files come from one folder, and
 it answers only requests that its own page makes to this host. No address can take the server from
-the others by requests; connections that send none are a proxy's job.
+the others, by requests or by connections.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ MAX_BYTES = 64 * 1024
 """The largest request body."""
 MAX_REQUESTS = 64
 """Requests of one address that are under way; a browser has six. Others get status 429."""
+MAX_CONNECTIONS = 128
+"""Open connections of one address; further ones are closed at once. Behind a proxy, which has one
+address for all visitors, the proxy has to bound them."""
 REQUEST_SECONDS = 10
 """The longest time that the body of a request may take."""
 HEADERS = {
@@ -113,14 +116,12 @@ async def _error(request: Request, error: Exception) -> Response:
         words, status = f"{'.'.join(map(str, first['loc']))}: {first['msg']}", 400
     elif isinstance(error, HTTPException):  # from the routes and the static files
         words, status = "there is nothing here", error.status_code
-    elif isinstance(error, ClientDisconnect):
-        words, status = "the client has disconnected", 400
     return JSONResponse({"error": words}, status)
 
 
 async def _body(request: Request) -> Data:
     """Return the JSON object of a request."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = request.headers.get("content-type", "").partition(";")[0].lower()
     if kind != "application/json":
         raise Refused("expected content-type application/json", 415)
     body = b""
@@ -185,7 +186,7 @@ class Guard:
             try:
                 await self._app(scope, receive, send_with_headers)
             finally:
-                self._under_way -= Counter({client: 1})
+                self._under_way -= Counter([client])
 
 
 def create_app(roster: Roster, hosts: Sequence[str] = ()) -> ASGIApp:
@@ -197,13 +198,10 @@ def create_app(roster: Roster, hosts: Sequence[str] = ()) -> ASGIApp:
     """
     tables = Tables(roster)
 
-    async def index(request: Request) -> Response:
-        return FileResponse(FOLDER / "index.html")
-
     routes = [
         *(_route(tables, path, handler, "POST") for path, handler in POSTS.items()),
         *(_route(tables, path, handler, "GET") for path, handler in GETS.items()),
-        Route("/", index, methods=["GET"]),
+        Route("/", lambda request: FileResponse(FOLDER / "index.html")),
         Mount("/static", StaticFiles(directory=FOLDER)),
     ]
     failures = (Refused, ValidationError, HTTPException, ClientDisconnect, Exception)
@@ -212,10 +210,18 @@ def create_app(roster: Roster, hosts: Sequence[str] = ()) -> ASGIApp:
 
 
 class _Protocol(H11Protocol):
-    """uvicorn's protocol; it ends a connection that sends more after its request.
+    """uvicorn's protocol; it ends connections beyond MAX_CONNECTIONS, before anything is read.
 
-    uvicorn alone would send a second answer within the first, which fails and fills the log.
+    It also ends one that sends more after its request: uvicorn alone would send a second answer
+    within the first, which fails and fills the log.
     """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.visitor = client_of({"client": self.client})
+        same = sum(one.visitor == self.visitor for one in self.connections)  # type: ignore[union-attr]
+        if same > MAX_CONNECTIONS and not self.config.forwarded_allow_ips:
+            transport.abort()
 
     def send_400_response(self, msg: str) -> None:
         if self.conn.our_state is h11.SEND_BODY:
