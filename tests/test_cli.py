@@ -29,7 +29,7 @@ def test_every_command_has_help(name: str, capsys: Capsys) -> None:
     assert bao([*name.split(), "--help"]) == 0
     text = capsys.readouterr().out
     assert text.startswith(f"usage: bao {name}") and "--quiet" in text
-    assert max(map(len, text.splitlines())) <= 100 and "in elo" not in text
+    assert max(map(len, text.splitlines())) <= 80 and "in elo" not in text
 
 
 def test_overview(capsys: Capsys) -> None:

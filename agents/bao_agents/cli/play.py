@@ -21,8 +21,8 @@ RUNS = Path("runs")
 def command(parser: argparse.ArgumentParser) -> Run:
     """``bao play``: play Bao in a browser, against people, bots or checkpoints."""
     parser.description = (
-        "Play Bao in a browser: against people, bots or checkpoints. The server listens on\n"
-        "this machine only, unless --host says otherwise."
+        "Play Bao in a browser: against people, bots or checkpoints. The server listens\n"
+        "on this machine only, unless --host says otherwise."
     )
     parser.add_argument(
         "--port", type=at_least(0), default=8017, help="port, or 0 for any free one (8017)"

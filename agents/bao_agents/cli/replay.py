@@ -28,12 +28,13 @@ from bao_env.notation.transcript import Transcript, parse_transcripts, replay
 
 _EXAMPLES = """\
 examples:
-  bao replay game.txt --review         check the games of a file, and mark the mistakes
-  bao replay start --move 7L*          tell what a move does, event by event
-  bao replay "0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0/0,0,0,0,6,2,2,0/0,0,0,0,0,0,0,0 22,22 SN S -"
+  bao replay game.txt --review     check the games of a file, mark the mistakes
+  bao replay start --move 7L*      tell what a move does, event by event
+  bao replay start --png bao.png   draw the opening, or any position text
 
-bao_env/RULES.md describes the fields of a position. A move is a canonical name (A6L, the mover's
-own rows) or what players write (6L*, b7R, 8>). Pictures show the last board or game."""
+bao_env/RULES.md describes the text of a position. A move is a canonical name
+(A6L, the mover's own rows) or what players write (6L*, b7R, 8>). Pictures show
+the last board or game."""
 _PICTURES = {
     "svg": "the board, as SVG",
     "png": "the board, as PNG",

@@ -41,7 +41,8 @@ def command(parser: argparse.ArgumentParser) -> Run:
     )
     parser.add_argument("--x", choices=X_AXES, default="steps", help="the x axis (default: steps)")
     parser.epilog = (
-        "bao tournament runs/x/step-*.safetensors tells the strength of a run's generations."
+        "bao tournament runs/x/step-*.safetensors tells the strength of a run's\n"
+        "generations."
     )
     return _run
 

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 def command(parser: argparse.ArgumentParser) -> Run:
     """``bao train``: train an agent by self-play."""
     parser.epilog = (
-        "Most runs change the settings steps, hidden, workers or method; bao train --settings\n"
-        "explains all, with their defaults. To learn from your own observation, or by your own\n"
-        "method, train another library's agent in BaoVectorEnv(observation=...)."
+        "Most runs change the settings steps, hidden, workers or method; bao train\n"
+        "--settings explains all, with their defaults. To learn from your own\n"
+        "observation, or by your own method, train another library's agent in\n"
+        "BaoVectorEnv(observation=...)."
     )
     parser.add_argument(
         "config",
