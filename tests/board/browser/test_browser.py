@@ -9,7 +9,7 @@ from collections.abc import Callable
 from io import BytesIO
 
 from PIL import Image, ImageChops, ImageStat
-from playwright.sync_api import Locator, LocatorAssertions, Page, expect
+from playwright.sync_api import Locator, LocatorAssertions, Page, Route, expect
 
 from bao_env.board import Board
 from tests.board.browser.conftest import ROOT
@@ -164,6 +164,23 @@ def test_undo_and_turn_while_seeds_move(open_page: Open) -> None:
     assert page.evaluate("document.querySelectorAll('#board .seed').length") == 64
     assert page.evaluate("document.querySelectorAll('.hand .seed').length") == 0
     see(page, "[data-pit=A7]").to_have_attribute("aria-label", re.compile("^A7, 2 seeds"))
+
+
+def test_a_bot_is_asked_once_while_its_move_is_taken_back(open_page: Open) -> None:
+    page = open_page()
+    asked: list[Route] = []
+    undone: list[Route] = []
+    page.route("**/bot", lambda route: asked.append(route))
+    page.route("**/goto", lambda route: undone.append(route))
+    sow(page, "A6", "left")
+    see(page, "#status").to_have_text("North thinks …")
+    page.click("#undo")
+    page.wait_for_timeout(300)
+    asked[0].continue_()
+    page.wait_for_timeout(700)
+    assert len(asked) == 1
+    undone[0].continue_()
+    see(page, "#moves button:not(.undone)").to_have_count(0)
 
 
 def test_swahili(open_page: Open) -> None:

@@ -36,7 +36,7 @@ export class Table {
     this.pending = new Set();
     this.paused = false; // bots wait
     this.marks = {}; // what a review says of a move, by ply
-    this.beginning = Promise.resolve(); // the last new game
+    this.beginning = Promise.resolve(); // the last new game, or change of the game
     this.running = Promise.resolve(); // the last animation
     this.round = 0; // increased when pending requests and animations of the game become outdated
     this.glance = 0; // increased when a request to look elsewhere becomes outdated
@@ -386,8 +386,10 @@ export class Table {
     const answer = slowly(this.ask("bot", { ply: game.at }), () => caption(t("compiles")));
     const failure = await this.during("bot", () => answer).then(() => null, (error) => error);
     clearTimeout(slow);
-    if (round !== this.round) await this.letBotMove();
-    else if (failure?.status === 409) await this.refresh(); // another page was faster
+    if (round !== this.round) {
+      await this.beginning; // or the game as it was would be asked about again
+      await this.letBotMove();
+    } else if (failure?.status === 409) await this.refresh(); // another page was faster
     else if (failure) {
       this.paused = Boolean(failure.status); // if the server is away, ask again when it is back
       this.render();
@@ -449,7 +451,7 @@ export class Table {
     this.takeBack();
     this.skip();
     this.changed("look");
-    await this.attempt(async () => {
+    this.beginning = this.attempt(async () => {
       const { state } = await this.ask(request, data);
       if (round !== this.round) return;
       this.paused = paused;
@@ -457,6 +459,7 @@ export class Table {
       await this.take(state);
       announce(statusWords(this));
     });
+    await this.beginning;
   }
 
   goTo(ply, paused) {
