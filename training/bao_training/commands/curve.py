@@ -41,8 +41,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
     )
     parser.add_argument("--x", choices=X_AXES, default="steps", help="the x axis (default: steps)")
     parser.epilog = (
-        "bao tournament runs/x/step-*.safetensors tells the strength of a run's\n"
-        "generations."
+        "bao tournament runs/x/step-*.safetensors tells the strength of a run's\ngenerations."
     )
     return _run
 
