@@ -78,8 +78,8 @@ def command(parser: argparse.ArgumentParser) -> Run:
     add_options(many, "seed")
     pieces = parser.add_argument_group(
         "a proof of hours or days",
-        "It is made of searches of --nodes positions each, on all cores. The same command\n"
-        "continues a stopped one, on another machine too.",
+        "It is made of searches of --nodes positions each, on all cores. The same\n"
+        "command continues a stopped one, on another machine too.",
     )
     pieces.add_argument(
         "--pieces", type=new_file, metavar="FILE", help="the table that gets each answer"
