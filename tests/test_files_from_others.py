@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from bao_agents.arena.ladder import load_ladder
 from bao_agents.arena.openings import BALANCED, read_openings
 from bao_agents.arena.pairs import Pairs
-from bao_agents.exact.proof_tree import HEAD, read_answers
+from bao_agents.exact.proof_tree import read_answers
 from bao_agents.exact.solved_positions import SHIPPED, SolvedPositions
 from bao_agents.nets.checkpoint_files import GUIDES
 from bao_agents.support.resumable import read_part
@@ -131,7 +131,7 @@ KINDS = {
     "ladder": Kind(_small_ladder, _read_ladder),
     "results of an event": Kind(_record, _read_record),
     "proof in pieces": Kind(
-        lambda: f"{HEAD}\n{OPENING}\t0\t0\t9\tA6L:1:2:0 A7R:3:4:5\n".encode(), read_answers
+        lambda: f'["{OPENING}", 0, 0, 9, [[8, 1, 2, 0], [9, 3, 4, 5]]]\n'.encode(), read_answers
     ),
     "solved positions": Kind(_solved, lambda path: SolvedPositions.load(str(path))),
     "checkpoint": Kind((GUIDES / "kujifunza.safetensors").read_bytes, _read_checkpoint),

@@ -49,7 +49,7 @@ def test_every_action_keeps_or_loses_what_the_file_says(made: tuple[Path, Solved
     np.testing.assert_array_equal(data.legal, legal)
     some = data[::8]
     judged = Solver("kujifunza").judge(some.positions, some.legal)
-    np.testing.assert_array_equal(some.values, judged.values)
+    np.testing.assert_array_equal(some.values > 0, judged.winning != 0)
     np.testing.assert_array_equal(some.winning, judged.winning)
     np.testing.assert_array_equal(some.legal & ~some.winning, judged.losing)
 

@@ -8,6 +8,7 @@ that the solver has for them. Each answer is a line of a file, and whoever has t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from functools import cache
@@ -20,17 +21,11 @@ from bao_agents.support.files import printable, write_atomically
 from bao_env.engine.position import PLY, PackedPositions, to_packed, turn_of, unpack
 from bao_env.engine.ruleset import Ruleset
 from bao_env.files import read_text
-from bao_env.notation.positions import (
-    action_to_move,
-    format_position,
-    move_to_action,
-    parse_position,
-)
+from bao_env.notation.positions import format_position, parse_position
 
 TABLE_BITS = 22
 """The table of a process has 2^22 slots, 400 MB."""
 _INFINITE = int(INFINITE)
-HEAD = "position\tvalue\tplies\tvisited\tactions"
 
 
 class Answer(NamedTuple):
@@ -70,35 +65,25 @@ def job(ruleset: Ruleset, position: str, nodes: int, table_bits: int = TABLE_BIT
 
 
 def line_of(position: str, answer: Answer) -> str:
-    """Return an answer as a line of the file."""
-    actions = " ".join(
-        f"{action_to_move(one.action)}:{one.phi}:{one.delta}:{one.plies}" for one in answer.actions
-    )
-    return f"{position}\t{answer.value}\t{answer.plies}\t{answer.visited}\t{actions}\n"
+    """Return an answer as a line of the file: a list in JSON, first the position."""
+    return json.dumps([position, *answer]) + "\n"
 
 
 def read_answers(file: Path) -> Answers:
     """Return the answers of a file; none if it does not exist. A half-written last line is dropped.
 
     Raises:
-        ValueError: it is another file, or a line is damaged; the message names it.
+        ValueError: a line is not an answer; the message names it.
         OSError: it cannot be read.
     """
-    if not file.exists():
-        return {}
-    head, *lines = read_text(file).split("\n")
-    if head != HEAD:
-        raise ValueError(f"{file}: expected the columns {HEAD.split()}, with tabs")
     answers = {}
-    for number, line in enumerate(lines[:-1], 2):
+    lines = read_text(file).split("\n") if file.exists() else [""]
+    for number, line in enumerate(lines[:-1], 1):
         try:
-            position, value, plies, visited, actions = line.split("\t")
-            known = []
-            for text in actions.split():
-                move, *numbers = text.split(":")
-                known.append(KnownAction(move_to_action(move), *map(int, numbers)))
-            answers[position] = Answer(int(value), int(plies), int(visited), tuple(known))
-        except (ValueError, TypeError) as error:
+            position, value, plies, visited, rows = json.loads(line)
+            actions = tuple(KnownAction(*map(int, row)) for row in rows)
+            answers[position] = Answer(int(value), int(plies), int(visited), actions)
+        except (ValueError, TypeError, RecursionError) as error:
             raise ValueError(f"{file}, line {number}: {printable(str(error))}") from None
     return answers
 
@@ -197,7 +182,7 @@ class ProofTree:
             OSError: the file cannot be written.
         """
         known = [line_of(position, answer) for position, answer in self.answers.items()]
-        write_atomically(file, "".join([HEAD, "\n", *known]))
+        write_atomically(file, "".join(known))
         running: dict[Future[Answer], Node] = {}
         with file.open("a", encoding="ascii") as lines:
             while self.root.value == UNKNOWN:

@@ -18,9 +18,9 @@ from bao_agents.search.limits import (
     check_limit,
     check_threads,
 )
-from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
+from bao_agents.search.solver.proof_number import UNKNOWN, WIN
 from bao_agents.search.solver.proof_search import ProofSearch, share_proofs
-from bao_agents.support.array_types import Int8Array, Int16Array, Int64Array
+from bao_agents.support.array_types import Int16Array
 from bao_env.board import Board
 from bao_env.compiled.exclusive import Exclusive
 from bao_env.engine.action import NUM_ACTIONS
@@ -60,15 +60,10 @@ class Solution(NamedTuple):
 class Judgement(NamedTuple):
     """The values of the actions of a batch of positions."""
 
-    values: Int8Array
-    """int8[B]: WIN (1) if the player to move wins, LOSS (-1) if they lose, UNKNOWN (0) if that is
-    unknown or the game is over."""
     winning: Legal
-    """uint64[B], the actions after which that player wins."""
+    """uint64[B], the actions after which the player to move wins."""
     losing: Legal
     """uint64[B], the actions after which they lose."""
-    nodes: Int64Array
-    """int64[B], positions visited."""
     plies: Int16Array
     """int16[B, 64], plies within which the winner can win by the proof found, counted from before
     the action; 0 if the winner is unknown."""
@@ -120,7 +115,6 @@ class Solver:
         """
         positions, legal = as_batch(positions, legal)
         size = len(legal)
-        values, nodes = np.zeros(size, np.int8), np.zeros(size, np.int64)
         winning, losing = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
         plies = np.zeros((size, NUM_ACTIONS), np.int16)
 
@@ -134,18 +128,11 @@ class Solver:
                     if value != UNKNOWN:
                         (winning if value == WIN else losing)[i] |= np.uint64(1 << child.action)
                         plies[i, child.action] = 1 if child.result else 1 + search.plies
-                if winning[i]:
-                    values[i] = WIN
-                elif losing[i] == legal[i]:
-                    values[i] = LOSS
-                else:  # a proof of the position may not need this action
-                    values[i] = search.prove(positions[i])
-                nodes[i] = search.nodes
 
         with self._exclusive:
             limits = self._node_limit, self._seconds
             share_proofs(self._searches, size, _PART, work, *limits)
-        return Judgement(values, winning, losing, nodes, plies)
+        return Judgement(winning, losing, plies)
 
     def solve(
         self, position: PackedPositions, *, shortest: bool = False, nodes: int | None = None
