@@ -229,9 +229,10 @@ def _draw(
         notes.append(f"no {x} that all runs of {line.name} have")
         return [], ""
     last = shown[-1]
-    interval = f" ({low[last]:.4g} to {high[last]:.4g})" if known[last] else ""
+    digits = ".0f" if metric == "elo" else ".4g"
+    interval = f" ({low[last]:{digits}} to {high[last]:{digits}})" if known[last] else ""
     kind = "95 % interval of the games" if len(line.runs) == 1 else "lowest to highest run"
-    cells = [f"{places[last]:,.0f}", f"{mean[last]:.4g}{interval}"]
+    cells = [f"{places[last]:,.0f}", f"{mean[last]:{digits}}{interval}"]
     return cells, kind if known.sum() > 1 else ""
 
 
