@@ -100,8 +100,7 @@ def test_setup_lists_players_and_budgets(client: TestClient) -> None:
             name = str(budget[limit]).join(choice["spec"])
             assert roster.check(name, rules) == name
     offered = {choice["value"]: choice["rulesets"] for choice in setup["players"]}
-    assert offered["network:kibao"] == ["kibao"] and len(offered["guided-ms"]) > 1
-    assert [level["spec"] for level in setup["levels"]][:2] == ["random", "greedy"]
+    assert offered["network:kibao"] == ["kibao"]
     assert setup["levels"][-1]["rulesets"] == offered["guided-ms"]
 
 

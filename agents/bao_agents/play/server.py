@@ -2,7 +2,7 @@
 
 It serves a person and their network. Bodies are small JSON objects, files come from one folder, and
 it answers only requests that its own page makes to this host. No address can take the server from
-the others, by requests or by connections.
+the others by requests or by open connections; a flood of new connections is a proxy's job.
 """
 
 from __future__ import annotations

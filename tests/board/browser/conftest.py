@@ -18,16 +18,23 @@ CHROMIUM = os.environ.get("BAO_CHROMIUM", "/usr/bin/chromium")
 expect.set_options(timeout=150_000)  # the first bot compiles, the first network loads torch
 
 
+def run_server(port: str = "0") -> tuple[subprocess.Popen[str], str]:
+    """Start a server; return its process and its address."""
+    command = [sys.executable, "-m", "bao_training", "play", "--no-browser", "--port", port]
+    server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    found = re.search(r"http://\S+", server.stdout.readline())
+    assert found, "the server has not started"
+    return server, found[0]
+
+
 @pytest.fixture(scope="session")
 def address() -> Iterator[str]:
     """Return the address of a server."""
-    command = [sys.executable, "-m", "bao_training", "play", "--no-browser", "--port", "0"]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        found = re.search(r"http://\S+", process.stdout.readline())
-        assert found, "the server has not started"
-        yield found[0]
-        process.terminate()
+    server, address = run_server()
+    with server:
+        yield address
+        server.terminate()
 
 
 @pytest.fixture(scope="session")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.board.browser.conftest import ROOT
+from tests.board.browser.conftest import run_server
 from tests.board.browser.test_browser import (
     Open,
     click_any,
@@ -36,14 +35,10 @@ def restart() -> Iterator[Callable[[], str]]:
     def start() -> str:
         nonlocal port
         stop()
-        command = [sys.executable, "-m", "bao_training", "play", "--no-browser", "--port", port]
-        server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        server, address = run_server(port)
         running.append(server)
-        assert server.stdout is not None
-        found = re.search(r"http://\S+:(\d+)/", server.stdout.readline())
-        assert found
-        port = found[1]
-        return found[0]
+        port = address.rpartition(":")[2].strip("/")
+        return address
 
     def stop() -> None:
         for server in running:

@@ -61,7 +61,8 @@ def test_a_red_line_goes_when_a_move_arrives(open_page: Open) -> None:
     page.select_option("#seat-1", "alphabeta-ms")
     page.fill("#budget-1", "2000")
     page.click("#new-game [type=submit]")
-    see(page, "#players").to_contain_text("Alpha-beta, by time: 2000 milliseconds")
+    words = "Alpha-beta, by time: 2000 milliseconds"
+    see(page, "#players").to_have_text(f"South: A person · North: {words} · zanzibar")
     sow(page, "A6", "left")
     see(page, "#status").to_have_text("North thinks …")
     page.click("[data-pit=A7]")
@@ -115,29 +116,14 @@ def test_pressed_buttons_show_in_forced_colours(open_page: Open) -> None:
     assert one != two  # the current move
 
 
-def test_players_have_names_and_units(open_page: Open) -> None:
-    page = open_page()
-    page.select_option("#seat-1", "solver-ms")
-    page.fill("#budget-1", "300")
-    page.click("#new-game [type=submit]")
-    words = "Solver, alpha-beta: 300 milliseconds"
-    see(page, "#players").to_have_text(f"South: A person · North: {words} · zanzibar")
-
-
-def test_errors_are_where_the_eye_is(open_page: Open) -> None:
+def test_set_up_by_touch(open_page: Open) -> None:
+    """An illegal position is refused in sight, or repaired by tools below the board."""
     page = open_page(allowed="400", **SMALL)
     unfold(page, "panel-text")
     page.fill("#position", HOUSE.replace("20,20", "21,20"))
     page.tap("#set-up")
     see(page, "#message").to_contain_text("65")
     expect(page.locator("#message")).to_be_in_viewport(ratio=0.8)
-
-
-def test_set_up_by_touch(open_page: Open) -> None:
-    """An illegal position is taken in and repaired; its tools are below the board."""
-    page = open_page(allowed="400", **SMALL)
-    unfold(page, "panel-text")
-    page.fill("#position", HOUSE.replace("20,20", "21,20"))
     page.tap("#edit")
     see(page, "#caption").to_have_text("Seeds too many: 1")
     expect(page.locator("#edit-play")).to_be_in_viewport()
