@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.board.browser.test_browser import (
     HOUSE,
@@ -63,10 +63,13 @@ def test_a_red_line_goes_when_a_move_arrives(open_page: Open) -> None:
     page.click("#new-game [type=submit]")
     words = "Alpha-beta, by time: 2000 milliseconds"
     see(page, "#players").to_have_text(f"South: A person · North: {words} · zanzibar")
+    asked: list[Route] = []
+    page.route("**/bot", lambda route: asked.append(route))
     sow(page, "A6", "left")
     see(page, "#status").to_have_text("North thinks …")
     page.click("[data-pit=A7]")
     see(page, "#message").to_have_text("It is the bot's turn: wait for it.")
+    asked[0].continue_()
     see(page, "#moves button").to_have_count(2)
     see(page, "#message").to_be_empty()
     expect(page.locator("#caption")).to_be_visible()
