@@ -1,6 +1,7 @@
 """Compute bots' moves, hints and evaluations in threads.
 
-They are separate from the threads that serve moves, undo and loading, and leave a core for those.
+They are separate from the threads that serve moves, undo and loading. There are at least two, so
+that one visitor's hint does not stop the bots of others.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ class Computing:
     """A few threads; if none is free, work waits in order of arrival.
 
     Args:
-        threads: number of threads; None for all cores but one.
+        threads: number of threads; None for all cores but one, and at least two.
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        self._threads = ThreadPoolExecutor(threads or max(1, cores() - 1))
+        self._threads = ThreadPoolExecutor(threads or max(2, cores() - 1))
         self._brief = ThreadPoolExecutor(BRIEF_THREADS)
         self._lanes: WeakValueDictionary[Hashable, asyncio.Semaphore] = WeakValueDictionary()
         self._shared: dict[Hashable, tuple[asyncio.Future[Any], list[None]]] = {}
