@@ -84,7 +84,8 @@ def prove_again(leaves: Leaves, ruleset: Ruleset) -> Iterator[str]:
 
 def main(argv: list[str]) -> int:
     """Check a file."""
-    answers, ruleset = read_answers(Path(argv[0])), RULESETS[argv[1]]
+    ruleset = RULESETS[argv[1]]
+    answers = read_answers(Path(argv[0]), ruleset)
     root = next(iter(answers))
     value, leaves = value_of(root, answers, ruleset)
     words = {WIN: "the player to move wins", LOSS: "the other player wins", UNKNOWN: "unknown"}

@@ -23,11 +23,11 @@ from hypothesis import strategies as st
 from bao_agents.arena.ladder import load_ladder
 from bao_agents.arena.openings import BALANCED, read_openings
 from bao_agents.arena.pairs import Pairs
-from bao_agents.exact.proof_tree import read_answers
+from bao_agents.exact.proof_tree import head_of, read_answers
 from bao_agents.exact.solved_positions import SHIPPED, SolvedPositions
 from bao_agents.nets.checkpoint_files import GUIDES
 from bao_agents.support.resumable import read_part
-from bao_env import Board, get_ruleset, load_ruleset
+from bao_env import RULESETS, Board, get_ruleset, load_ruleset
 from bao_env.files import read_text
 from bao_env.notation.transcript import parse_transcripts, replay
 from tests.positions import OPENING, played
@@ -120,6 +120,11 @@ def _read_metrics(path: Path) -> None:
     draw_curves(read_lines([str(path)]))
 
 
+def _proof() -> bytes:
+    line = f'["{OPENING}", 0, 0, 9, [[8, 1, 2, 0], [9, 3, 4, 5]]]\n'
+    return (head_of(RULESETS["zanzibar"]) + line).encode()
+
+
 KINDS = {
     "rule file": Kind(lambda: b'base = "kibao"\nhouse_min = 8\nsow_limit = 500\n', load_ruleset),
     "position": Kind(OPENING.encode, _read_position),
@@ -130,9 +135,7 @@ KINDS = {
     ),
     "ladder": Kind(_small_ladder, _read_ladder),
     "results of an event": Kind(_record, _read_record),
-    "proof in pieces": Kind(
-        lambda: f'["{OPENING}", 0, 0, 9, [[8, 1, 2, 0], [9, 3, 4, 5]]]\n'.encode(), read_answers
-    ),
+    "proof in pieces": Kind(_proof, lambda path: read_answers(path, RULESETS["zanzibar"])),
     "solved positions": Kind(_solved, lambda path: SolvedPositions.load(str(path))),
     "checkpoint": Kind((GUIDES / "kujifunza.safetensors").read_bytes, _read_checkpoint),
     "settings": Kind((ROOT / "configs" / "quick.toml").read_bytes, _read_settings),

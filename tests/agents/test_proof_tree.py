@@ -23,7 +23,7 @@ def prove(
     ruleset: Ruleset, position: PackedPositions, file: Path, *, nodes: int, answers: int = 2**62
 ) -> ProofTree:
     """Go on with a proof until it has so many more answers, with small tables."""
-    tree = ProofTree(ruleset, position, read_answers(file))
+    tree = ProofTree(ruleset, position, read_answers(file, ruleset))
     with ThreadPoolExecutor(1) as pool:
         for _ in islice(tree.prove(file, pool, 1, nodes, 8), answers):
             pass
@@ -46,7 +46,7 @@ def test_pieces_prove_what_one_search_proves(ruleset: Ruleset, tmp_path: Path) -
         file.write_text(file.read_text()[:-9])
         tree = prove(ruleset, position, file, nodes=200)
         assert len(tree.answers) > 4
-        proved, leaves = value_of(next(iter(tree.answers)), read_answers(file), ruleset)
+        proved, leaves = value_of(next(iter(tree.answers)), read_answers(file, ruleset), ruleset)
         assert proved == value == tree.root.value
         assert len(list(prove_again(leaves, ruleset))) == len(leaves) > 1
         compared += 1
@@ -60,5 +60,7 @@ def test_command_line(says: Says, fails: Fails, tmp_path: Path) -> None:
     won = [line for line in said if line.endswith("plies") and "wins" in line and ":" in line]
     assert 0 < len(won) <= 4  # SOLVED.md: only A3R, A6L, A3L and A6R win
     assert all(line.startswith(("A3", "A6")) for line in won)
-    file.write_text(file.read_text().replace("]", "", 1))
-    assert f"{file}, line 1: " in fails(f"solve --ruleset kujifunza --pieces {file}")
+    other = f"{file} is not a proof in pieces under the rules of malawi"
+    assert other in fails(f"solve --ruleset malawi --pieces {file}")
+    file.write_text(file.read_text().replace("]]", "", 1))
+    assert f"{file}, line 2: " in fails(f"solve --ruleset kujifunza --pieces {file}")

@@ -131,7 +131,7 @@ def _pieces(board: Board, args: argparse.Namespace) -> None:
     file, nodes = Path(args.pieces), args.nodes or _PIECE_NODES
     try:
         with hold(file.with_name(file.name + ".lock")):
-            tree = ProofTree(board.ruleset, board.packed, read_answers(file))
+            tree = ProofTree(board.ruleset, board.packed, read_answers(file, board.ruleset))
             pool = LocalPool(args.threads) if args.ray is None else RayPool(args.ray)
             with pool, Progress(unit="piece", initial=len(tree.answers)) as bar:
                 for _ in tree.prove(file, pool, args.threads, nodes):

@@ -19,7 +19,7 @@ from bao_agents.search.solver.proof_number import INFINITE, LOSS, PART, UNKNOWN,
 from bao_agents.search.solver.proof_search import Child, KnownAction, ProofSearch
 from bao_agents.support.files import printable, write_atomically
 from bao_env.engine.position import PLY, PackedPositions, to_packed, turn_of, unpack
-from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.ruleset import RULES_VERSION, Ruleset
 from bao_env.files import read_text
 from bao_env.notation.positions import format_position, parse_position
 
@@ -69,16 +69,26 @@ def line_of(position: str, answer: Answer) -> str:
     return json.dumps([position, *answer]) + "\n"
 
 
-def read_answers(file: Path) -> Answers:
+def head_of(ruleset: Ruleset) -> str:
+    """Return the first line of a file: the rules, since a position text does not name them."""
+    return json.dumps([RULES_VERSION, ruleset.to_dict()]) + "\n"
+
+
+def read_answers(file: Path, ruleset: Ruleset) -> Answers:
     """Return the answers of a file; none if it does not exist. A half-written last line is dropped.
 
     Raises:
-        ValueError: a line is not an answer; the message names it.
+        ValueError: it is about other rules, or a line is not an answer; the message names it.
         OSError: it cannot be read.
     """
     answers = {}
-    lines = read_text(file).split("\n") if file.exists() else [""]
-    for number, line in enumerate(lines[:-1], 1):
+    text = read_text(file) if file.exists() else ""
+    head, *lines = text.splitlines(keepends=True) or [""]
+    if head.endswith("\n") and head != head_of(ruleset):
+        raise ValueError(f"{file} is not a proof in pieces under the rules of {ruleset.name}")
+    for number, line in enumerate(lines, 2):
+        if not line.endswith("\n"):
+            break
         try:
             position, value, plies, visited, rows = json.loads(line)
             actions = tuple(KnownAction(*map(int, row)) for row in rows)
@@ -182,7 +192,7 @@ class ProofTree:
             OSError: the file cannot be written.
         """
         known = [line_of(position, answer) for position, answer in self.answers.items()]
-        write_atomically(file, "".join(known))
+        write_atomically(file, "".join([head_of(self._ruleset), *known]))
         running: dict[Future[Answer], Node] = {}
         with file.open("a", encoding="ascii") as lines:
             while self.root.value == UNKNOWN:
