@@ -164,7 +164,8 @@ class Reviewed(NamedTuple):
 
         An opinion says nothing against a proof: a move from a proved win is a mistake only if it is
         proved to lose, and ``?!`` if nobody knows who wins after it. In a position that is proved
-        lost no move is marked.
+        lost no move is marked. A move that is proved to lose is compared with an opinion if nobody
+        has proved the best one, which may lose as well.
         """
         lost = self.analysis.score - self.played.score
         if self.analysis.proof.winner == 1 - self.seat or lost < MISTAKE:
