@@ -8,8 +8,8 @@
 ``bao_env.Board``               one game for people: moves by name, undo, pictures
 ==============================  ======================================================
 
-Importing the package registers ``bao/Bao-v0`` and, for self-play, ``bao/BaoSelfPlay-v0`` with
-Gymnasium, and ``bao/bao-v0`` with PettingZoo if it has a registry.
+Importing the package registers ``bao/Bao-v0`` with Gymnasium, and ``bao/bao-v0`` with PettingZoo if
+it has a registry.
 ``gymnasium.make("bao_env:bao/Bao-v0")`` does the import itself.
 """
 
@@ -60,12 +60,10 @@ __all__ = [
     "raw_env",
 ]
 
-for _name, _options in (("Bao", {}), ("BaoSelfPlay", {"opponent": None})):
-    gymnasium.register(
-        f"bao/{_name}-v0",
-        entry_point="bao_env.envs.single:BaoEnv",
-        vector_entry_point="bao_env.envs.vector:BaoVectorEnv",
-        kwargs=_options,
-    )
+gymnasium.register(
+    "bao/Bao-v0",
+    entry_point="bao_env.envs.single:BaoEnv",
+    vector_entry_point="bao_env.envs.vector:BaoVectorEnv",
+)
 if hasattr(pettingzoo, "register"):  # new in PettingZoo 1.27
     pettingzoo.register("aec", "bao/bao-v0", entry_point="bao_env.envs.aec:env")

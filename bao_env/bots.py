@@ -123,9 +123,8 @@ class RandomAgent(Bot):
     """
 
     def __init__(self, seed: int | np.random.SeedSequence = 0) -> None:
-        seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
-        self._entropy, self._key = seeds.entropy, seeds.spawn_key
-        self._spawned = 0
+        given = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+        self._seed = np.random.SeedSequence(given.entropy, spawn_key=(*given.spawn_key, 0))
         self._states = np.zeros(0, np.uint64)
 
     def take_rules(self, ruleset: Ruleset) -> None:
@@ -134,12 +133,10 @@ class RandomAgent(Bot):
     def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose actions; see :meth:`Agent.act`."""
         positions, legal = as_batch(positions, legal)
-        missing = len(legal) - len(self._states)
-        if missing > 0:
-            key = (*self._key, self._spawned)
-            self._spawned += 1
-            more = random_states(missing, np.random.SeedSequence(self._entropy, spawn_key=key))
-            self._states = np.concatenate([self._states, more])
+        known = len(self._states)
+        if known < len(legal):
+            new = random_states(len(legal), self._seed)[known:]
+            self._states = np.concatenate([self._states, new])
         actions = np.empty(len(legal), np.int64)
         random_actions(legal, self._states[: len(legal)], actions)
         return actions

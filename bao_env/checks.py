@@ -16,8 +16,8 @@ from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.openings import MAX_OPENING_PLIES, Openings
 from bao_env.observation.observer import (
     Observer,
+    OwnObserver,
     get_observer,
-    make_observations,
     one_line,
     take_rows,
 )
@@ -75,16 +75,15 @@ def check_observer(observer: str | Observer, ruleset: str | Ruleset = "zanzibar"
         ValueError: ``space`` or ``fill`` is missing; a number is missing or outside the space, or
             depends on the other positions or on earlier calls; ``fill`` changes its arguments.
     """
-    checked = get_observer(observer, ruleset)  # which tries it at the opening
+    given = get_observer(observer, ruleset)
+    checked = given if isinstance(given, OwnObserver) else OwnObserver(given)
     positions, legal = _positions(get_ruleset(ruleset))
     viewers = movers(positions)
     viewers[::10] ^= 1  # they are not to move
-    together = make_observations(checked, positions, legal, viewers)
+    together = checked.try_out(positions, legal, viewers)
     for i in range(len(legal)):
         part, seen = slice(i, i + 1), take_rows(together, i)
-        if not checked.space.contains(seen):
-            raise ValueError(f"observation={observer!r}: outside {checked.space}: {one_line(seen)}")
-        alone = make_observations(checked, positions[part], legal[part], viewers[part])
+        alone = checked.try_out(positions[part], legal[part], viewers[part])
         if not data_equivalence(seen, take_rows(alone, 0), exact=True):
             raise ValueError(
                 f"observation={observer!r}: position {i} of a batch and that position alone are "

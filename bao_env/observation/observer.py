@@ -72,7 +72,7 @@ class Observer(Protocol):
 
 
 class OwnObserver:
-    """Wrap a caller's observer: give it read-only views, and try its output once.
+    """Wrap a caller's observer: give it read-only views, and try it out.
 
     Args:
         observer: the observer.
@@ -96,30 +96,29 @@ class OwnObserver:
             view.flags.writeable = False
         self.observer.fill(*views, arrays)
 
-    def try_out(self, ruleset: Ruleset) -> None:
-        """Observe the opening from both sides.
+    def try_out(self, positions: PackedPositions, legal: Legal, viewers: Seats) -> Arrays:
+        """Return observations of n positions; :meth:`Observer.fill` has the arguments.
 
         Raises:
             ValueError: ``fill`` changes its arguments, or numbers are missing or outside the space.
         """
-        position = packed_opening(ruleset, SOUTH)
-        positions, viewers = np.array([position, position]), np.array([SOUTH, NORTH], np.int8)
-        legal = np.array([legal_of(ruleset.kernel, position), 0], np.uint64)
-        arrays = empty_arrays(self, 2)
+        arrays = empty_arrays(self, len(legal))
         for part in arrays.values() if isinstance(arrays, dict) else [arrays]:
             part.view(np.uint8).fill(0xFF)  # NaN as a float: outside the space
-        given = positions, legal, viewers
+        given: list[Any] = [positions, legal, viewers]
         before = [array.copy() for array in given]
-        self.observer.fill(*given, arrays)
+        self.observer.fill(positions, legal, viewers, arrays)
         if not all(map(np.array_equal, given, before)):
             raise ValueError(
                 f"observation={self.observer!r}: fill must not change positions, legal or viewers"
             )
-        if not all(self.space.contains(take_rows(arrays, i)) for i in (0, 1)):
-            raise ValueError(
-                f"observation={self.observer!r}: fill must write every number, each within "
-                f"{self.space}; at the opening it wrote {one_line(arrays)}"
-            )
+        for seen in (take_rows(arrays, i) for i in range(len(legal))):
+            if not self.space.contains(seen):
+                raise ValueError(
+                    f"observation={self.observer!r}: fill must write every number, each within "
+                    f"{self.space}; it wrote {one_line(seen)}"
+                )
+        return arrays
 
 
 OBSERVATIONS: dict[str, Callable[[Ruleset, np.dtype[Any]], Observer]] = {
@@ -151,8 +150,10 @@ def get_observer(
     if not isinstance(observation, str):
         is_observer = callable(getattr(observation, "fill", None))
         if is_observer and isinstance(observation.space, (spaces.Box, spaces.Dict)):
-            own = OwnObserver(observation)
-            own.try_out(get_ruleset(ruleset))
+            own, rules = OwnObserver(observation), get_ruleset(ruleset)
+            opening = packed_opening(rules, SOUTH)  # as both sides see it
+            legal = np.array([legal_of(rules.kernel, opening), 0], np.uint64)
+            own.try_out(np.array([opening] * 2), legal, np.array([SOUTH, NORTH], np.int8))
             return own
     elif observation in OBSERVATIONS:
         kind = np.dtype(dtype)

@@ -89,21 +89,20 @@ def test_one_game_under_one_id() -> None:
         assert parameter.default == defaults[0][name] or name == "opening_plies"
 
 
-@pytest.mark.parametrize(
-    ("name", "opponent"), [("bao/Bao-v0", "random"), ("bao/BaoSelfPlay-v0", None)]
-)
-def test_ids(name: str, opponent: str | None) -> None:
+@pytest.mark.parametrize("options", [{}, {"opponent": None}])
+def test_ids(options: dict[str, Any]) -> None:
     """`make` and every mode of `make_vec` make the classes with these defaults; test_vector_games
     compares their games."""
-    single: Any = gymnasium.make(f"bao_env:{name}", ruleset="dutch")
-    sync: Any = gymnasium.make_vec(f"bao_env:{name}", 2, "sync", ruleset="dutch")
-    ours: Any = gymnasium.make_vec(f"bao_env:{name}", 2, ruleset="dutch")
+    name = "bao_env:bao/Bao-v0"
+    single: Any = gymnasium.make(name, ruleset="dutch", **options)
+    sync: Any = gymnasium.make_vec(name, 2, "sync", ruleset="dutch", **options)
+    ours: Any = gymnasium.make_vec(name, 2, ruleset="dutch", **options)
     assert type(ours) is BaoVectorEnv and ours.num_envs == 2
-    assert single.spec.id == name and single.spec.max_episode_steps is None
+    assert single.spec.id == "bao/Bao-v0" and single.spec.max_episode_steps is None
     for env in (single.unwrapped, sync.envs[0].unwrapped, ours):
-        assert (env.opponent, env.ruleset.name) == (opponent, "dutch")
+        assert (env.opponent, env.ruleset.name) == (options.get("opponent", "random"), "dutch")
     assert sync.metadata["autoreset_mode"] is ours.metadata["autoreset_mode"] is NEXT
-    same_step: Any = gymnasium.make_vec(f"bao_env:{name}", 3, autoreset_mode="SameStep")
+    same_step: Any = gymnasium.make_vec(name, 3, autoreset_mode="SameStep")
     assert same_step.metadata["autoreset_mode"] is SAME
     assert BaoVectorEnv.metadata["autoreset_mode"] is NEXT
 
