@@ -12,7 +12,7 @@ import pytest
 
 from bao_agents.arena.elo import wilson_interval
 from bao_agents.exact.blunders import Blunders, classify
-from bao_agents.exact.sampling import Sample, random_play
+from bao_agents.exact.sampling import Sample
 from bao_agents.exact.solved_positions import (
     SHIPPED,
     SolvedPositions,
@@ -40,7 +40,7 @@ def solve_sample(sample: Sample, **options: Any) -> Solved:
 @pytest.fixture(scope="module")
 def found() -> Solved:
     """Solved positions of kujifunza."""
-    return solve_sample(random_play(KUJIFUNZA, 100, plies=(12, 40), seed=1))
+    return solve_sample(Sample(*draw(KUJIFUNZA, 100, (12, 40), seed=1)))
 
 
 # --- the positions ------------------------------------------------------------------------------
@@ -82,7 +82,7 @@ def test_counts_by_hand() -> None:
 
 
 def test_what_is_damaged_in_the_cache_is_solved_again(tmp_path: Path) -> None:
-    few = random_play(KUJIFUNZA, 4, plies=(20, 40), seed=2)
+    few = Sample(*draw(KUJIFUNZA, 4, (20, 40), seed=2))
     once = solve_sample(few, cache=tmp_path).counts
     (part,) = tmp_path.iterdir()
     whole = part.read_bytes()

@@ -10,7 +10,6 @@ import pytest
 
 from bao_agents.exact import exact_values
 from bao_agents.exact.exact_values import DatasetSettings, generate
-from bao_agents.exact.sampling import random_play
 from bao_agents.exact.solved_positions import (
     SolvedPositions,
     is_for_tests,
@@ -23,7 +22,7 @@ from bao_env.engine.batch import Engine
 from bao_env.engine.position import PLY, movers, unpack
 from bao_env.notation.positions import format_position
 from tests.conftest import Says
-from tests.positions import TAKASIA, pack_texts
+from tests.positions import TAKASIA, draw, pack_texts
 
 SETTINGS = DatasetSettings(
     RULESETS["kujifunza"], 3, 20_000, (8, 999), ("alphabeta:1", "alphabeta:2")
@@ -59,7 +58,7 @@ def test_parts_share_no_position_however_it_is_seen(made: tuple[Path, SolvedPosi
     tests, lessons = data.part(test=True), data.part(test=False)
     assert len(tests) + len(lessons) == len(data)
     assert 0.03 < is_for_tests(data.positions).mean() < 0.2
-    sample = random_play("kujifunza", 2000, seed=1).positions
+    sample, _ = draw("kujifunza", 2000, seed=1)
     chosen = is_for_tests(sample)
     assert 0.08 < chosen.mean() < 0.12
     np.testing.assert_array_equal(is_for_tests(mirrored(sample)), chosen)

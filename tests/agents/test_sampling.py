@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bao_agents.exact.sampling import Sample, games, random_play
-from bao_agents.exact.solved_positions import (
-    without_seats,
-)
+from bao_agents.exact.sampling import Sample, games
+from bao_agents.exact.solved_positions import without_seats
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.limits import Limit
 from bao_env.bots import GreedyAgent, RandomAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import PLY, movers
 from bao_env.observation import observe
+from tests.positions import draw
 
 
 def boards(positions: np.ndarray) -> np.ndarray:
@@ -37,7 +36,16 @@ def check(sample: Sample, ruleset: str, count: int) -> None:
 @pytest.mark.parametrize("ruleset", ["kujifunza", "zanzibar", "dutch"])
 def test_random_games(ruleset: str) -> None:
     sample, again, other = (
-        random_play(ruleset, 300, plies=(4, 30), seed=seed) for seed in (1, 1, 2)
+        games(
+            ruleset,
+            RandomAgent(seed),
+            RandomAgent(seed),
+            300,
+            opening_plies=(0, 0),
+            plies=(4, 30),
+            seed=seed,
+        )
+        for seed in (1, 1, 2)
     )
     check(sample, ruleset, 300)
     assert sample.positions[:, PLY].min() == 4
@@ -57,8 +65,8 @@ def test_games_of_players() -> None:
 
 
 def test_without_seats() -> None:
-    sample = random_play("kujifunza", 200, seed=5)
-    same = without_seats(sample.positions)
+    positions, _ = draw("kujifunza", 200, seed=5)
+    same = without_seats(positions)
     assert not movers(same).any()
     assert not same[:, PLY].any()
-    np.testing.assert_array_equal(boards(same), boards(sample.positions))
+    np.testing.assert_array_equal(boards(same), boards(positions))

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bao_agents.exact.sampling import Sample, check_arguments, games, random_play
+from bao_agents.exact.sampling import Sample, check_arguments, games
 from bao_agents.exact.solved_positions import (
     CSV_HEAD,
     SolvedPositions,
@@ -60,15 +60,20 @@ class DatasetSettings(NamedTuple):
 
 def sample(settings: DatasetSettings, number: int, count: int, threads: int) -> Sample:
     """Draw the positions of a part."""
-    ruleset, plies = settings.ruleset, settings.plies
-    seed = np.random.SeedSequence((settings.seed, number))
-    if number % len(SOURCES) == 0:
-        return random_play(ruleset, count, plies=plies, seed=seed)
+    names = settings.players if number % len(SOURCES) else ("random", "random")
     first, second = (
-        registry.load(name, ruleset=ruleset, seed=number, threads=threads)
-        for name in settings.players
+        registry.load(name, ruleset=settings.ruleset, seed=number, threads=threads)
+        for name in names
     )
-    return games(ruleset, first, second, count, opening_plies=OPENING_PLIES, plies=plies, seed=seed)
+    return games(
+        settings.ruleset,
+        first,
+        second,
+        count,
+        opening_plies=OPENING_PLIES,
+        plies=settings.plies,
+        seed=(settings.seed, number),
+    )
 
 
 def generate(

@@ -13,7 +13,7 @@ from bao_agents.arena.games import MAX_PLIES, play_games
 from bao_agents.arena.openings import replay
 from bao_agents.exact.solved_positions import without_seats
 from bao_agents.support.array_types import Int64Array, Uint8Array
-from bao_env.bots import Agent, RandomAgent
+from bao_env.bots import Agent
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import PLY, WORDS, Legal, PackedPositions
@@ -35,26 +35,6 @@ class Sample(NamedTuple):
     """uint64[N], their legal actions, none of them 0."""
 
 
-def random_play(
-    ruleset: str | Ruleset,
-    count: int,
-    *,
-    plies: tuple[int, int] = (0, MAX_PLIES - 1),
-    seed: int | np.random.SeedSequence = 0,
-) -> Sample:
-    """Draw positions of random games; see :func:`games`."""
-    players = _sequence(seed).spawn(2)
-    return games(
-        ruleset,
-        RandomAgent(players[0]),
-        RandomAgent(players[1]),
-        count,
-        opening_plies=(0, 0),
-        plies=plies,
-        seed=seed,
-    )
-
-
 def games(
     ruleset: str | Ruleset,
     player: Agent,
@@ -63,7 +43,7 @@ def games(
     *,
     opening_plies: tuple[int, int] = (0, 8),
     plies: tuple[int, int] = (0, MAX_PLIES - 1),
-    seed: int | np.random.SeedSequence = 0,
+    seed: int | tuple[int, ...] = 0,
 ) -> Sample:
     """Draw positions of games between two players, at most one from each game.
 
@@ -88,7 +68,7 @@ def games(
     check_arguments(count, opening_plies, plies)
     engine = Engine(ruleset)
     openings = Openings(engine.ruleset, opening_plies)
-    sequence = _sequence(seed)
+    sequence = np.random.SeedSequence(seed)
     found = np.empty((0, WORDS), np.uint64)
     legal = np.empty(0, np.uint64)
     while len(found) < count:
@@ -130,13 +110,6 @@ def check_arguments(count: int, opening_plies: tuple[int, int], plies: tuple[int
             f"opening_plies={opening_plies}: expected no more than {plies[1]}, the most plies of a "
             "position"
         )
-
-
-def _sequence(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
-    """Return a copy, so that spawning from it does not change the caller's sequence."""
-    if isinstance(seed, np.random.SeedSequence):
-        return np.random.SeedSequence(seed.entropy, spawn_key=seed.spawn_key)
-    return np.random.SeedSequence(seed)
 
 
 def _positions_of(
