@@ -46,6 +46,8 @@ class Child(NamedTuple):
     position: PackedPositions
     result: int
     """1 if the action wins at once, -1 if it loses at once, else 0."""
+    sign: int
+    """1 if the same player is to move again, else -1."""
 
 
 class KnownAction(NamedTuple):
@@ -142,13 +144,9 @@ class ProofSearch:
             after = np.zeros(6, np.uint64)
             after[:5] = row[:5]
             result = int(row[RESULT])
-            children.append(Child(int(row[ACTION]), after, result if result < 2 else -1))
+            sign = 1 if turn_of(after) == turn_of(position) else -1
+            children.append(Child(int(row[ACTION]), after, result if result < 2 else -1, sign))
         return sorted(children, key=lambda child: child.action)
-
-    def value_of(self, child: Child, position: PackedPositions) -> int:
-        """Prove the value of an action for the player who chooses it."""
-        value = self.prove(child.position)
-        return value if turn_of(child.position) == turn_of(position) else -value
 
     def known(self) -> list[KnownAction]:
         """Return what the last search, even if unfinished, knows about each action."""
@@ -205,10 +203,10 @@ class ProofSearch:
         seen = set()
         while position.tobytes() not in seen:
             seen.add(position.tobytes())
-            step = self._step(position, value, bound)
-            if step is None:
+            child = self._step(position, value, bound)
+            if child is None:
                 break
-            child, value = step
+            value *= child.sign
             line.append(child.action)
             bound = None if bound is None else bound - 1
             if child.result:
@@ -216,30 +214,26 @@ class ProofSearch:
             position = child.position
         return tuple(line)
 
-    def _step(
-        self, position: PackedPositions, value: int, bound: int | None
-    ) -> tuple[Child, int] | None:
-        """Return an action of the proof and the value after it.
+    def _step(self, position: PackedPositions, value: int, bound: int | None) -> Child | None:
+        """Return the position after an action of the proof.
 
-        Returns:
-            None if there is no action, or the limits do not suffice to find one.
+        Return None if there is no action, or the limits do not suffice to find one.
         """
         children = self.children(position)
         for last_try in (False, True):
             found = []
             for child in children:
-                after = value if turn_of(child.position) == turn_of(position) else -value
-                plies = self._plies_after(child, value, after, bound)
+                plies = self._plies_after(child, value, bound)
                 if plies is not None:
-                    found.append((plies, child, after))
+                    found.append((plies, child))
             if found and (value == WIN or len(found) == len(children)):
                 pick = min if value == WIN else max
-                return pick(found, key=lambda one: one[0])[1:]
+                return pick(found, key=lambda one: one[0])[1]
             if not last_try:  # the table has lost a part of the proof
                 self.prove(position, bound or UNBOUNDED, 0 if bound is None else value)
         return None
 
-    def _plies_after(self, child: Child, value: int, after: int, bound: int | None) -> int | None:
+    def _plies_after(self, child: Child, value: int, bound: int | None) -> int | None:
         """Return the plies to the end after an action that keeps the value.
 
         Return None if the table does not know that it keeps the value or the bound.
@@ -247,9 +241,9 @@ class ProofSearch:
         Args:
             child: the position after the action.
             value: WIN or LOSS for the player who chooses the action.
-            after: the same value for the player to move after it.
             bound: plies left before the action.
         """
+        after = value * child.sign
 
         def is_known(bound: int) -> bool:
             return self.prove(child.position, bound, after, _GLANCE) == after

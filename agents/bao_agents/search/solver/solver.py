@@ -124,7 +124,7 @@ class Solver:
             for i in np.flatnonzero(legal[part]) + part.start:
                 search.begin(self._node_limit, self._seconds)
                 for child in search.children(positions[i]):
-                    value = child.result or search.value_of(child, positions[i])
+                    value = child.result or child.sign * search.prove(child.position)
                     if value != UNKNOWN:
                         (winning if value == WIN else losing)[i] |= np.uint64(1 << child.action)
                         plies[i, child.action] = 1 if child.result else 1 + search.plies
