@@ -2,11 +2,11 @@
 
     python -m tests.check_pieces FILE RULESET [SHARE]
 
-The file holds what a search found in positions: the winner, or numbers for each action, where 0 and
-another number say who wins. The check derives the winner of the file's first position from those of
-the others. The replies are those of ``tests/reference.py``. What the proof rests on is then proved
-again: of these positions SHARE are drawn (all by default), and each is searched from an empty
-table, and in another order: without what the evaluation supposes.
+The file holds what a search found in positions: numbers for each action, where 0 says who wins. The
+check derives the winner of the file's first position from those of the others. The replies are
+those of ``tests/reference.py``. What the proof rests on is then proved again: of these positions
+SHARE are drawn (all by default), and each is searched from an empty table, and in another order:
+without what the evaluation supposes.
 """
 
 from __future__ import annotations
@@ -39,13 +39,9 @@ def _value_of(
     if position in known:
         return known[position]
     known[position] = UNKNOWN, {}  # a position that repeats proves nothing
-    answer = answers.get(position)
-    if answer is None:
+    if position not in answers:
         return known[position]
-    if answer.value != UNKNOWN:
-        known[position] = answer.value, {position: answer.value}
-        return known[position]
-    said = {one.action: one.value for one in answer.actions}
+    said = {one.action: one.value for one in answers[position].actions}
     values, proofs = [], []
     for action, after in legal_moves(position, ruleset).items():
         mover, leaves = position.split()[3], Leaves()

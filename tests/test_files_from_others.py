@@ -121,8 +121,8 @@ def _read_metrics(path: Path) -> None:
 
 
 def _proof() -> bytes:
-    line = f'["{OPENING}", 0, 0, 9, [[8, 1, 2, 0], [9, 3, 4, 5]]]\n'
-    return (head_of(RULESETS["zanzibar"]) + line).encode()
+    line = f'["{OPENING}", 9, [[8, 1, 2, 0], [9, 3, 4, 5]]]'
+    return "\n".join([head_of(RULESETS["zanzibar"]), line, ""]).encode()
 
 
 KINDS = {

@@ -16,7 +16,6 @@ from bao_agents.cli.options import (
 from bao_agents.exact import exact_values
 from bao_agents.exact.exact_values import DatasetSettings, generate
 from bao_agents.exact.proof_tree import ProofTree, read_answers
-from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
 from bao_agents.search.solver.solver import Solution, solve
 from bao_agents.support.files import hold
 from bao_agents.support.pools import LocalPool, RayPool
@@ -82,7 +81,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "command continues a stopped one, on another machine too.",
     )
     pieces.add_argument(
-        "--pieces", type=new_file, metavar="FILE", help="the table that gets each answer"
+        "--pieces", type=new_file, metavar="FILE", help="the file that gets each answer"
     )
     add_options(pieces, "threads", "ray")
     add_player_options(parser)
@@ -92,61 +91,63 @@ def command(parser: argparse.ArgumentParser) -> Run:
 def _run(args: argparse.Namespace) -> None:
     if (args.sample is None) != (args.out is None):
         raise ValueError("--sample N needs --out FILE, and --out FILE needs --sample N")
-    if args.sample is not None:
-        if args.position is not None:
-            raise ValueError("POSITION changes nothing with --sample: leave it out")
-        refuse_unused(args, "with --sample", "moves", "seconds", "shortest", "pieces", "ray")
-        _sample(args)
-        return
+    try:
+        if args.sample is not None:
+            _sample(args)
+        else:
+            _prove(args)
+    except KeyboardInterrupt:
+        if args.out or args.pieces:
+            raise KeyboardInterrupt("run the same command to continue") from None
+        raise
+
+
+def _sample(args: argparse.Namespace) -> None:
+    """Write a file of exact values."""
+    if args.position is not None:
+        raise ValueError("POSITION changes nothing with --sample: leave it out")
+    refuse_unused(args, "with --sample", "moves", "seconds", "shortest", "pieces", "ray")
+    lowest = max(0, 2 * args.ruleset.opening_store - exact_values.NAMUA_PLIES)
+    plies = tuple(args.plies or (lowest, 999))
+    nodes = args.nodes or _SAMPLE_NODES
+    settings = DatasetSettings(args.ruleset, args.seed, nodes, plies, tuple(args.players))
+    path = Path(args.out)
+    print(exact_values.describe(path, generate(settings, args.sample, path, args.threads)))
+
+
+def _prove(args: argparse.Namespace) -> None:
+    """Print who wins a position."""
     refuse_unused(args, "without --sample", "plies", "players", "seed")
     board = Board.from_text(args.position or "start", args.ruleset)
     for move in args.moves:
         board.push(move)
     if args.pieces is not None:
         refuse_unused(args, "with --pieces", "seconds", "shortest")
-        _pieces(board, args)
+        _prove_in_pieces(board, args)
         return
     refuse_unused(args, "without --sample or --pieces", "threads", "ray")
     seconds = _SECONDS if args.seconds is None and args.nodes is None else args.seconds
-    found = solve(board, seconds=seconds, nodes=args.nodes, shortest=args.shortest)
-    print(describe(found))
+    print(describe(solve(board, seconds=seconds, nodes=args.nodes, shortest=args.shortest)))
 
 
-def _sample(args: argparse.Namespace) -> None:
-    """Write a file of exact values."""
-    lowest = max(0, 2 * args.ruleset.opening_store - exact_values.NAMUA_PLIES)
-    plies = tuple(args.plies or (lowest, 999))
-    nodes = args.nodes or _SAMPLE_NODES
-    settings = DatasetSettings(args.ruleset, args.seed, nodes, plies, tuple(args.players))
-    path = Path(args.out)
-    try:
-        data = generate(settings, args.sample, path, args.threads)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt("run the same command to continue") from None
-    print(exact_values.describe(path, data))
-
-
-def _pieces(board: Board, args: argparse.Namespace) -> None:
-    """Prove who wins in pieces, and print what is known about the moves."""
-    file, nodes = Path(args.pieces), args.nodes or _PIECE_NODES
-    try:
-        with hold(file.with_name(file.name + ".lock")):
-            tree = ProofTree(board.ruleset, board.packed, read_answers(file, board.ruleset))
-            pool = LocalPool(args.threads) if args.ray is None else RayPool(args.ray)
-            with pool, Progress(unit="piece", initial=len(tree.answers)) as bar:
-                for _ in tree.prove(file, pool, args.threads, nodes):
-                    bar.set_postfix_str(f"numbers {tree.root.phi:,} and {tree.root.delta:,}")
-                    bar.update()
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"run the same command to continue from {file}") from None
-    value, mover = tree.root.value, board.turn
-    winner = None if value == UNKNOWN else mover if value == WIN else 1 - mover
-    print(describe(Solution(winner, tree.root.plies, False, (), tree.visited)))
-    for action, (again, after) in zip(board.legal_actions, tree.root.after, strict=False):
-        words = {WIN: "wins", LOSS: "loses", UNKNOWN: "unknown"}
-        value = after.value if again else -after.value
-        within = "" if value == UNKNOWN else f" within {after.plies + 1} plies"
-        print(f"{action_to_move(action)}: {words[value]}{within}")
+def _prove_in_pieces(board: Board, args: argparse.Namespace) -> None:
+    """Print who wins a position, and what is known about its moves."""
+    file = Path(args.pieces)
+    with hold(file.with_name(file.name + ".lock")):
+        answers = read_answers(file, board.ruleset)
+        tree = ProofTree(board.ruleset, board.packed, answers)
+        pool = LocalPool(args.threads) if args.ray is None else RayPool(args.ray)
+        with pool, Progress(unit="piece", initial=len(answers)) as bar:
+            for _ in tree.prove(file, pool, args.threads, args.nodes or _PIECE_NODES):
+                bar.set_postfix_str("numbers {:,} and {:,}".format(*tree.root.numbers))
+                bar.update()
+    visited = sum(answer.visited for answer in answers.values())
+    print(describe(Solution(tree.root.winner, tree.root.plies, False, (), visited)))
+    for action, after in zip(board.legal_actions, tree.root.after, strict=True):
+        known = "unknown"
+        if after.winner is not None:
+            known = f"{SEAT_NAMES[after.winner]} wins within {after.plies + 1} plies"
+        print(f"{action_to_move(action)}: {known}")
 
 
 def describe(solution: Solution) -> str:

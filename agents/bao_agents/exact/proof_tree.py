@@ -2,8 +2,8 @@
 
 A tree of proof numbers (Allis 1994, "Searching for solutions in games and artificial intelligence")
 stands above the solver. A *job* asks the solver about the leaf that promises the most, with a limit
-of positions to visit. If that does not suffice, the leaf's actions become leaves, with the numbers
-that the solver has for them. Each answer is a line of a file, and whoever has the file goes on.
+of positions to visit. What the solver then knows about the leaf's actions is a line of a file, and
+the positions after them become leaves, unless they are proved. Whoever has the file goes on.
 """
 
 from __future__ import annotations
@@ -11,67 +11,57 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from bao_agents.search.solver.proof_number import INFINITE, LOSS, PART, UNKNOWN, WIN
-from bao_agents.search.solver.proof_search import Child, KnownAction, ProofSearch
-from bao_agents.support.files import printable, write_atomically
-from bao_env.engine.position import PLY, PackedPositions, to_packed, turn_of, unpack
-from bao_env.engine.ruleset import RULES_VERSION, Ruleset
+from pydantic import TypeAdapter, ValidationError
+
+from bao_agents.exact.solved_positions import rules_of
+from bao_agents.search.solver.proof_number import PART
+from bao_agents.search.solver.proof_search import KnownAction, ProofSearch
+from bao_agents.support.files import fault, write_atomically
+from bao_env.engine.position import PackedPositions, to_packed, turn_of, unpack
+from bao_env.engine.ruleset import Ruleset
 from bao_env.files import read_text
 from bao_env.notation.positions import format_position, parse_position
 
 TABLE_BITS = 22
 """The table of a process has 2^22 slots, 400 MB."""
-_INFINITE = int(INFINITE)
 
 
 class Answer(NamedTuple):
-    """What a job found."""
+    """What a job found; a line of the file is one as a list in JSON."""
 
-    value: int
-    """WIN, LOSS or UNKNOWN, for the player to move."""
-    plies: int
-    """Plies within which the winner can win; 0 if unknown."""
+    position: str
+    """The position as a text."""
     visited: int
     """Positions visited."""
-    actions: tuple[KnownAction, ...]
-    """What the solver knows about each action, in ascending order; empty if the value is known."""
+    actions: list[KnownAction]
+    """What the solver knows about each action, in ascending order."""
 
 
 Answers = dict[str, Answer]
-"""Answers by position, a position text."""
+"""Answers by position."""
+_ANSWER = TypeAdapter(Answer)
 
 
-@cache
-def _search(ruleset: Ruleset, table_bits: int) -> ProofSearch:
-    """Return the search of this process, which keeps its table from one job to the next."""
-    return ProofSearch(ruleset, table_bits)
+_search = cache(ProofSearch)
+"""The search of this process, which keeps its table from one job to the next."""
 
 
-def job(ruleset: Ruleset, position: str, nodes: int, table_bits: int = TABLE_BITS) -> Answer:
+def job(ruleset: Ruleset, position: str, nodes: int) -> Answer:
     """Ask the solver about a position, a text, with a limit of positions to visit."""
-    search = _search(ruleset, table_bits)
+    search = _search(ruleset, TABLE_BITS)
     search.begin(nodes, None)
-    value = search.prove(to_packed(parse_position(position, ruleset)))
-    if value == UNKNOWN:
-        return Answer(value, 0, search.nodes, tuple(sorted(search.known())))
-    return Answer(value, search.plies, search.nodes, ())
-
-
-# --- the file -------------------------------------------------------------------------------------
-
-
-def line_of(position: str, answer: Answer) -> str:
-    """Return an answer as a line of the file: a list in JSON, first the position."""
-    return json.dumps([position, *answer]) + "\n"
+    search.prove(to_packed(parse_position(position, ruleset)))
+    return Answer(position, search.nodes, sorted(search.known()))
 
 
 def head_of(ruleset: Ruleset) -> str:
     """Return the first line of a file: the rules, since a position text does not name them."""
-    return json.dumps([RULES_VERSION, ruleset.to_dict()]) + "\n"
+    return json.dumps(rules_of(ruleset))
 
 
 def read_answers(file: Path, ruleset: Ruleset) -> Answers:
@@ -81,43 +71,35 @@ def read_answers(file: Path, ruleset: Ruleset) -> Answers:
         ValueError: it is about other rules, or a line is not an answer; the message names it.
         OSError: it cannot be read.
     """
-    answers = {}
     text = read_text(file) if file.exists() else ""
-    head, *lines = text.splitlines(keepends=True) or [""]
-    if head.endswith("\n") and head != head_of(ruleset):
+    head, *lines = text[: text.rfind("\n") + 1].splitlines() or [head_of(ruleset)]
+    if head != head_of(ruleset):
         raise ValueError(f"{file} is not a proof in pieces under the rules of {ruleset.name}")
+    answers = {}
     for number, line in enumerate(lines, 2):
-        if not line.endswith("\n"):
-            break
         try:
-            position, value, plies, visited, rows = json.loads(line)
-            actions = tuple(KnownAction(*map(int, row)) for row in rows)
-            answers[position] = Answer(int(value), int(plies), int(visited), actions)
-        except (ValueError, TypeError, RecursionError) as error:
-            raise ValueError(f"{file}, line {number}: {printable(str(error))}") from None
+            answer = _ANSWER.validate_json(line)
+        except ValidationError as error:
+            raise ValueError(f"{file}, line {number}: {fault(error)}") from None
+        answers[answer.position] = answer
     return answers
 
 
-# --- the tree -------------------------------------------------------------------------------------
-
-
+@dataclass(eq=False)
 class Node:
-    """A position at some depth of the tree; its numbers are those of the player to move."""
+    """A position of the tree."""
 
-    def __init__(self, position: PackedPositions, depth: int) -> None:
-        self.position = position
-        self.depth = depth
-        self.phi: int = 1
-        self.delta: int = 1
-        self.plies = 0
-        """Plies to the end of the game, once it is proved."""
-        self.after: list[tuple[bool, Node]] = []
-        """Whether the same player is to move after each action, and the node there; none yet in a
-        leaf."""
-        self.before: list[Node] = []
-        """The nodes that have it in ``after``."""
-        self.is_asked = False
-        """Whether a job asks about it now."""
+    position: PackedPositions
+    """uint64[6]."""
+    numbers: tuple[int, int] = (1, 1)
+    """For each seat, the least number of positions that must still be decided to prove that it
+    wins (:mod:`bao_agents.search.solver.proof_number`)."""
+    plies: int = 0
+    """Plies within which the winner can win, once it is proved."""
+    after: list[Node] = field(default_factory=list)
+    """The nodes after its actions, in ascending order of these; none in a leaf."""
+    is_asked: bool = False
+    """Whether a job has been asked about it."""
 
     @property
     def text(self) -> str:
@@ -125,23 +107,22 @@ class Node:
         return format_position(unpack(self.position))
 
     @property
-    def value(self) -> int:
-        """WIN, LOSS or UNKNOWN, for the player to move."""
-        return WIN if self.phi == 0 else LOSS if self.delta == 0 else UNKNOWN
+    def winner(self) -> int | None:
+        """The seat that is proved to win."""
+        return self.numbers.index(0) if 0 in self.numbers else None
 
-    def sum_up(self) -> bool:
-        """Compute its numbers from those after its actions; return whether they have changed."""
-        old = self.phi, self.delta
-        phis = [node.delta if again else node.phi for again, node in self.after]
-        deltas = [node.phi if again else node.delta for again, node in self.after]
-        self.phi = min(deltas)
-        self.delta = min(max(phis) + (sum(phis) - max(phis)) // PART, _INFINITE)
-        if self.phi == 0:
-            wins = zip(deltas, self.after, strict=True)
-            self.plies = 1 + min(node.plies for delta, (_, node) in wins if delta == 0)
-        elif self.delta == 0:
-            self.plies = 1 + max(node.plies for _, node in self.after)
-        return (self.phi, self.delta) != old
+    def sum_up(self) -> None:
+        """Compute its numbers from those after its actions."""
+        mover = turn_of(self.position)
+        win = min((node.numbers[mover] for node in self.after), default=1)
+        replies = [node.numbers[1 - mover] for node in self.after]
+        loss = max(replies, default=0)
+        loss += (sum(replies) - loss) // PART
+        self.numbers = (loss, win) if mover else (win, loss)
+        if self.winner is not None:
+            plies = [node.plies for node in self.after if node.winner == self.winner]
+            pick = min if self.winner == mover else max
+            self.plies = 1 + pick(plies, default=-1)
 
 
 class ProofTree:
@@ -150,33 +131,21 @@ class ProofTree:
     Args:
         ruleset: the rules.
         position: uint64[6], the position to prove.
-        answers: what is known already.
+        answers: what is known already; gets what the jobs find.
 
     Raises:
-        ValueError: an answer has other actions than its position.
+        ValueError: an answer has more or fewer actions than its position.
     """
 
     def __init__(self, ruleset: Ruleset, position: PackedPositions, answers: Answers) -> None:
-        self.answers = answers
+        self.root = Node(position)
+        self._answers = answers
         self._ruleset = ruleset
         self._search = ProofSearch(ruleset, 0)
-        self._nodes: dict[tuple[int, int, bytes], Node] = {}
-        self.root = Node(position, 0)
-        self._take_known(self.root)
+        self._nodes = {self.root.text: self.root}
+        self._expand(self.root)
 
-    @property
-    def visited(self) -> int:
-        """Positions that all jobs have visited."""
-        return sum(answer.visited for answer in self.answers.values())
-
-    def prove(
-        self,
-        file: Path,
-        pool: Executor,
-        jobs: int,
-        nodes: int,
-        table_bits: int = TABLE_BITS,
-    ) -> Iterator[Answer]:
+    def prove(self, file: Path, pool: Executor, jobs: int, nodes: int) -> Iterator[Answer]:
         """Prove the position; yield each answer once it is in the file.
 
         It ends early only if all lines that are left repeat a position.
@@ -186,77 +155,66 @@ class ProofTree:
             pool: runs the jobs.
             jobs: the number of jobs at once.
             nodes: limit of positions to visit in a job.
-            table_bits: each process's table has 2^``table_bits`` slots of 96 bytes.
 
         Raises:
             OSError: the file cannot be written.
         """
-        known = [line_of(position, answer) for position, answer in self.answers.items()]
-        write_atomically(file, "".join([head_of(self._ruleset), *known]))
-        running: dict[Future[Answer], Node] = {}
+        known = [head_of(self._ruleset), *map(json.dumps, self._answers.values())]
+        write_atomically(file, "\n".join(known) + "\n")
+        running: dict[Future[Answer], list[Node]] = {}
         with file.open("a", encoding="ascii") as lines:
-            while self.root.value == UNKNOWN:
-                while len(running) < jobs and (leaf := self._pick(self.root, set())):
-                    leaf.is_asked = True
-                    running[pool.submit(job, self._ruleset, leaf.text, nodes, table_bits)] = leaf
+            while self.root.winner is None:
+                while len(running) < jobs and (line := self._pick(self.root, [])):
+                    line[-1].is_asked = True
+                    running[pool.submit(job, self._ruleset, line[-1].text, nodes)] = line
                 if not running:
                     return
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    leaf, answer = running.pop(future), future.result()
-                    lines.write(line_of(leaf.text, answer))
-                    lines.flush()
-                    leaf.is_asked = False
-                    self.answers[leaf.text] = answer
-                    self._take_known(leaf)
+                    line, answer = running.pop(future), future.result()
+                    print(json.dumps(answer), file=lines, flush=True)
+                    self._answers[answer.position] = answer
+                    self._expand(line.pop())
+                    for node in reversed(line):
+                        node.sum_up()
                     yield answer
 
-    def _pick(self, node: Node, line: set[bytes]) -> Node | None:
-        """Return the leaf below ``node`` that promises the most proof for the least work.
+    def _pick(self, node: Node, line: list[Node]) -> list[Node]:
+        """Return the line to the leaf below ``node`` that promises the most for the least work.
 
-        Return None if jobs ask about all leaves there; a position of ``line`` proves nothing.
+        Args:
+            node: where to look.
+            line: the nodes before it; to repeat one of them proves nothing.
+
+        Returns:
+            the nodes from the root to the leaf; none if jobs ask about all leaves there.
         """
+        line = [*line, node]
         if not node.after:
-            return None if node.is_asked else node
-        here = node.position[:PLY].tobytes()
-        if here in line:
-            return None
-        ways = sorted(node.after, key=lambda way: way[1].phi if way[0] else way[1].delta)
-        for _, after in ways:
-            if after.value == UNKNOWN and (leaf := self._pick(after, line | {here})):
-                return leaf
-        return None
+            return [] if node.is_asked else line
+        node.sum_up()  # what is after it may have changed on another line
+        mover = turn_of(node.position)
+        for after in sorted(node.after, key=lambda after: after.numbers[mover]):
+            if node.winner is None and after.winner is None and after not in line:
+                if found := self._pick(after, line):
+                    return found
+                node.sum_up()
+        return []
 
-    def _take_known(self, node: Node) -> None:
+    def _expand(self, node: Node) -> None:
         """Take the answers about a leaf and about the positions after it."""
-        answer = self.answers.get(node.text)
+        answer = self._answers.get(node.text)
         if answer is None:
             return
-        if answer.value == UNKNOWN:
-            known = {one.action: one for one in answer.actions}
-            children = self._search.children(node.position)
-            if known.keys() != {child.action for child in children}:
-                raise ValueError(f"{node.text}: the answer has other actions than the position")
-            for child in children:
-                self._add(node, child, known[child.action])
-            node.sum_up()
-        else:
-            node.plies = answer.plies
-            node.phi, node.delta = (0, _INFINITE) if answer.value == WIN else (_INFINITE, 0)
-        changed = [node]
-        while changed:
-            changed += [before for before in changed.pop().before if before.sum_up()]
-
-    def _add(self, node: Node, child: Child, known: KnownAction) -> None:
-        """Add the position after an action."""
-        again = not child.result and turn_of(child.position) == turn_of(node.position)
-        key = node.depth + 1, child.result, child.position.tobytes()
-        after = self._nodes.get(key)
-        if after is None:
-            after = self._nodes[key] = Node(child.position, node.depth + 1)
-            after.phi, after.delta, after.plies = known.phi, known.delta, known.plies
-            if again:
-                after.phi, after.delta = known.delta, known.phi
-            if after.value == UNKNOWN:
-                self._take_known(after)
-        node.after.append((again, after))
-        after.before.append(node)
+        children = self._search.children(node.position)
+        for child, known in zip(children, answer.actions, strict=True):
+            numbers = known.delta, known.phi
+            if turn_of(node.position):
+                numbers = known.phi, known.delta
+            after = Node(child.position, numbers, known.plies)
+            if after.winner is None:
+                after = self._nodes.setdefault(after.text, after)
+            node.after.append(after)
+        for after in node.after:
+            if after.winner is None and not after.after:
+                self._expand(after)
+        node.sum_up()
