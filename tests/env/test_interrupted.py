@@ -28,7 +28,6 @@ from gymnasium.vector import VectorEnv
 import bao_agents
 import bao_env
 from bao_env import BaoEnv, BaoVectorEnv, Board, Engine, raw_env
-from bao_env.compiled.exclusive import Exclusive
 from bao_env.engine.action import actions_of
 from bao_env.envs.guard import Guard
 from tests.vector import DISABLED, NEXT, SAME, same
@@ -186,9 +185,9 @@ def interrupt(call: Callable[[], Any], count: int) -> None:
         sys.unraisablehook = hook
 
 
-def _play(make: Callable[..., Any]) -> Callable[[], Any]:
-    """Return a call that steps an environment, and resets it where that is asked for."""
-    env = make()
+def environment() -> Callable[[], Any]:
+    """Return a call that steps games on two threads, and resets them where that is asked for."""
+    env = BaoVectorEnv(2048, opponent=None, threads=2)
     env.reset(seed=1)
 
     def play() -> None:
@@ -200,55 +199,31 @@ def _play(make: Callable[..., Any]) -> Callable[[], Any]:
     return play
 
 
-def _choose(name: str, threads: int = 1) -> Callable[[], Any]:
-    """Return a call that asks a player for as many moves as it has threads."""
-    player = bao_agents.load(name, ruleset="kujifunza", threads=threads)
-    positions, legal, _ = Engine("kujifunza").new_games(threads)
-    return partial(player.act, positions, legal)
-
-
-def _network() -> Callable[[], Any]:
-    pytest.importorskip("torch")
-    return _choose("kujifunza")
-
-
-def _engine() -> Callable[[], Any]:
-    engine = Engine("kujifunza", 2)
-    games = engine.new_games(4096)
-    return partial(engine.find_legal, *games)
-
-
-def _trace() -> Callable[[], Any]:
-    board = Board()
-    return partial(board.trace, board.legal_actions[0])
-
-
-USERS: dict[str, Callable[[], Callable[[], Any]]] = {
-    "vector, threads": partial(_play, partial(BaoVectorEnv, 2048, opponent=None, threads=2)),
-    "single": partial(_play, partial(BaoEnv, "greedy", ruleset="kujifunza")),
-    "trace": _trace,
-    "engine, threads": _engine,
-    **{name: partial(_choose, name) for name in ("alphabeta:1", "mcts:10", "solver:30n")},
-    "network": _network,
-    "mcts, threads": partial(_choose, "mcts:10", 2),
-}
+def search() -> Callable[[], Any]:
+    """Return a call that searches two positions on two threads."""
+    positions, legal, _ = Engine("kujifunza").new_games(2)
+    return partial(bao_agents.load("mcts:10", ruleset="kujifunza", threads=2).act, positions, legal)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no interval timers")
-@pytest.mark.parametrize("user", list(USERS))
-def test_interrupts_leave_nothing_locked(user: str, thorough: bool) -> None:
+@pytest.mark.parametrize("user", [environment, search])
+def test_interrupts_leave_nothing_locked(
+    user: Callable[[], Callable[[], Any]], thorough: bool
+) -> None:
     """Real signals at random moments: afterwards everything can be used again."""
-    interrupt(USERS[user](), 1000 if thorough else 100)
+    interrupt(user(), 1000 if thorough else 100)
 
 
 def test_interrupted_lock_opens_for_its_thread_alone() -> None:
-    lock = Exclusive("Engine")
-    lock.__enter__()  # and never left
-    with lock:
+    """Others are told that it is in use, not that it was interrupted."""
+    guard = Guard()
+    guard.__enter__()  # and never left
+    with guard:
         pass
-    lock.__enter__()
-    with ThreadPoolExecutor(1) as pool, pytest.raises(RuntimeError, match="in use by another"):
-        pool.submit(lock.__enter__).result()
+    guard.__enter__()
+    for call in (guard.__enter__, guard.check):
+        with ThreadPoolExecutor(1) as pool, pytest.raises(RuntimeError, match="in use by another"):
+            pool.submit(call).result()
 
 
 def test_two_threads_never_pass_a_guard_at_once() -> None:
@@ -270,32 +245,3 @@ def test_two_threads_never_pass_a_guard_at_once() -> None:
             assert all(pool.map(lambda _: enter(), range(2)))
     finally:
         sys.setswitchinterval(interval)
-
-
-def test_two_threads_in_one_environment() -> None:
-    """The second one is told that it is in use, not that it was interrupted."""
-    entered, leave = threading.Event(), threading.Event()
-
-    class Slow:
-        waits = False
-
-        def act(self, positions: Any, legal: Any) -> Any:
-            if self.waits:
-                entered.set()
-                leave.wait()
-            return [actions_of(bits)[0] for bits in legal]
-
-    slow = Slow()
-    env = BaoVectorEnv(2, opponent=slow, seat="south", opening_plies=0)
-    env.reset(seed=1)
-    slow.waits = True
-    with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(act, env)
-        entered.wait()
-        for call in (partial(act, env), partial(env.reset, seed=2)):
-            with pytest.raises(RuntimeError, match="environment is in use by another thread"):
-                call()
-        leave.set()
-        first.result()
-    slow.waits = False
-    act(env)
