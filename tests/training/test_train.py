@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import io
-import itertools
 import json
 import os
 import random
@@ -16,7 +15,6 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +34,6 @@ from bao_training.metrics import Metrics
 from bao_training.td import TdConfig, TdTrainer
 from bao_training.train import load_config
 from tests.conftest import Fails, Says
-from tests.env.test_interrupted import interrupt
 from tests.processes import ROOT, start
 from tests.rulesets import every_ruleset
 from tests.training.runs import check_resumed, make, metrics, options, weights
@@ -244,24 +241,6 @@ def test_folder_in_use(tmp_path: Path, run: Fails) -> None:
     assert [path.name for path in (tmp_path / "r").iterdir()] == [".lock"]
 
 
-def test_full_disk(tmp_path: Path, run: Fails, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run ends with one message, and can be resumed from the previous checkpoint."""
-    count = itertools.count(1)
-    write = checkpoint.write_atomically
-
-    def fail(*arguments: Any) -> None:
-        if next(count) >= 3:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        write(*arguments)
-
-    monkeypatch.setattr(checkpoint, "write_atomically", fail)
-    error = run(NEW, status=1)
-    assert "No space left on device" in error and "Traceback" not in error
-    monkeypatch.undo()
-    run("--resume", status=0)
-    assert [int(row["update"]) for row in metrics(tmp_path)] == list(range(13))
-
-
 def test_folder_that_cannot_be_made(tmp_path: Path, run: Fails) -> None:
     (tmp_path / "file").touch()
     for runs in (tmp_path / "file", tmp_path / ("x" * 300)):
@@ -334,12 +313,6 @@ def test_training_in_another_thread(tmp_path: Path) -> None:
         assert pool.submit(train.run, trainer, tmp_path / "r").result() is None
     tiny().train_update()
     assert torch.get_num_threads() == threads
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no interval timers")
-def test_interrupts_leave_the_workers_usable() -> None:
-    """Real signals at random moments: a thread that waits for ever would stop this test."""
-    interrupt(partial(tiny("workers=2").map_workers, lambda worker: None), 50)
 
 
 def test_metrics_of_a_resumed_run(tmp_path: Path) -> None:
