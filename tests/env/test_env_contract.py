@@ -227,7 +227,17 @@ def pictures(env: Any) -> tuple[Any, ...]:
 
 
 @EVERY_ENV
-def test_ansi_pictures(make: Make) -> None:
+def test_no_picture_without_a_render_mode(make: Make) -> None:
+    env = make()
+    env.reset(seed=0)
+    with pytest.warns(UserWarning, match="render_mode"):
+        assert env.render() is None
+
+
+@EVERY_ENV
+def test_pictures_without_pygame(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those in characters say how a game ended."""
+    monkeypatch.setitem(sys.modules, "pygame", None)
     env = make(render_mode="ansi", illegal="lose", max_plies=2)
     env.reset(seed=0)
     assert all("South to move" in picture for picture in pictures(env))
@@ -237,36 +247,14 @@ def test_ansi_pictures(make: Make) -> None:
     env.reset(seed=0)
     step(env, 0)
     assert all("North wins" in picture for picture in pictures(env))
-
-
-@EVERY_ENV
-def test_no_picture_without_a_render_mode(make: Make) -> None:
-    env = make()
-    env.reset(seed=0)
-    with pytest.warns(UserWarning, match="render_mode"):
-        assert env.render() is None
-
-
-@EVERY_ENV
-def test_images_need_pygame(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pygame", None)
-    env = make(render_mode="ansi")
-    env.reset(seed=0)
-    assert "South to move" in pictures(env)[0]
     for mode in {"human", "rgb_array"} & {*env.metadata["render_modes"]}:
         with pytest.raises(DependencyNotInstalled, match=r"pip install 'bao_env\[render\]'"):
             make(render_mode=mode)
 
 
-def test_arguments_as_people_write_them() -> None:
-    """By position, a mode by its name, a list of seeds, and a draw before a reset."""
-    env = BaoVectorEnv(2, "greedy", autoreset_mode="SAME_STEP")
-    assert env.opponent == "greedy" and env.autoreset_mode is SAME
-    assert BaoVectorEnv(autoreset_mode="SameStep").autoreset_mode is SAME
+def test_a_specification_is_json() -> None:
     made = gymnasium.make("bao_env:bao/Bao-v0", ruleset=bao_env.RULESETS["dutch"])
     assert made.spec is not None
     again: Any = gymnasium.make(gymnasium.envs.registration.EnvSpec.from_json(made.spec.to_json()))
     assert again.unwrapped.ruleset == bao_env.RULESETS["dutch"]
     assert BaoEnv().sample_legal_actions() == raw_env().sample_legal_actions() == 0
-    one, same_seeds, other = (env.reset(seed=seeds) for seeds in ([3, 4], (3, 4), [3, 5]))
-    assert same(one, same_seeds) and not same(one, other)
