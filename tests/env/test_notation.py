@@ -156,23 +156,6 @@ def test_moves_come_back(ruleset: str, spelling: str, seed: int) -> None:
                     read_move(f"{typed}*", packed, rules, spelling=spelling, strict=False)
 
 
-@pytest.mark.parametrize(
-    ("text", "spelling", "expected"),
-    [
-        ("8R", None, "A8R"),  # the forced direction may be written
-        ("a8", None, "A8R"),
-        ("8>", None, "A8R>"),
-        ("8>", "kibao", "A8R"),
-        ("8+", None, "A8R>"),
-        ("8R>", None, "A8R>"),
-        ("8>+", None, "A8R>"),
-    ],
-)
-def test_spellings_of_a_house_choice(text: str, spelling: str | None, expected: str) -> None:
-    packed = to_packed(parse_position(HOUSE_CHOICE, ZANZIBAR))
-    assert read_move(text, packed, ZANZIBAR, spelling=spelling) == move_to_action(expected)
-
-
 @EVERY_RULESET
 def test_the_rule_that_forbids_a_move(ruleset: str, seed: int) -> None:
     """Without that rule the move is legal, unless another rule also forbids it."""
