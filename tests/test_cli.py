@@ -105,36 +105,6 @@ def test_closed_output_is_no_error() -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device is always full")
 @pytest.mark.parametrize(
-    ("line", "file", "status"),
-    [
-        ("curve runs/a --out c.png", "c.png", 0),
-        ("match greedy random --pairs 2 --threads 1 --json m.json", "m.json", 2),
-        ("tournament greedy random --pairs 2 --threads 1 --out t", "t/table.md", 2),
-        ("bench engine --batches 1 --threads 1 --rounds 1 --seconds 0.01 --json b", "b", 2),
-        pytest.param(
-            *("rate random --precision 500 --threads 1 --json r.json", "r.json", 2),
-            marks=pytest.mark.slow,
-        ),
-    ],
-)
-def test_files_do_not_need_words(line: str, file: str, status: int, tmp_path: Path) -> None:
-    """What a command writes is whole if its results and progress cannot be shown.
-
-    ``bao train`` has its own test, test_a_run_needs_nobody_who_reads.
-    """
-    (tmp_path / "runs/a").mkdir(parents=True)
-    (tmp_path / "runs/a/metrics.csv").write_text("steps,entropy\n1,2\n2,3\n")
-    read, write = os.pipe()
-    os.close(read)
-    command = [sys.executable, "-m", "bao_training", *line.split()]
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(command, stdout=full, stderr=write, cwd=tmp_path, check=False)
-    os.close(write)
-    assert (tmp_path / file).stat().st_size > 0 and done.returncode == status
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device is always full")
-@pytest.mark.parametrize(
     "line", ["bench perft 2", "engine greedy", "match greedy 'pipe:{} engine random' --pairs 1"]
 )
 def test_results_do_not_need_notices(line: str) -> None:
