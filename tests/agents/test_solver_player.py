@@ -67,18 +67,15 @@ def test_avoids_what_is_proven_to_lose() -> None:
 
 def test_nothing_is_kept_between_positions() -> None:
     """With a node limit, later positions of the same games do not change a choice."""
-    env = BaoVectorEnv(16, opening_plies=0, opponent=None)
+    env = BaoVectorEnv(16, opening_plies=24, opponent=None)
     env.reset(seed=3)
-    positions, legal = [], []
-    for ply in range(44):
+    batches = []
+    for _ in range(20):
         env.step(env.sample_legal_actions())
-        if ply >= 24:
-            positions.append(env.positions.copy())
-            legal.append(env.legal.copy())
-    later = SolverAgent("zanzibar", Limit(nodes=4000), threads=1)
-    earlier = SolverAgent("zanzibar", Limit(nodes=4000), threads=1)
-    backwards = [later.act(*some) for some in zip(positions[::-1], legal[::-1], strict=True)]
-    forwards = [earlier.act(*some) for some in zip(positions, legal, strict=True)]
+        batches.append((env.positions, env.legal))
+    one, other = (SolverAgent("zanzibar", Limit(nodes=4000), threads=1) for _ in range(2))
+    forwards = [one.act(*batch) for batch in batches]
+    backwards = [other.act(*batch) for batch in batches[::-1]]
     np.testing.assert_array_equal(forwards, backwards[::-1])
 
 
