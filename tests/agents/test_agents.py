@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import hashlib
-import multiprocessing
-import os
 import pickle
 import shutil
 import threading
@@ -260,28 +258,6 @@ def test_a_copy_is_small_and_plays_alike(spec: str, duplicate: Callable[[Agent],
     assert duplicate(player).act(*arrays).tolist() == expected
     limit = 3_000_000 if "guided" in spec else 700_000 if "zanzibar" in spec else 2_000
     assert len(pickle.dumps(player)) < limit
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_searches_in_workers() -> None:
-    """Players choose the same in a forked process, after they had threads in this one."""
-    arrays = draw("zanzibar", 40)
-    fork = multiprocessing.get_context("fork")
-    queue = fork.Queue()
-    bots = [bao_agents.load(name, seed=1, threads=2) for name in SEARCHES]
-
-    def act() -> list[np.ndarray]:
-        return [bot.act(*arrays) for bot in bots]
-
-    expected = act()
-    child = fork.Process(target=lambda: queue.put(act()))
-    child.start()
-    try:
-        np.testing.assert_array_equal(queue.get(timeout=60), expected)
-    finally:
-        child.kill()
 
 
 def test_run_is_a_player(tmp_path: Path) -> None:
