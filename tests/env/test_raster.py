@@ -78,33 +78,15 @@ def make(kind: str, **how: Any) -> Any:
     return raw_env(**how) if kind == "aec" else BaoEnv(None, opening_plies=0, **how)
 
 
-def picture(*actions: int, status: str | None = None) -> Any:
-    """Return the board after some actions, the last one marked."""
+def picture(action: int) -> Any:
+    """Return the board after an action, which is marked."""
     board = Board()
-    for action in actions:
-        before = board.packed
-        board.push(action)
-    marks = action_marks(MarkKind.LAST, before, board.ruleset, [action])
-    return rgb_array(drawing(board.position, marks=marks, status=status))
+    marks = action_marks(MarkKind.LAST, board.packed, board.ruleset, [action])
+    board.push(action)
+    return rgb_array(drawing(board.position, marks=marks))
 
 
 BOTH = pytest.mark.parametrize("kind", ["aec", "single"])
-
-
-@BOTH
-def test_rgb_array(kind: str) -> None:
-    """It needs no display. The result stands below the board."""
-    game = make(kind, render_mode="rgb_array", max_plies=2)
-    game.reset(seed=0)
-    first, again = game.render(), game.render()
-    assert np.array_equal(first, image_of(OPENING))
-    assert np.array_equal(again, first) and not np.shares_memory(again, first)
-    game.step(20)
-    assert np.array_equal(game.render(), picture(20))
-    answer = game.board.legal_actions[-1]
-    game.step(answer)
-    assert np.array_equal(game.render(), picture(20, answer, status="cut short"))
-    assert not pygame.display.get_init()
 
 
 def first_legal(positions: Any, legal: Any) -> list[int]:
@@ -113,7 +95,10 @@ def first_legal(positions: Any, legal: Any) -> list[int]:
 
 @pytest.mark.parametrize("opponent", [None, first_legal])
 def test_games_side_by_side_look_as_each_alone(opponent: Any, seed: int) -> None:
-    """Also after illegal actions, at the end, and where the next games have begun."""
+    """Also after illegal actions, at the end, and where the next games have begun.
+
+    An image needs no display.
+    """
     how: Any = {"opponent": opponent, "opening_plies": 0, "max_plies": 4}
     how |= {"render_mode": "rgb_array", "seat": opponent and "north"}
     games, rng = BaoVectorEnv(2, **how), np.random.default_rng(seed)
@@ -129,6 +114,7 @@ def test_games_side_by_side_look_as_each_alone(opponent: Any, seed: int) -> None
                 game.reset()
             over[i] = not over[i] and any(game.step(actions[i])[2:4])
         np.testing.assert_equal(games.render(), tuple(game.render() for game in alone))
+    assert not pygame.display.get_init()
 
 
 @BOTH
