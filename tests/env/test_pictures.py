@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from itertools import islice
 
 import numpy as np
@@ -18,8 +17,7 @@ from bao_env.render.drawing import drawing, places
 from bao_env.render.marks import Mark, MarkKind, action_marks
 from bao_env.render.raster import rgb_array
 from bao_env.render.shapes import Polygon
-from bao_env.render.svg import svg_shapes
-from tests.positions import HOUSE_CHOICE, OPENING, TAKASIA, WAITING, random_games
+from tests.positions import HOUSE_CHOICE, TAKASIA, WAITING, random_games
 
 VIEWERS = pytest.mark.parametrize("viewer", [SOUTH, NORTH])
 BOARD = Board.from_text(TAKASIA).position
@@ -96,11 +94,3 @@ def test_a_board_draws_these_marks() -> None:
     board.push(action)
     last = action_marks(MarkKind.LAST, before, board.ruleset, [action])
     assert board.svg() == board._repr_svg_() == svg_board(board.position, marks=last)
-
-
-def test_the_paper_is_dark_where_pages_are() -> None:
-    svg = Board.from_text(OPENING).svg()
-    [dark] = re.findall(r"prefers-color-scheme: dark\) {\n(.*)\n}", svg)
-    for name in re.findall(r"\.([a-z-]+) {", dark):
-        assert f'class="{name}"' in svg
-    assert svg_shapes(drawing(Board().position)) in svg
