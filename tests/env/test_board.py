@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import doctest
-from typing import Any
 
 import numpy as np
 import pytest
@@ -33,21 +32,6 @@ def test_words_are_a_copy() -> None:
     board.packed[:] = 0
     board.move_stack.append(1)
     assert board == Board() and board.move_stack == []
-
-
-def test_push_takes_all_kinds_of_names() -> None:
-    spellings: tuple[Any, ...] = (
-        (24, np.int64(18)),
-        "A7L A5R",
-        "7L* 5R",
-        "7<* 5>",
-        "7L a5R",
-        "A7L* a5>",
-    )
-    for moves in spellings:
-        board = Board.from_text(OPENING, moves=moves)
-        assert board.move_stack == [24, 18] and board.ply == 2
-    assert Board.from_text(HOUSE_CHOICE).move_text("A8R>", "kibao") == "8+"
 
 
 @EVERY_RULESET
@@ -123,6 +107,7 @@ def test_a_transcript() -> None:
     assert Board.from_transcript(parse_transcripts(board.transcript())[0]) == board
     board = Board.from_text(WAITING, "dutch", "A3L")
     assert board.transcript() == f"ruleset: dutch\nposition: {WAITING}\n1: - 3L;\n"
+    assert Board.from_text(HOUSE_CHOICE).move_text("A8R>", "kibao") == "8+"
 
 
 # --- pictures ---------------------------------------------------------------------------------
