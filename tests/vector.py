@@ -6,27 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gymnasium.spaces import Dict
 from gymnasium.vector import AutoresetMode
-
-from bao_env.observation.observer import get_observer
 
 EVERY_MODE = pytest.mark.parametrize("mode", list(AutoresetMode))
 ID = "bao_env:bao/Bao-v0"
 SAME, NEXT, DISABLED = AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED
-
-
-class BoardAndPlanes:
-    """An observer of a dict: the bare board and its planes."""
-
-    def __init__(self) -> None:
-        self._parts = {kind: get_observer(kind) for kind in ("board", "planes")}
-        self.space = Dict({kind: part.space for kind, part in self._parts.items()})
-
-    def fill(self, positions: Any, legal: Any, viewers: Any, arrays: Any) -> None:
-        """See :meth:`bao_env.Observer.fill`."""
-        for kind, part in self._parts.items():
-            part.fill(positions, legal, viewers, arrays[kind])
 
 
 def legal_actions(masks: Any, rng: np.random.Generator) -> Any:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 pytest.importorskip("sb3_contrib")
 
+from gymnasium.spaces import Box, Dict
 from stable_baselines3.common.monitor import Monitor
 
 from bao_env import BaoVectorEnv
 from bao_env.adapters import sb3
-from tests.vector import BoardAndPlanes
 
 
 def test_plays_the_games_of_the_vector_environment() -> None:
@@ -60,9 +62,12 @@ def test_options_and_invalid_arguments() -> None:
     assert envs.has_attr("action_masks") and not envs.has_attr("nothing")
     assert len(envs.env_method("action_masks", indices=[0, 2])) == 2
     assert envs.get_attr("max_plies", 1) == [500]
+    observer = SimpleNamespace(
+        space=Dict(one=Box(0, 1)), fill=lambda *given: given[-1]["one"].fill(0)
+    )
     for arguments, match in (
         ({"opponent": None}, "opponent=None"),
-        ({"observation": BoardAndPlanes()}, "nested dicts; add flat=True"),
+        ({"observation": observer}, "nested dicts; add flat=True"),
     ):
         with pytest.raises(ValueError, match=match):
             make(3, **arguments)
