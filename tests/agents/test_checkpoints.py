@@ -28,18 +28,6 @@ def saved(tmp_path: Path) -> Path:
     return path
 
 
-def test_checkpoint_plays_as_its_network(saved: Path) -> None:
-    positions, legal = draw("zanzibar")
-    loaded = checkpoint.load(saved)
-    assert loaded.info == {"steps": 5} and loaded.ruleset == RULESETS["zanzibar"]
-    chosen = bao_agents.load(saved).act(positions, legal)
-    policy = NetworkAgent(loaded.network, loaded.ruleset).evaluate(positions, legal)
-    for i in range(len(positions)):
-        part = slice(policy.indptr[i], policy.indptr[i + 1])
-        assert chosen[i] == policy.legal_actions[part][policy.logits[part].argmax()] % 64
-    assert len(set(chosen)) > 5
-
-
 def test_weights_in_another_memory_order_come_back(tmp_path: Path) -> None:
     network, path = make_network(), tmp_path / "net.safetensors"
     for parameter in network.parameters():
@@ -54,6 +42,7 @@ def test_half_precision_plays_alike(saved: Path) -> None:
     whole = checkpoint.load(saved)
     checkpoint.save(saved, whole, half=True)
     half = checkpoint.load(saved)
+    assert half.info == whole.info == {"steps": 5} and half.ruleset == RULESETS["zanzibar"]
     for name, tensor in half.network.state_dict().items():
         torch.testing.assert_close(tensor, whole.network.state_dict()[name].half().float())
 

@@ -78,7 +78,7 @@ def test_players_with_a_network_evaluate_a_board(tmp_path: Path) -> None:
     network = make_network()
     checkpoint.save(file, Checkpoint(network.arrays(), RULESETS["zanzibar"]))
     board = Board()
-    for _ in range(3):
+    for _ in range(8):  # then five actions are legal
         board.push(board.legal_actions[0])
     positions, legal = board.packed[None], np.array([bits_of(board.legal_actions)], np.uint64)
     logits, values, _, _ = NetworkAgent(network, RULESETS["zanzibar"]).evaluate(positions, legal)
@@ -88,6 +88,7 @@ def test_players_with_a_network_evaluate_a_board(tmp_path: Path) -> None:
         assert list(policy) == board.legal_actions
         np.testing.assert_allclose(list(policy.values()), shares, rtol=1e-5)
         assert value == pytest.approx(float(values @ shares))
+    assert bao_agents.load(file).choose(board) == max(policy, key=policy.__getitem__)
 
 
 @contextmanager
