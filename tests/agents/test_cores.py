@@ -1,4 +1,4 @@
-"""Test how many cores a process may use."""
+"""Test how many cores a process may use, and so how many threads a search has."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bao_agents.search.limits import check_threads
 from bao_agents.support import cores as module
 from bao_agents.support.cores import cores
 
@@ -37,7 +38,7 @@ def test_the_quota_of_a_container(
     monkeypatch.setattr(module, "PROCESS", tmp_path / "process")
     monkeypatch.delenv("SLURM_CPUS_PER_TASK", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
-    assert cores() == expected
+    assert cores() == check_threads(None) == expected
     for asked, count in (("1", 1), ("99", expected), ("0", expected), ("x", expected)):
         monkeypatch.setenv("SLURM_CPUS_PER_TASK", asked)
         assert cores() == count, asked

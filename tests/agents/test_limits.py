@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -13,22 +12,9 @@ import numpy as np
 import pytest
 
 import bao_agents
-from bao_agents.search.limits import check_threads, share
-from bao_agents.support.cores import cores
+from bao_agents.search.limits import share
 from bao_env import Board
 from tests.processes import python
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux sets affinities")
-def test_threads_are_the_cores_that_the_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That is its affinity, which taskset sets; test_cores has more."""
-    monkeypatch.delenv("SLURM_CPUS_PER_TASK", raising=False)
-    mine = os.sched_getaffinity(0)
-    try:
-        os.sched_setaffinity(0, {min(mine)})
-        assert cores() == check_threads(None) == 1
-    finally:
-        os.sched_setaffinity(0, mine)
 
 
 def test_compiled_clock_without_clock_gettime(tmp_path: Path) -> None:
