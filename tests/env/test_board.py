@@ -27,13 +27,6 @@ from tests.rulesets import EVERY_RULESET
 ODD = RULESETS["malawi"].replace(name="odd", sow_limit=300, takasia="none")
 
 
-def test_words_are_a_copy() -> None:
-    board = Board()
-    board.packed[:] = 0
-    board.move_stack.append(1)
-    assert board == Board() and board.move_stack == []
-
-
 @EVERY_RULESET
 @pytest.mark.parametrize("first_player", [SOUTH, NORTH])
 def test_push_and_pop_on_random_games(ruleset: str, first_player: int, seed: int) -> None:
