@@ -19,8 +19,9 @@ positions prove nothing, and a game that could continue indefinitely stays unkno
 player acts again (Dutch I.a), the two numbers are swapped.
 
 The first numbers of a new position come from alpha-beta's evaluation
-(:mod:`bao_agents.evaluators.tables`): the less likely a proof looks, the higher they are.
-They only guide the search.
+(:mod:`bao_agents.evaluators.tables`): the less likely a proof looks, the higher they are. They are
+higher, too, the more seeds are left in the stores, since the end is farther. They only guide the
+search.
 
 A *bounded* search asks whether one side, the *attacker*, can win within a number of plies.
 """
@@ -37,7 +38,17 @@ from bao_agents.support.array_types import Int16Array, Int64Array, Uint64Array
 from bao_env.compiled.compile import jit, jit_inline
 from bao_env.engine.bits import ONE, ZERO, U, popcount
 from bao_env.engine.kernel import legal_of
-from bao_env.engine.position import META, mover_of, read, read_at, same_mover, write_at
+from bao_env.engine.layout import NUM_SEEDS
+from bao_env.engine.position import (
+    META,
+    mover_of,
+    other_store_of,
+    read,
+    read_at,
+    same_mover,
+    store_of,
+    write_at,
+)
 from bao_env.engine.position_hash import position_hash
 from bao_env.engine.starts import candidates
 from bao_env.engine.successors import (
@@ -70,7 +81,9 @@ _STEP_SHIFT = 4
 _STEPS = 256
 _LOWEST = np.int64(-(_STEPS // 2) << _STEP_SHIFT)
 _MIDDLE = 64.0
-"""The first number of an even position with one action."""
+"""The first number of an even position with one action and empty stores."""
+_SEED = 1.08
+"""First numbers are so many times higher for each seed in the stores."""
 PART = 3
 """Beside the largest ``phi`` of a position's actions, one third of the others counts."""
 _MAX_NUMBER = 100_000
@@ -92,9 +105,9 @@ class Table(NamedTuple):
     cells: Int16Array
     """int16[CELLS], the tables that evaluate a new position."""
     first_phi: Int64Array
-    """int64[256], ``phi`` of a new position, by its evaluation."""
+    """int64[65, 256], ``phi`` of a new position, by the seeds in the stores and its evaluation."""
     first_delta: Int64Array
-    """int64[256], the same for ``delta``, of a position with one action."""
+    """int64[65, 256], the same for ``delta``, of a position with one action."""
 
     @classmethod
     def empty(cls, bits: int, cells: Int16Array) -> Table:
@@ -106,13 +119,14 @@ class Table(NamedTuple):
         """
         size = _WAYS << bits
         logits = (_LOWEST + ((np.arange(_STEPS) + 0.5) * (1 << _STEP_SHIFT))) / SCALE
+        middle = _MIDDLE * _SEED ** np.arange(NUM_SEEDS + 1)[:, None]
         return cls(
             np.zeros(size, np.uint64),
             np.zeros(size, np.uint64),
             np.zeros(size, np.int64),
             cells,
-            (_MIDDLE * np.exp(-1.15 * logits)).round().clip(1, _MAX_NUMBER).astype(np.int64),
-            (_MIDDLE * np.exp(0.3 * logits)).round().clip(1, _MAX_NUMBER).astype(np.int64),
+            (middle * np.exp(-1.15 * logits)).round().clip(1, _MAX_NUMBER).astype(np.int64),
+            (middle * np.exp(0.3 * logits)).round().clip(1, _MAX_NUMBER).astype(np.int64),
         )
 
     def clear(self) -> None:
@@ -193,7 +207,9 @@ def _suppose(rules, table, packed):
     starts = max(np.int64(1), np.int64(popcount(candidates(rules, packed)[1])))
     step = (evaluate_by_tables(Tables(table.cells), packed) - _LOWEST) >> _STEP_SHIFT
     step = max(np.int64(0), min(np.int64(_STEPS - 1), step))
-    return table.first_phi[step], table.first_delta[step] * (starts - 1 + PART) // PART
+    seeds = store_of(packed.meta) + other_store_of(packed.meta)
+    delta = table.first_delta[seeds, step] * (starts - 1 + PART) // PART
+    return table.first_phi[seeds, step], delta
 
 
 @jit
