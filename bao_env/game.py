@@ -11,7 +11,7 @@ from enum import Enum
 
 import numpy as np
 
-from bao_env.compiled.compile import jit
+from bao_env.compiled.compile import jit_brief
 from bao_env.engine import kernel
 from bao_env.engine.action import actions_of
 from bao_env.engine.position import MOVER_FRONT, OTHER_FRONT, PackedPositions, Position, turn_of
@@ -75,7 +75,7 @@ def legal_actions(packed: PackedPositions, ruleset: Ruleset) -> list[int]:
     return actions_of(kernel.legal_of(ruleset.kernel, packed))
 
 
-@jit
+@jit_brief
 def _advance(switches, packed, action):
     """Play an action by :attr:`Ruleset.switches`, which a call from Python passes faster."""
     return kernel.advance(rules_of(switches), packed, np.uint64(action))

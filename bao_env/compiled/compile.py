@@ -29,12 +29,21 @@ def jit(function: F, **options: Any) -> F:
 
     ``options`` are passed on to numba.
     """
-    options |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    options = {"nogil": True, **options, "error_model": "numpy", "no_cfunc_wrapper": True}
     compiled = numba.njit(**options)(function)
     if compiled is not function:  # as with NUMBA_DISABLE_JIT
         announce(function)
         keep(compiled)
     return cast(F, compiled)
+
+
+def jit_brief(function: F) -> F:
+    """Compile a function as :func:`jit` does, but keep the GIL, for one position at a time.
+
+    A thread that releases the GIL every few microseconds takes it back before any other thread has
+    woken up, and keeps the others waiting for a long time.
+    """
+    return jit(function, nogil=False)
 
 
 def jit_inner(function: F, **options: Any) -> F:

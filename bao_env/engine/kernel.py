@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bao_env.compiled.compile import jit, jit_inline, jit_inner
+from bao_env.compiled.compile import jit, jit_brief, jit_inline, jit_inner
 from bao_env.engine.bits import (
     BYTE,
     FULL,
@@ -428,7 +428,7 @@ def house_bits(tally):
     return finite | choice | ((finite & choice) << ONE)
 
 
-@jit
+@jit_brief
 def legal_of(rules, position):
     """Return the legal actions of a packed position, uint64[6], as a uint64: bit a = action a.
 
@@ -454,7 +454,7 @@ def begin_action(rules, packed, action):
     return capture_turn, first_hand(rules, packed, capture_turn, start, stops)
 
 
-@jit
+@jit_brief
 def play(rules, position, action):
     """Play a legal action on a packed position, uint64[6], in place.
 

@@ -13,7 +13,7 @@ Rule numbers are Donkers' unless another source is named; see ``bao_env/RULES.md
 
 from __future__ import annotations
 
-from bao_env.compiled.compile import jit, jit_inline, jit_inner
+from bao_env.compiled.compile import jit_brief, jit_inline, jit_inner
 from bao_env.engine import layout
 from bao_env.engine.bits import (
     BYTE,
@@ -284,7 +284,7 @@ def is_capture(rules, packed, action):
     return seeds <= rules.capture_limit and ((hits >> end) & ONE) != ZERO  # 3.4
 
 
-@jit
+@jit_brief
 def startable(rules, position):
     """Return how the mover may begin, before infinite moves are excluded.
 

@@ -11,7 +11,7 @@ from enum import Enum
 
 import numpy as np
 
-from bao_env.compiled.compile import jit
+from bao_env.compiled.compile import jit_brief
 from bao_env.engine import kernel
 from bao_env.engine.bits import ONE
 from bao_env.engine.kernel import Hand
@@ -266,18 +266,18 @@ def trace_move(packed: PackedPositions, ruleset: Ruleset, action: int) -> list[E
     return record.events
 
 
-@jit
+@jit_brief
 def _begin(rules, packed, action):
     captures, hand = kernel.begin_action(rules, packed, action)
     return captures, hand[:]
 
 
-@jit
+@jit_brief
 def _relay(rules, hand):
     return kernel.relay(rules, hand)[:]
 
 
-@jit
+@jit_brief
 def _finish(rules, packed, captures, hand):
     after, result = kernel.finish(rules, packed, captures, hand)
     return after[:], result
