@@ -106,6 +106,7 @@ def test_game_that_is_too_long_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     board = Board()
     board.push(board.legal_actions[0])
     game = Game(board, ("human", "human"))
+    assert game.read()
     with pytest.raises(Refused, match="at most 1 plies"):
         game.play(board.legal_actions[0], 1)
     board.push(board.legal_actions[0])

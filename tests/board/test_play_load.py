@@ -18,6 +18,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from starlette.testclient import TestClient
 
 from bao_agents.play.api import MAX_GAMES_OF_CLIENT
 from bao_agents.play.computing import Computing
@@ -183,23 +184,53 @@ def test_work_counts_until_it_ends() -> None:
 
     async def run() -> None:
         computing = Computing(threads=4)
-        for kind in (
-            computing.briefly,
-            lambda work, who: computing.run(work, 60, object(), who),
-        ):
-            begun.clear()
-            told.clear()
-            asked = [asyncio.ensure_future(kind(work, "rude")) for _ in range(3)]
-            while not begun:
-                await asyncio.sleep(0.01)
-            asked[0].cancel()
-            await asyncio.sleep(0.05)
-            assert not asked[0].done() and len(begun) == 1
-            told.set()
-            await asyncio.gather(*asked, return_exceptions=True)
-            assert asked[0].cancelled()
+        asked = [asyncio.ensure_future(computing.run(work, 60, object(), "rude")) for _ in range(3)]
+        while not begun:
+            await asyncio.sleep(0.01)
+        asked[0].cancel()
+        await asyncio.sleep(0.05)
+        assert not asked[0].done() and len(begun) == 1
+        told.set()
+        await asyncio.gather(*asked, return_exceptions=True)
+        assert asked[0].cancelled()
 
     asyncio.run(run())
+
+
+def test_who_used_much_time_waits() -> None:
+    """Others do not wait, and what a client that leaves has not begun is dropped."""
+    done: list[str] = []
+
+    async def run() -> None:
+        computing = Computing()
+
+        def briefly(word: str, client: str) -> asyncio.Future[None]:
+            return asyncio.ensure_future(computing.briefly(lambda: done.append(word), client))
+
+        await computing.briefly(lambda: time.sleep(0.13), "rude")
+        late, left = briefly("late", "rude"), briefly("left", "rude")
+        await briefly("other", "other")
+        assert done == ["other"]
+        left.cancel()
+        await late
+        await asyncio.sleep(0.01)
+        assert done == ["other", "late"]
+
+    asyncio.run(run())
+
+
+def test_new_addresses_share_an_allowance(monkeypatch: pytest.MonkeyPatch) -> None:
+    clients, briefly = [], Computing.briefly
+
+    async def noted(self: Computing, work: Callable[[], Any], client: str) -> Any:
+        clients.append(client)
+        return await briefly(self, work, client)
+
+    monkeypatch.setattr(Computing, "briefly", noted)
+    app = create_app(Roster())
+    for address in ("10.0.0.1", "10.0.0.2", "10.0.0.1"):
+        start(TestClient(app, "http://127.0.0.1:8017", client=(address, 1)))
+    assert clients[::3] == ["", "", "10.0.0.1"]
 
 
 # --- connections --------------------------------------------------------------------------------
@@ -216,26 +247,36 @@ def test_client_that_leaves() -> None:
         assert http.get("/api/setup").status_code == 200
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems have one loopback address")
-def test_one_address_does_not_fill_the_server(
-    bot: Thinking, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Neither by requests under way nor by connections, of which further ones are closed."""
-    monkeypatch.setattr("bao_agents.play.server.MAX_REQUESTS", 10)
+LINUX = pytest.mark.skipif(
+    sys.platform != "linux", reason="other systems have one loopback address"
+)
+
+
+@LINUX
+def test_one_address_does_not_fill_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Further connections are closed."""
     monkeypatch.setattr("bao_agents.play.server.MAX_CONNECTIONS", 30)
     with serve() as (port, http), ExitStack() as stack:
-        game = start_slow(http)
-        waiting = request(f"{game}/bot", '{"ply": 0}')
-        asked = [stack.enter_context(open_socket(port, waiting)) for _ in range(20)]
-        until(lambda: http.get("/api/setup").status_code == 429)
-        asked += [stack.enter_context(open_socket(port)) for _ in range(20)]
+        for _ in range(40):
+            stack.enter_context(open_socket(port))
         with pytest.raises(httpx2.TransportError):
             http.get("/api/setup")
         with connect(port, address="127.0.0.2") as other:
             assert other.get("/api/setup").status_code == 200
-        for connection in asked:
-            connection.close()
-        until(lambda: http.get("/api/setup").status_code == 200)
+
+
+@LINUX
+def test_connections_have_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of an address that has had many is read later; those of others are not."""
+    monkeypatch.setattr("bao_agents.play.server.CONNECTION_SECONDS", 0.3)
+    with serve() as (port, http), ThreadPoolExecutor(1) as pool:
+        http.get("/api/setup")
+        late = pool.submit(http.get, "/api/setup")
+        time.sleep(0.2)
+        with connect(port, address="127.0.0.2") as other:
+            assert other.get("/api/setup").status_code == 200
+        assert not late.done()
+        assert late.result(PATIENCE).status_code == 200
 
 
 def test_requests_that_are_sent_ahead_are_dropped(caplog: pytest.LogCaptureFixture) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -72,22 +71,6 @@ def test_sessions_are_limited() -> None:
         sessions.call(lambda item: item, names[2])
     sessions.add(5, "a fourth")
     assert [sessions.call(lambda item: item, kept) for kept in (names[0], other)] == [0, 10]
-
-
-def test_session_in_use_waits() -> None:
-    sessions = Sessions(1, 1)
-    name, _ = sessions.add(0, "client")
-
-    def first(item: int) -> None:
-        waiting = pool.submit(sessions.call, lambda item: order.append("second"), name)
-        with pytest.raises(TimeoutError):
-            waiting.result(0.05)
-        order.append("first")
-
-    order: list[str] = []
-    with ThreadPoolExecutor(1) as pool:
-        sessions.call(first, name)
-    assert order == ["first", "second"]
 
 
 # --- the page -----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import os
 import socket
 import sys
@@ -13,9 +14,13 @@ from pathlib import Path
 
 from bao_agents.cli.options import Run, add_options, add_player_options, at_least
 from bao_agents.support.output import say
+from bao_env.board import Board
 
 RUNS = Path("runs")
 """The folder of training runs, whose checkpoints may play by default."""
+
+SWITCH_SECONDS = 0.0005
+"""After so long a thread that computes in Python lets the server answer others."""
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
@@ -55,7 +60,8 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 def _run(options: argparse.Namespace) -> None:
     """Serve the board until Ctrl-C."""
-    from bao_agents.play.roster import Roster
+    from bao_agents.play.roster import HUMAN, Roster
+    from bao_agents.play.seated_game import Game
     from bao_agents.play.server import create_app, make_server
 
     if not options.host:
@@ -80,6 +86,9 @@ def _run(options: argparse.Namespace) -> None:
     if not options.no_browser:
         threading.Timer(0.7, webbrowser.open, [address]).start()
     server = make_server(create_app(roster, hosts))
+    Game(Board(), (HUMAN, HUMAN)).show()
+    gc.freeze()  # what every game needs; going through it stopped the server for 0.1 s at a time
+    sys.setswitchinterval(SWITCH_SECONDS)
 
     async def serve() -> None:
         await server.serve(sockets=[listener])

@@ -34,6 +34,8 @@ BOT_TIMEOUT = 120.0
 """Seconds after which the server gives up on a bot's move, a hint or an evaluation.
 
 Few take long, but the first of its kind compiles for up to a minute on a slow machine."""
+STRANGERS = ""
+"""The client that stands for all clients without a game, when they begin one."""
 PUZZLE_PLIES = 21
 """The longest win in a puzzle, in plies; one-ply wins are not used."""
 PUZZLE_BOT = "solver:300ms"
@@ -43,6 +45,10 @@ Players = Annotated[list[str], Field(min_length=2, max_length=2)]
 """The names of the players South and North."""
 Name = Annotated[str, Field(pattern="^[A-Za-z0-9_-]{16}$")]
 """The name of a game, as Sessions makes them."""
+Work = Callable[[], Data]
+"""Work that takes long, and returns an answer."""
+Begun = tuple[Game, Data]
+"""A new game, and what else to answer."""
 
 
 @dataclass
@@ -75,15 +81,14 @@ class Tables:
     @check_types
     def new_game(
         self,
-        client: str,
         seats: Players,
         ruleset: str = "zanzibar",
         first_player: Literal["south", "north"] = "south",
         position: str | None = None,
         transcript: str | None = None,
         name: Name | None = None,
-    ) -> Data:
-        """Start a game from an opening, a position or a transcript; return its name and state.
+    ) -> Begun:
+        """Begin a game from an opening, a position or a transcript.
 
         ``name`` is that of a game which the server has lost. If another page of the game was
         faster, the game that it began is returned.
@@ -97,13 +102,11 @@ class Tables:
                 board = Board(self._ruleset(ruleset), first_player)
         except ValueError as error:
             raise Refused(str(error)) from error
-        return self._begin(board, seats, client, name)
+        return Game(board, self._checked(seats, board.ruleset)), {}
 
     @check_types
-    def puzzle(
-        self, client: str, ruleset: str = "zanzibar", number: Annotated[int, Field(ge=1)] = 1
-    ) -> Data:
-        """Start a game from a position that few moves win; return it, with the plies.
+    def puzzle(self, ruleset: str = "zanzibar", number: Annotated[int, Field(ge=1)] = 1) -> Begun:
+        """Begin a game from a position that few moves win, in so many plies.
 
         The solver plays the other seat and resists as long as it can. Puzzles are numbered from 1,
         the easiest.
@@ -117,12 +120,11 @@ class Tables:
         board = Board.from_text(format_position(unpack(known.positions[number - 1])), rules)
         seats = [PUZZLE_BOT, PUZZLE_BOT]
         seats[board.turn] = HUMAN
-        plies = int(known.plies[number - 1])
-        return {"count": len(known), "plies": plies, **self._begin(board, seats, client)}
+        game = Game(board, self._checked(seats, rules))
+        return game, {"count": len(known), "plies": int(known.plies[number - 1])}
 
-    def _begin(self, board: Board, seats: Players, client: str, name: str | None = None) -> Data:
-        """Add a game, or find the one that another page has begun; return its name and state."""
-        game = Game(board, self._checked(seats, board.ruleset))
+    def keep(self, game: Game, client: str, name: str | None) -> Data:
+        """Keep a game, or find the one that another page has begun; return its name and state."""
         kept, dropped = self.games.add(game, client, name)
         shown = self.games.call(Game.show, kept) if name else game.show()
         return {"id": kept, "dropped": dropped, **shown}
@@ -134,21 +136,23 @@ class Tables:
         return self.games.call(Game.take_seats, name, self._checked(seats, rules))
 
     @check_types
-    def hints(self, name: str, evaluator: str = analysis.SEARCH, ply: int | None = None) -> Data:
+    def hints(self, name: str, evaluator: str = analysis.SEARCH, ply: int | None = None) -> Work:
         """Evaluate each move with a search or a checkpoint, at the current position or at a ply."""
-        return analysis.hints(self.games.call(Game.board, name, ply), evaluator, self.roster)
+        board = self.games.call(Game.board, name, ply)
+        return partial(analysis.hints, board, evaluator, self.roster)
 
     @check_types
     def evaluation(
         self, name: str, evaluator: str = analysis.SEARCH, ply: int | None = None
-    ) -> Data:
-        """Return South's chance, for the evaluation bar, by the search or checkpoint of hints."""
-        return analysis.south_chance(self.games.call(Game.board, name, ply), evaluator, self.roster)
+    ) -> Work:
+        """Find South's chance, for the evaluation bar, by the search or checkpoint of hints."""
+        board = self.games.call(Game.board, name, ply)
+        return partial(analysis.south_chance, board, evaluator, self.roster)
 
     @check_types
-    def review(self, name: str, ply: Ply) -> Data:
+    def review(self, name: str, ply: Ply) -> Work:
         """Analyse the move made at a ply; see :func:`bao_agents.play.analysis.review`."""
-        return analysis.review(self.games.call(Game.board, name, ply + 1))
+        return partial(analysis.review, self.games.call(Game.board, name, ply + 1))
 
     def _checked(self, players: list[str], rules: Ruleset) -> tuple[str, str]:
         first, second = (self.roster.check(player, rules) for player in players)
@@ -181,16 +185,25 @@ Handler = Callable[[Tables, str, Data], Awaitable[Data]]
 """A function that answers the request of a client from its values, which may name a game."""
 
 
-def quick(function: Callable[..., Data], begins: bool = False) -> Handler:
-    """Run a function in another thread, to its end even if the client disconnects.
-
-    One that begins a game is also told the client.
-    """
+def quick(function: Callable[..., Data]) -> Handler:
+    """Call a function that takes little time."""
 
     async def answer(tables: Tables, client: str, values: Data) -> Data:
-        if begins:
-            values |= {"client": client}
         return await tables.computing.briefly(partial(function, tables, **values), client)
+
+    return answer
+
+
+def begins(function: Callable[..., Begun]) -> Handler:
+    """Call a function that begins a game; return the name and the state of the game."""
+
+    async def answer(tables: Tables, client: str, values: Data) -> Data:
+        who = client if client in tables.games.owners else STRANGERS
+        briefly = partial(tables.computing.briefly, client=who)
+        game, more = await briefly(partial(function, tables, **values))
+        while not await briefly(game.read):
+            pass
+        return more | await briefly(partial(tables.keep, game, client, values.get("name")))
 
     return answer
 
@@ -199,19 +212,18 @@ def shared(handler: Handler) -> Handler:
     """Give equal requests one answer, as long as the game does not change."""
 
     async def answer(tables: Tables, client: str, values: Data) -> Data:
-        game = partial(tables.games.call, lambda game: game.version, values["name"])
-        version = await tables.computing.briefly(game, client)
+        version = tables.games.call(lambda game: game.version, values["name"])
         key = handler, version, repr(sorted(values.items()))
         return await tables.computing.share(key, lambda: handler(tables, client, values))
 
     return answer
 
 
-def computed(function: Callable[..., Data]) -> Handler:
-    """Run a function that computes for a long time."""
+def computed(function: Callable[..., Work]) -> Handler:
+    """Do the work that a function returns."""
 
     async def answer(tables: Tables, client: str, values: Data) -> Data:
-        work = partial(function, tables, **values)
+        work = await tables.computing.briefly(partial(function, tables, **values), client)
         return await tables.computing.run(work, BOT_TIMEOUT, values["name"], client)
 
     return shared(answer)
@@ -229,18 +241,17 @@ async def bot(tables: Tables, client: str, values: Data) -> Data:
     A bot that fails, or takes longer than BOT_TIMEOUT, leaves the game as it was.
     """
     call, name = tables.games.call, values.pop("name")
-    briefly = tables.computing.briefly
-    board, player, game = await briefly(partial(call, Game.turn, name, **values), client)
+    board, player, game = call(Game.turn, name, **values)
     work = partial(tables.roster.act, player, board, game)
     action = await tables.computing.run(work, BOT_TIMEOUT, name, client)
     advance = partial(call, Game.advance, name, board=board, action=action)
-    return await briefly(advance, client)
+    return await tables.computing.briefly(advance, client)
 
 
 GAME = "/api/games/{name}"
 POSTS: dict[str, Handler] = {
-    "/api/games": quick(Tables.new_game, begins=True),
-    "/api/puzzles": quick(Tables.puzzle, begins=True),
+    "/api/games": begins(Tables.new_game),
+    "/api/puzzles": begins(Tables.puzzle),
     f"{GAME}/play": of_game(Game.play),
     f"{GAME}/move": of_game(Game.play_text),
     f"{GAME}/goto": of_game(Game.go_to),

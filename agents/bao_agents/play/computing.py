@@ -1,12 +1,14 @@
-"""Compute bots' moves, hints and evaluations in threads.
+"""Share the processor among the visitors of the board.
 
-They are separate from the threads that serve moves, undo and loading. There are at least two, so
-that one visitor's hint does not stop the bots of others.
+Moves, undo and new games are brief: they are done between other events of the server, without a
+thread, and in turns. Bots' moves, hints and evaluations are computed in threads. There are at
+least two, so that one visitor's hint does not stop the bots of others.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
@@ -17,11 +19,26 @@ from bao_agents.play.refused import Refused
 from bao_agents.support.cores import cores
 
 T = TypeVar("T")
-LANE = 1
-"""Computations of one game, and of one client, that wait or run in the threads at a time; and as
-many brief requests of one client. With two, abandoned hints make others wait three times longer."""
-BRIEF_THREADS = 32
-"""Threads for brief requests: moves, undo, new games."""
+SHARE = 0.1
+"""The share of the time that a client may use; who used more waits."""
+CREDIT = 0.1
+"""Seconds that a client may use at once."""
+
+
+class Allowance:
+    """The time that each client may use: a SHARE of it, and CREDIT seconds at once."""
+
+    def __init__(self) -> None:
+        self._free: dict[str, float] = {}
+        """When those who used some time will have waited for all of it."""
+
+    def use(self, client: str, seconds: float) -> float:
+        """Note that a client uses some time; return the seconds that it has to wait before."""
+        now = time.monotonic()
+        self._free = {other: free for other, free in self._free.items() if free > now}
+        free = self._free.get(client, now)
+        self._free[client] = free + seconds / SHARE
+        return max(0, free - now - CREDIT / SHARE)
 
 
 class Computing:
@@ -33,34 +50,32 @@ class Computing:
 
     def __init__(self, threads: int | None = None) -> None:
         self._threads = ThreadPoolExecutor(threads or max(2, cores() - 1))
-        self._brief = ThreadPoolExecutor(BRIEF_THREADS)
-        self._lanes: WeakValueDictionary[Hashable, asyncio.Semaphore] = WeakValueDictionary()
+        self._lanes: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
+        self._brief = Allowance()
         self._shared: dict[Hashable, tuple[asyncio.Future[Any], list[None]]] = {}
         """Work under way, with an item for each caller that waits for it."""
 
-    async def run(self, work: Callable[[], T], seconds: float | None, *lanes: Hashable) -> T:
-        """Return the result of some work.
+    async def run(self, work: Callable[[], T], seconds: float, *lanes: Hashable) -> T:
+        """Return the result of some work, computed in a thread.
 
         If the caller is cancelled, work that still waits is dropped. Work that has begun cannot be
         stopped: it keeps its place in the lanes, and the caller waits for its end.
 
         Args:
             work: the work; its errors are raised here.
-            seconds: the longest time to wait; None for brief work, which is done in any case.
-            lanes: the game and the client that the work is for. Each may have LANE computations
-                in the queue, and its others wait outside, so nobody can fill the queue alone.
+            seconds: the longest time to wait.
+            lanes: the game and the client that the work is for. Each may have one computation in
+                the queue, and its others wait outside, so nobody can fill the queue alone.
 
         Raises:
             Refused: the time is up.
         """
-        threads = self._threads if seconds else self._brief
-        under_way = asyncio.ensure_future(self._in_lanes(threads, work, lanes))
+        under_way = asyncio.ensure_future(self._in_lanes(work, lanes))
         try:
             async with asyncio.timeout(seconds) as limit:
                 return await asyncio.shield(under_way)
         except asyncio.CancelledError:
-            if seconds:
-                under_way.cancel()
+            under_way.cancel()
             await asyncio.wait([under_way])
             raise
         except TimeoutError as error:
@@ -73,19 +88,29 @@ class Computing:
                 504,
             ) from error
 
-    async def briefly(self, work: Callable[[], T], client: Hashable) -> T:
-        """Return the result of some brief work of a client."""
-        return await self.run(work, None, ("brief", client))
+    async def briefly(self, work: Callable[[], T], client: str) -> T:
+        """Return the result of some brief work, done once the client's allowance has room for it.
 
-    async def _in_lanes(
-        self, threads: ThreadPoolExecutor, work: Callable[[], T], lanes: Sequence[Hashable]
-    ) -> T:
+        A client's works are done one after another. If the caller is cancelled before, it is not
+        done.
+        """
+        async with self._lane(("brief", client)):
+            await asyncio.sleep(self._brief.use(client, 0))
+            begun = time.monotonic()
+            try:
+                return work()
+            finally:
+                self._brief.use(client, time.monotonic() - begun)
+
+    def _lane(self, lane: Hashable) -> asyncio.Lock:
+        return self._lanes.setdefault(lane, asyncio.Lock())
+
+    async def _in_lanes(self, work: Callable[[], T], lanes: Sequence[Hashable]) -> T:
         """Run work in a thread, with a place in each lane until the thread returns."""
         async with AsyncExitStack() as held:
             for lane in lanes:
-                place = self._lanes.setdefault(lane, asyncio.Semaphore(LANE))
-                await held.enter_async_context(place)
-            submitted = threads.submit(work)
+                await held.enter_async_context(self._lane(lane))
+            submitted = self._threads.submit(work)
             try:
                 return await asyncio.wrap_future(submitted)
             except asyncio.CancelledError:

@@ -20,6 +20,8 @@ from bao_env.render.marks import KICHWA
 
 MAX_PLIES = 400
 """The longest game; of 4,000 games of random moves, the longest has 221 plies."""
+READ_PLIES = 5
+"""Moves that :meth:`Game.read` describes at once, in some 3 ms."""
 _TOLD = {
     EventKind.HOUSE_PLAYED,
     EventKind.HOUSE_STOP,
@@ -124,7 +126,8 @@ def _up_to(board: Board, ply: int) -> Board:
 class Game:
     """A board with two seats and a list of moves to step back and forth in.
 
-    Methods that take or return values of a request check their types.
+    Methods that take or return values of a request check their types. The moves that the board has
+    must have been read, by :meth:`read`.
 
     Args:
         board: the start, with the moves made so far.
@@ -152,11 +155,15 @@ class Game:
         """Actions from the start to the position shown."""
         if self.ply > MAX_PLIES:
             raise Refused(f"{self.ply} moves: expected at most {MAX_PLIES}")
-        self._moves = []
-        replayed = _up_to(board, 0)
-        for action in board.move_stack:
-            self._moves.append(_move_values(replayed, action, replayed.trace(action)))
-            replayed.push(action)
+        self._moves: list[Data] = []
+
+    def read(self) -> bool:
+        """Describe a few more of the moves made so far; return whether those were all."""
+        board, done = self.board(len(self._moves)), len(self._moves)
+        for action in self._board.move_stack[done : done + READ_PLIES]:
+            self._moves.append(_move_values(board, action, board.trace(action)))
+            board.push(action)
+        return len(self._moves) == self.ply
 
     def board(self, ply: int | None = None) -> Board:
         """Return a copy of the board at a ply; None means the current position.

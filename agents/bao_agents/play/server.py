@@ -2,7 +2,7 @@
 
 It serves a person and their network. Bodies are small JSON objects, files come from one folder, and
 it answers only requests that its own page makes to this host. No address can take the server from
-the others by requests or by open connections; a flood of new connections is a proxy's job.
+the others, by open connections or by many in a row; a flood from many addresses is a proxy's job.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections import Counter
 from collections.abc import Awaitable, Sequence
 from ipaddress import ip_address, ip_network
 from pathlib import Path
@@ -30,6 +29,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bao_agents.play.api import GETS, POSTS, Data, Handler, Tables
+from bao_agents.play.computing import Allowance
 from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
 
@@ -37,11 +37,11 @@ FOLDER = Path(__file__).with_name("static")
 """The page and its files."""
 MAX_BYTES = 64 * 1024
 """The largest request body."""
-MAX_REQUESTS = 64
-"""Requests of one address that are under way; a browser has six. Others get status 429."""
 MAX_CONNECTIONS = 128
 """Open connections of one address; further ones are closed at once. Behind a proxy, which has one
 address for all visitors, the proxy has to bound them."""
+CONNECTION_SECONDS = 0.004
+"""What a connection costs the server; one of a client that used its allowance is read later."""
 REQUEST_SECONDS = 10
 """The longest time that the body of a request may take."""
 HEADERS = {
@@ -143,7 +143,7 @@ async def _body(request: Request) -> Data:
 
 
 class Guard:
-    """Answer only requests that this host's own page makes to it, few at a time; send HEADERS.
+    """Answer only requests that this host's own page makes to it; send HEADERS.
 
     A page of another site can make a browser call 127.0.0.1. If it does so under its own name, the
     browser sends that as Origin; if it points another name at this machine, Host is wrong.
@@ -156,8 +156,7 @@ class Guard:
         self._hosts = ", ".join(hosts)
         names = (f"[{host}]" if ":" in host else host for host in hosts)
         self._host = re.compile(rf"({'|'.join(map(re.escape, names))})(:[0-9]{{1,5}})?", re.I)
-        self._under_way: Counter[str] = Counter()
-        """Requests of each address."""
+        self.connections = Allowance()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one ASGI request."""
@@ -171,22 +170,13 @@ class Guard:
             headers = Headers(scope=scope)
             host = headers.get("host", "")
             origin = headers.get("origin", f"http://{host}")
-            client = client_of(scope)
-            wrong, status = None, 403
+            wrong = None
             if not self._host.fullmatch(host):
                 wrong = f"unknown host; expected one of {self._hosts}"
             elif origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()):
                 wrong = "requests from other sites are not answered"
-            elif self._under_way[client] >= MAX_REQUESTS:
-                wrong, status = "too many requests at once: wait for the answers to others", 429
-            if wrong:
-                await JSONResponse({"error": wrong}, status)(scope, receive, send_with_headers)
-                return
-            self._under_way[client] += 1
-            try:
-                await self._app(scope, receive, send_with_headers)
-            finally:
-                self._under_way -= Counter([client])
+            app = JSONResponse({"error": wrong}, 403) if wrong else self._app
+            await app(scope, receive, send_with_headers)
 
 
 def create_app(roster: Roster, hosts: Sequence[str] = ()) -> ASGIApp:
@@ -220,8 +210,13 @@ class _Protocol(H11Protocol):
         super().connection_made(transport)
         self.visitor = client_of({"client": self.client})
         same = sum(one.visitor == self.visitor for one in self.connections)  # type: ignore[union-attr]
-        if same > MAX_CONNECTIONS and not self.config.forwarded_allow_ips:
+        if self.config.forwarded_allow_ips:
+            return
+        if same > MAX_CONNECTIONS:
             transport.abort()
+        elif wait := self.config.app.connections.use(self.visitor, CONNECTION_SECONDS):  # type: ignore[union-attr]
+            transport.pause_reading()
+            self.loop.call_later(wait, transport.resume_reading)
 
     def send_400_response(self, msg: str) -> None:
         if self.conn.our_state is h11.SEND_BODY:

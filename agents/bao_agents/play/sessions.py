@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import math
 import secrets
-import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from bao_agents.play.refused import Refused
@@ -25,7 +24,6 @@ RECENT_SECONDS = 300.0
 class _Kept:
     item: Any
     owner: str
-    lock: threading.Lock = field(default_factory=threading.Lock)
     used: float = -math.inf
     """When it was last used since it was added."""
 
@@ -40,8 +38,9 @@ class Sessions:
 
     def __init__(self, max_items: int, max_owned: int) -> None:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self.owners: Counter[str] = Counter()
+        """How many items each owner has."""
         self._max_items, self._max_owned = max_items, max_owned
-        self._lock = threading.Lock()
 
     def add(self, item: object, owner: str, name: str | None = None) -> tuple[str, bool]:
         """Add an item under a new name, or under that of one dropped.
@@ -53,37 +52,29 @@ class Sessions:
             Refused: there is no room, because all items were used lately.
         """
         name = name or secrets.token_urlsafe(12)
-        with self._lock:
-            if name in self._kept:
-                return name, False
-            owned = [other for other, kept in self._kept.items() if kept.owner == owner]
-            drops_own = len(owned) >= self._max_owned
-            if drops_own:
-                del self._kept[owned[0]]
-            elif len(self._kept) >= self._max_items:
-                now = time.monotonic()
-                old = [n for n, kept in self._kept.items() if now - kept.used > RECENT_SECONDS]
-                if not old:
-                    raise Refused("all tables are in use: try again in a few minutes", 503)
-                del self._kept[old[0]]
-            self._kept[name] = _Kept(item, owner)
+        if name in self._kept:
+            return name, False
+        drops_own = self.owners[owner] >= self._max_owned
+        if drops_own or len(self._kept) >= self._max_items:
+            late = math.inf if drops_own else time.monotonic() - RECENT_SECONDS
+            mine = {owner} if drops_own else self.owners
+            old = (n for n, one in self._kept.items() if one.owner in mine and one.used < late)
+            if (oldest := next(old, None)) is None:
+                raise Refused("all tables are in use: try again in a few minutes", 503)
+            self.owners -= Counter([self._kept.pop(oldest).owner])
+        self.owners[owner] += 1
+        self._kept[name] = _Kept(item, owner)
         return name, drops_own
 
     def call(self, method: Callable[..., R], name: str, /, *args: Any, **values: Any) -> R:
-        """Call a method of an item, for one request at a time.
+        """Call a method of an item.
 
         Raises:
-            Refused: the item is not (or no longer) kept, or another request is using it.
+            Refused: the item is not (or no longer) kept.
         """
-        with self._lock:
-            if name not in self._kept:
-                raise Refused("this game is not (or no longer) kept: start a new one", 404)
-            self._kept.move_to_end(name)
-            kept = self._kept[name]
-            kept.used = time.monotonic()
-        if not kept.lock.acquire(timeout=5):
-            raise Refused("the game is busy with another request: try again", 503)
-        try:
-            return method(kept.item, *args, **values)
-        finally:
-            kept.lock.release()
+        if name not in self._kept:
+            raise Refused("this game is not (or no longer) kept: start a new one", 404)
+        self._kept.move_to_end(name)
+        kept = self._kept[name]
+        kept.used = time.monotonic()
+        return method(kept.item, *args, **values)
