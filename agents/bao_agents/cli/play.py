@@ -86,7 +86,8 @@ def _run(options: argparse.Namespace) -> None:
     if not options.no_browser:
         threading.Timer(0.7, webbrowser.open, [address]).start()
     server = make_server(create_app(roster, hosts))
-    Game(Board(), (HUMAN, HUMAN)).show()
+    game = Game(Board(), (HUMAN, HUMAN))
+    game.play(game.board().legal_actions[0], 0)  # compiles and loads
     gc.freeze()  # what every game needs; going through it stopped the server for 0.1 s at a time
     sys.setswitchinterval(SWITCH_SECONDS)
 

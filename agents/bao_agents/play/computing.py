@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack
+from contextlib import ExitStack
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -58,8 +58,8 @@ class Computing:
     async def run(self, work: Callable[[], T], seconds: float, *lanes: Hashable) -> T:
         """Return the result of some work, computed in a thread.
 
-        If the caller is cancelled, work that still waits is dropped. Work that has begun cannot be
-        stopped: it keeps its place in the lanes, and the caller waits for its end.
+        If the caller is cancelled, or waits too long, work that still waits is dropped. Work that
+        has begun cannot be stopped: it keeps its place in the lanes until the thread returns.
 
         Args:
             work: the work; its errors are raised here.
@@ -70,18 +70,21 @@ class Computing:
         Raises:
             Refused: the time is up.
         """
-        under_way = asyncio.ensure_future(self._in_lanes(work, lanes))
+        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(seconds) as limit:
-                return await asyncio.shield(under_way)
-        except asyncio.CancelledError:
-            under_way.cancel()
-            await asyncio.wait([under_way])
-            raise
+                with ExitStack() as places:
+                    for lane in lanes:
+                        place = self._lane(lane)
+                        await place.acquire()
+                        places.callback(place.release)
+                    submitted = self._threads.submit(work)
+                    held = places.pop_all()
+                submitted.add_done_callback(lambda _: loop.call_soon_threadsafe(held.close))
+                return await asyncio.wrap_future(submitted)
         except TimeoutError as error:
             if not limit.expired():  # the work itself raised it
                 raise
-            under_way.cancel()
             raise Refused(
                 f"this took longer than {seconds:.0f} seconds, including other requests: "
                 "try again, or choose a player that thinks less",
@@ -104,19 +107,6 @@ class Computing:
 
     def _lane(self, lane: Hashable) -> asyncio.Lock:
         return self._lanes.setdefault(lane, asyncio.Lock())
-
-    async def _in_lanes(self, work: Callable[[], T], lanes: Sequence[Hashable]) -> T:
-        """Run work in a thread, with a place in each lane until the thread returns."""
-        async with AsyncExitStack() as held:
-            for lane in lanes:
-                await held.enter_async_context(self._lane(lane))
-            submitted = self._threads.submit(work)
-            try:
-                return await asyncio.wrap_future(submitted)
-            except asyncio.CancelledError:
-                if not submitted.cancelled():
-                    await asyncio.wait([asyncio.wrap_future(submitted)])
-                raise
 
     async def share(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
         """Return the result of some work, which callers with the same key share.

@@ -149,8 +149,6 @@ class Game:
 
         It begins with the time in milliseconds: a game that is begun anew, because the server has
         lost it, counts as later than the lost one."""
-        self._written: tuple[int, list[str]] = 0, []
-        """The transcripts, with the version that they are of."""
         self.ply = len(board.move_stack)
         """Actions from the start to the position shown."""
         if self.ply > MAX_PLIES:
@@ -342,10 +340,5 @@ class Game:
             "outcome": outcome and {"winner": outcome.winner, "how": outcome.reason.value},
             "legal": [hand_way(board, action) for action in legal],
             "moves": self._moves,
-            "transcripts": self._transcripts(),
+            "transcripts": [self.board().transcript(None, spelling) for spelling in SPELLINGS],
         }
-
-    def _transcripts(self) -> list[str]:
-        if self._written[0] != self.version:
-            self._written = self.version, [self.board().transcript(None, s) for s in SPELLINGS]
-        return self._written[1]

@@ -82,10 +82,7 @@ def _route(tables: Tables, path: str, handler: Handler, method: str) -> Route:
 
 
 async def _while_connected(request: Request, work: Awaitable[Data]) -> Data:
-    """Return an answer; once the request has been read, cancel it if the client disconnects.
-
-    A request lasts until its work has ended, so that it counts until then.
-    """
+    """Return an answer; once the request has been read, cancel it if the client disconnects."""
 
     async def leave() -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -94,11 +91,9 @@ async def _while_connected(request: Request, work: Awaitable[Data]) -> Data:
     answer, left = asyncio.ensure_future(work), asyncio.ensure_future(leave())
     try:
         await asyncio.wait((answer, left), return_when=asyncio.FIRST_COMPLETED)
-        if not answer.done():
-            answer.cancel()
-            await asyncio.wait((answer,))
-            raise ClientDisconnect
-        return answer.result()
+        if answer.done():
+            return answer.result()
+        raise ClientDisconnect
     except asyncio.CancelledError as error:
         raise Refused("the server ends", 503) from error
     finally:
