@@ -21,11 +21,6 @@ def test_states() -> None:
     for _ in range(20):
         state = game.new_initial_state()
         while not state.is_terminal():
-            assert state.legal_actions() == sorted(state.legal_actions()) != []
-            board = state.single_game.observation(state.current_player())
-            twin = state.clone()
-            twin.apply_action(twin.legal_actions()[0])
-            assert np.array_equal(state.single_game.observation(state.current_player()), board)
             state.apply_action(int(rng.choice(state.legal_actions())))
         assert state.legal_actions() == [] and sum(state.returns()) == 0
         assert np.argmax(state.returns()) == max(state.single_game.winner, 0)
