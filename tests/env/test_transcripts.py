@@ -168,10 +168,6 @@ def test_recorded_games_replay_and_come_out_again(path: Path) -> None:
     assert format_transcript(again) == text
     # Four end in a win; in the others a player resigned with a move still to make.
     assert (played.outcome is None) == (path.stem in ("voogt-3", "voogt-4", "voogt-6"))
-    in_kibao = transcribe(played.start, played.actions, played.ruleset, spelling="kibao")
-    read = read_one(format_transcript(in_kibao))
-    assert replay(read).actions == played.actions
-    assert not set("LR") & {sign for turn in read.turns for sign in turn.text}
 
 
 def test_an_error_has_its_parts() -> None:
