@@ -172,7 +172,7 @@ def ladder(file: str) -> str:
         f"| `{one['player']}` | {one['elo']:.0f} ({one['low']:.0f} to {one['high']:.0f}) |"
         for one in reversed(anchors)
     ]
-    return "\n".join(["| player | Elo (95 % interval) |", "|---|---:|", *rows])
+    return "\n".join(["| player | Elo (95% interval) |", "|---|---:|", *rows])
 
 
 # --- commands ---------------------------------------------------------------------------------

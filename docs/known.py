@@ -1,4 +1,4 @@
-"""Print South's share of wins where guided alpha-beta plays itself, with its 95 % interval.
+"""Print South's share of wins where guided alpha-beta plays itself, with its 95% interval.
 
 python docs/known.py strong 2000 600     # the positions, nodes a move, games
 

@@ -150,7 +150,7 @@ def test_readme_has_the_elos_of_the_ladder() -> None:
 
 def test_what_an_elo_means() -> None:
     """A player of 1,400 Elo scores as Elo's formula says against players of the ladder."""
-    found = r"^\| `(.+?)` \| (\d+) \| ([\d.]+) % \|"
+    found = r"^\| `(.+?)` \| (\d+) \| ([\d.]+)% \|"
     rows = re.findall(found, TEXTS["docs/evaluation.md"], re.MULTILINE)
     assert len(rows) == 5
     for player, number, points in rows:

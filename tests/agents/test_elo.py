@@ -39,7 +39,7 @@ def pairs_of(counts: tuple[int, ...]) -> np.ndarray:
 
 
 def test_elo_of_known_scores() -> None:
-    """Textbook values of the logistic model: 76 % is +200, 64 % is +100, half is 0."""
+    """Textbook values of the logistic model: 76% is +200, 64% is +100, half is 0."""
     assert elo_difference(0.5) == 0.0 and elo_difference(1.0) == math.inf
     assert elo_difference(0.7597469) == pytest.approx(200, abs=1e-3)
     assert expected_score(-100.0) == pytest.approx(1 - 0.6400650, abs=1e-7)

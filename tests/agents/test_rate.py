@@ -204,7 +204,7 @@ def test_rate_a_bot(ladder: Path, tmp_path: Path, says: Says) -> None:
     for key in ("elo", "elo_low", "elo_high", "games", "pairs_by_points", "mean_plies"):
         assert found[key] == again[key]
     low, high = found["elo_low"], found["elo_high"]
-    assert f"# greedy: {found['elo']:.0f} Elo (95 % interval {low:.0f} to {high:.0f})" in out
+    assert f"# greedy: {found['elo']:.0f} Elo (95% interval {low:.0f} to {high:.0f})" in out
     assert low <= 376 <= high and found["ended"] == "precise"
     assert found["games"] == sum(row["games"] for row in found["against"])
     for row in found["against"]:

@@ -55,7 +55,7 @@ def test_report_fails_unless_greedy_is_beaten(
     with nullcontext() if wins == 90 else fails:
         measure.report("numpy", "some route", lambda **how: given.update(how), lambda **_: score)
     row = capsys.readouterr().out
-    assert row.startswith(f"| numpy | {version('numpy')} | some route | 61 | {wins}.0 % (")
+    assert row.startswith(f"| numpy | {version('numpy')} | some route | 61 | {wins}.0% (")
     assert given.pop("log").folder == "" and given == {"steps": 7, "seed": 3}
 
 

@@ -48,7 +48,7 @@ def test_words_are_runs_or_groups(runs: Path) -> None:
 def test_the_file_is_what_its_name_says(runs: Path, name: str, begins: bytes, says: Says) -> None:
     said = says(f"curve one=a/* two=b/* --x seconds --out {name}")
     assert (runs / name).read_bytes().startswith(begins)
-    # The means of 30 and 40 %, and of 50 and 60 %, with their range.
+    # The means of 30 and 40%, and of 50 and 60%, with their range.
     assert "35 (30 to 40)" in said and "55 (50 to 60)" in said and name in said
 
 
@@ -93,7 +93,7 @@ def test_a_mean_stays_within_all_of_its_runs(places: list[list[int]], seed: int)
 
 
 def test_interval_baseline_and_whole_dots(tmp_path: Path) -> None:
-    """The band of one run is the interval in its columns; a score of 0 or 100 % has a whole dot."""
+    """The band of one run is the interval in its columns; a score of 0 or 100% has a whole dot."""
     metric, file = "score_against_greedy", tmp_path / "r.csv"
     rows = f"steps,{metric},{metric}_low,{metric}_high\n1e6,0,0,0.02\n2e6,1,0.98,1\n"
     file.write_text(rows)
@@ -103,7 +103,7 @@ def test_interval_baseline_and_whole_dots(tmp_path: Path) -> None:
     edges = {(x, y) for x, y in band.get_paths()[0].vertices}
     assert {(2e6, 98.0), (2e6, 100.0), (1e6, 0.0), (1e6, 2.0)} <= edges
     assert axes.get_ylim()[0] < -2 and axes.get_ylim()[1] > 102
-    assert figure.get_suptitle() == "r; band: 95 % interval of the games"
+    assert figure.get_suptitle() == "r; band: 95% interval of the games"
     assert "100 (98 to 100)" in text
     file.write_text(rows[: rows.index("2e6")])
     figure, text = drawn(read_lines([f"r={file}"]), metric)

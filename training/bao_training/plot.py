@@ -108,7 +108,7 @@ def draw_curves(
 ) -> tuple[Figure, str]:
     """Draw metrics of runs into one picture.
 
-    The line of a run has the 95 % intervals in its columns ``METRIC_low`` and ``METRIC_high``. The
+    The line of a run has the 95% intervals in its columns ``METRIC_low`` and ``METRIC_high``. The
     line of several runs is their mean over the steps that all of them have, and its band reaches
     from the lowest run to the highest. A rating that is only a bound is an arrow.
 
@@ -150,7 +150,7 @@ def draw_curves(
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         if "score_against_" in metric:
             axes.axhline(50, color="0.5", linestyle="--", linewidth=1)  # equal play
-            axes.set_ylim(-3, 103)  # dots at 0 and 100 % stay whole
+            axes.set_ylim(-3, 103)  # dots at 0 and 100% stay whole
         axes.grid(alpha=0.3)
         if len(lines) > 1:
             axes.legend(fontsize=8)
@@ -231,7 +231,7 @@ def _draw(
     last = shown[-1]
     digits = ".0f" if metric == "elo" else ".4g"
     interval = f" ({low[last]:{digits}} to {high[last]:{digits}})" if known[last] else ""
-    kind = "95 % interval of the games" if len(line.runs) == 1 else "lowest to highest run"
+    kind = "95% interval of the games" if len(line.runs) == 1 else "lowest to highest run"
     cells = [f"{places[last]:,.0f}", f"{mean[last]:{digits}}{interval}"]
     return cells, kind if known.sum() > 1 else ""
 

@@ -333,7 +333,7 @@ class Trainer(ABC, Generic[W, C]):
         The network plays alone, without search. If it has an NNUE, guided alpha-beta also plays
         with both, against plain alpha-beta with the same number of nodes. If the settings name won
         positions, also return ``blunders``: the share of the network's moves from them that give
-        the win away. ``NAME_low`` and ``NAME_high`` are the ends of the 95 % interval of ``NAME``.
+        the win away. ``NAME_low`` and ``NAME_high`` are the ends of the 95% interval of ``NAME``.
         """
         guide = self._checkpoint()
         player = NetworkAgent(copy.deepcopy(self.network).cpu(), self.ruleset)

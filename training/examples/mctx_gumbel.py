@@ -9,7 +9,7 @@
     uv run training/examples/mctx_gumbel.py
     bao rate mctx_gumbel:player --path training/examples
 
-The policy alone, without a search, scored 93.2 % (90.3 to 95.3) against greedy after 301 processor
+The policy alone, without a search, scored 93.2% (90.3 to 95.3) against greedy after 301 processor
 seconds (README.md beside this file has the conditions).
 
 The rules are not written in JAX. :func:`step` calls the compiled engine through

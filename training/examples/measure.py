@@ -88,7 +88,7 @@ def report(
 ) -> None:
     """Train, measure the saved player and print its row; exit with status 1 unless it beats greedy.
 
-    It beats greedy if the lower end of the 95 % interval of its win rate is above a half. The
+    It beats greedy if the lower end of the 95% interval of its win rate is above a half. The
     command line's options are arguments of ``train``.
 
     Args:
@@ -115,7 +115,7 @@ def report(
     cells = [library, version(library), route, f"{seconds:.0f}"]
     for bot in (bao_env.RandomAgent(SEED), bao_env.GreedyAgent()):
         score = play_match(trained, bot, pairs=PAIRS, seed=SEED).score
-        cells.append(f"{score.rate:.1%} ({score.low:.1%} to {score.high:.1%})".replace("%", " %"))
+        cells.append(f"{score.rate:.1%} ({score.low:.1%} to {score.high:.1%})")
     print(f"| {' | '.join(cells)} |", flush=True)
     if score.low <= 0.5:
         sys.exit(f"{library} did not clearly beat greedy in {score.games} games")

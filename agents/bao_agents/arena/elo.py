@@ -1,4 +1,4 @@
-"""Compute the score and Elo difference of a match, with 95 % intervals, and a sequential test.
+"""Compute the score and Elo difference of a match, with 95% intervals, and a sequential test.
 
 Games come in pairs: one opening, played from both seats. The two games of a pair are not
 independent. So the variance is taken over pairs (the pentanomial model of chess engine testing),
@@ -19,7 +19,7 @@ import numpy as np
 from bao_agents.support.array_types import Float64Array, Int64Array
 
 Z95 = 1.959963984540054
-"""Standard errors from the middle of a 95 % interval to its ends."""
+"""Standard errors from the middle of a 95% interval to its ends."""
 ELO_PER_LOGIT = 400.0 / math.log(10.0)
 """Elo points per unit of the natural logarithm of the odds."""
 REACH = 4000.0
@@ -31,7 +31,7 @@ _NEVER_SEEN = 1e-3
 
 FloatOrArray = TypeVar("FloatOrArray", float, Float64Array)
 FEW_PAIRS = 5
-"""Fewest pairs whose interval covers the truth in about 95 % of all matches."""
+"""Fewest pairs whose interval covers the truth in about 95% of all matches."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Score:
     rate: float
     """Points per game, 0..1; a draw counts as a half."""
     low: float
-    """Lower end of the 95 % interval of ``rate``."""
+    """Lower end of the 95% interval of ``rate``."""
     high: float
     """Upper end of it."""
     los: float
@@ -60,7 +60,7 @@ class Score:
 
     @property
     def elo(self) -> tuple[float, float, float]:
-        """Elo difference and its 95 % interval (estimate, low, high); may be infinite."""
+        """Elo difference and its 95% interval (estimate, low, high); may be infinite."""
         return elo_difference(self.rate), elo_difference(self.low), elo_difference(self.high)
 
 
@@ -132,7 +132,7 @@ class Placement:
     elo: float
     """Infinite if every game was won or lost."""
     low: float
-    """Lower end of the 95 % interval; may be infinite."""
+    """Lower end of the 95% interval; may be infinite."""
     high: float
     """Upper end of it."""
 
@@ -145,10 +145,10 @@ class Placement:
 
     def __str__(self) -> str:
         if math.isinf(self.high):
-            return f"above {self.low:.0f} Elo (95 %)"
+            return f"above {self.low:.0f} Elo (95%)"
         if math.isinf(self.low):
-            return f"below {self.high:.0f} Elo (95 %)"
-        return f"{self.elo:.0f} Elo (95 % interval {self.low:.0f} to {self.high:.0f})"
+            return f"below {self.high:.0f} Elo (95%)"
+        return f"{self.elo:.0f} Elo (95% interval {self.low:.0f} to {self.high:.0f})"
 
 
 def place(
@@ -227,7 +227,7 @@ def design_effect(
 
 
 def wilson_interval(rate: float, games: float) -> tuple[float, float]:
-    """Return Wilson's 95 % interval (1927) of a proportion over ``games`` independent games."""
+    """Return Wilson's 95% interval (1927) of a proportion over ``games`` independent games."""
     square = Z95 * Z95 / games
     middle = (rate + square / 2.0) / (1.0 + square)
     half = Z95 / (1.0 + square) * math.sqrt(rate * (1.0 - rate) / games + square / (4.0 * games))

@@ -78,7 +78,7 @@ class Anchor(_Table):
     """The name of a built-in bot for :func:`bao_agents.players.registry.load`."""
     elo: _Elo
     low: _Elo
-    """Lower end of the 95 % interval of ``elo`` in the tournament, against the player at 0."""
+    """Lower end of the 95% interval of ``elo`` in the tournament, against the player at 0."""
     high: _Elo
     """Upper end of it."""
     games: _Count

@@ -28,7 +28,7 @@ class Ratings:
     elo: Float64Array
     """float64[P], relative to the anchor, or to the mean; infinite after a clean sweep."""
     low: Float64Array
-    """float64[P], lower end of the 95 % interval of ``elo``: 0 for the anchor, NaN for a player who
+    """float64[P], lower end of the 95% interval of ``elo``: 0 for the anchor, NaN for a player who
     has a finite rating alone."""
     high: Float64Array
     """float64[P], upper end of it."""
@@ -47,8 +47,8 @@ def rate(results: Mapping[tuple[str, str], Float64Array], *, anchor: str | None 
 
     An interval ends 1.96 standard errors from the rating. The error is taken over pairs, as in
     :func:`bao_agents.arena.elo.score_pairs`. Percentiles of a bootstrap are too narrow: with 5
-    pairs a pairing they cover 86 to 89 % instead of 95. After few games the likeliest ratings lie a
-    little too far apart: by some 5 % with 5 pairs a pairing, 1 % with 25.
+    pairs a pairing they cover 86 to 89% instead of 95. After few games the likeliest ratings lie a
+    little too far apart: by some 5% with 5 pairs a pairing, 1% with 25.
 
     Args:
         results: float64[pairs, 2] for each pairing, the points of its first name in each game
@@ -134,7 +134,7 @@ def _intervals(
     points: Float64Array,
     anchor: int | None,
 ) -> Float64Array:
-    """Return the Elo of comparable players and the ends of its 95 % intervals, float64[P, 3].
+    """Return the Elo of comparable players and the ends of its 95% intervals, float64[P, 3].
 
     Args:
         table: as for :func:`_fit`.

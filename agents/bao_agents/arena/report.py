@@ -41,7 +41,7 @@ An interval of ``elo`` or ``score`` has its ends in ``elo_low`` and ``elo_high``
 or unknown if both are None."""
 
 ENDS = ("elo", "elo_low", "elo_high")
-"""The columns of an Elo and its 95 % interval."""
+"""The columns of an Elo and its 95% interval."""
 
 STYLES = {"markdown": "pipe", "latex": "latex_booktabs"}
 """The formats of tables, by tabulate's names."""
@@ -49,7 +49,7 @@ STYLES = {"markdown": "pipe", "latex": "latex_booktabs"}
 LEAST_TIME = 0.1
 """The least share of its time limit that a player uses on an idle machine, averaged over its moves.
 
-Forced moves, proved wins and settled choices need little of it: guided alpha-beta uses 30 % in
+Forced moves, proved wins and settled choices need little of it: guided alpha-beta uses 30% in
 zanzibar.
 """
 
@@ -131,7 +131,7 @@ def notes(rows: Sequence[Row], specs: Mapping[str, str], commits: frozenset[str]
     shown = [row for row in rows if any(row[end] is not None for end in ENDS)]
     few = [row.get("opponent", row["player"]) for row in shown if row["games"] < 2 * FEW_PAIRS]
     if few:
-        yield f"too few games for a 95 % interval, take it as a rough guide: {', '.join(few)}"
+        yield f"too few games for a 95% interval, take it as a rough guide: {', '.join(few)}"
     if any(row["elo"] is None for row in shown):
         yield "A player who won or lost all games has no rating, only a bound."
     if others := sorted(commits - {current_commit()}):
@@ -280,6 +280,6 @@ def plot(rows: Sequence[Row], column: str, title: str, zero: str) -> Figure:
     axes.set_yticks(range(len(elos)), [row[column] for row in rows])
     axes.invert_yaxis()
     axes.grid(axis="x", alpha=0.3)
-    axes.set_xlabel(f"Elo, 95 % intervals; 0 is {zero}")
+    axes.set_xlabel(f"Elo, 95% intervals; 0 is {zero}")
     figure.suptitle(title, size=11)
     return figure

@@ -94,6 +94,6 @@ def _run(args: argparse.Namespace) -> None:
     elif "-" not in (args.json, args.csv):
         print(
             f"Moves from {len(won):,} won positions, and those among them that could give the win "
-            "away;\nwins given away. Second lines: 95 % intervals.\n\n"
+            "away;\nwins given away. Second lines: 95% intervals.\n\n"
             + markdown_table(*table(results), "simple")
         )

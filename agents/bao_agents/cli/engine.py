@@ -204,7 +204,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         type=at_least(0),
         default=5,
         metavar="MS",
-        help="milliseconds of the host's time that a search leaves, besides 2 %% (%(default)s)",
+        help="milliseconds of the host's time that a search leaves, besides 2%% (%(default)s)",
     )
     add_player_options(parser)
     return _run

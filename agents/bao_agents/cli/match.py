@@ -4,7 +4,7 @@
     bao match mine:new mine:old --pairs 5000 --sprt 0 5
     bao match new=runs/b old=runs/a
 
-The table gives points per game (a draw counts as a half) and the Elo difference, each with its 95 %
+The table gives points per game (a draw counts as a half) and the Elo difference, each with its 95%
 interval over pairs, and the likelihood that the player is the stronger one
 (:mod:`bao_agents.arena.elo`). ``--sprt`` stops a match as soon as a sequential test has its
 verdict: which of two values is the likelier one. The Elo of such a match leans to the verdict.
@@ -90,7 +90,7 @@ def _run(args: argparse.Namespace) -> None:
             rows,
             COLUMNS,
             before=f"{player}, rule set {ruleset.name}: up to {args.pairs} openings, each from "
-            f"both seats\n({described(args)}; seed {args.seed}). Ranges are 95 % intervals.",
+            f"both seats\n({described(args)}; seed {args.seed}). Ranges are 95% intervals.",
             said=decisions,
             zero="the opponent",
             source={"openings": described(args)},
@@ -110,5 +110,5 @@ def decision(name: str, sprt: Sprt, verdict: str | None) -> str:
     return tested + (
         f"{verdict} accepted: nearer to {ends[0]:+g} than to {ends[1]:+g}.\nThe test stopped the "
         "match, so its Elo leans to the verdict, and its interval is too narrow:\nit covers the "
-        "truth in about 89 % of such matches."
+        "truth in about 89% of such matches."
     )

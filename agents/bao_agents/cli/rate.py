@@ -5,7 +5,7 @@
     bao rate 'runs/quick/step-*.safetensors' --csv elo.csv
 
 A player meets the ladder's anchors, bots of fixed ratings, from the ladder's openings, each from
-both seats, until its 95 % interval is short enough (:mod:`bao_agents.arena.placement`). Elo 0 is
+both seats, until its 95% interval is short enough (:mod:`bao_agents.arena.placement`). Elo 0 is
 the random player. One player gets a card, several a table. Ctrl-C prints the ratings so far.
 """
 

@@ -69,7 +69,7 @@ def _run(args: argparse.Namespace) -> None:
             COLUMNS,
             before=f"Rule set {args.ruleset.name}; {total.points.size:,} games in pairs, each "
             f"opening from both seats\n({described(args)}; seed {args.seed}); "
-            f"{total.plies.mean():.1f} plies a game. Elo 0 is {zero}; ranges are 95 % intervals.",
+            f"{total.plies.mean():.1f} plies a game. Elo 0 is {zero}; ranges are 95% intervals.",
             after=f"Score of the row against the column, in percent:\n\n{crosstable(rows, found)}",
             zero=zero,
             source={"openings": described(args)},

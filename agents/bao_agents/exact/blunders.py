@@ -33,7 +33,7 @@ class Share(NamedTuple):
 
     rate: float
     low: float
-    """Lower end of its 95 % interval, after Wilson."""
+    """Lower end of its 95% interval, after Wilson."""
     high: float
     """Upper end of it."""
 

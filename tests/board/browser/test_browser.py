@@ -199,7 +199,7 @@ def test_hints_and_the_evaluation_bar(open_page: Open) -> None:
     page = open_page()
     unfold(page, "panel-study")
     page.check("#bar")
-    see(page, "#evaluation-text").to_have_text(re.compile(r"South \d+ %"))
+    see(page, "#evaluation-text").to_have_text(re.compile(r"South \d+%"))
     asked: list[str] = []
     page.on("request", lambda one: asked.append(f"{one.url} {one.post_data}"))
     for evaluator in ("alphabeta", "zanzibar"):

@@ -43,7 +43,7 @@ def test_a_review_names_the_win_that_was_given_away(open_page: Open, size: dict[
     see(page, "#review-text").to_have_text(re.compile(r"^Mistakes: South \d, North 0\.$"))
     given = page.locator("#mistakes li > button").first
     expect(given).to_contain_text("A proven win given away. (South wins in 13 plies)")
-    expect(given).to_have_text(re.compile(r"^\d+\. South \S+\?\? lost 100 %\. "))
+    expect(given).to_have_text(re.compile(r"^\d+\. South \S+\?\? lost 100%\. "))
     see(page, "#moves .mark").to_have_text("??")
     given.click()
     see(page, "#status").to_have_text("Looking back, move 1: South to move")
@@ -78,7 +78,7 @@ def test_a_review_says_since_when_the_game_was_lost(open_page: Open) -> None:
     unfold(page, "panel-study")
     page.click("#review-game")
     see(page, "#review-text").to_have_text(
-        "Mistakes: South 0, North 0. South was lost from move 2 on: the chance stayed below 10 %."
+        "Mistakes: South 0, North 0. South was lost from move 2 on: the chance stayed below 10%."
     )
 
 
@@ -87,7 +87,7 @@ def test_the_bar_shows_no_old_number(open_page: Open) -> None:
     page = open_page()
     unfold(page, "panel-study")
     page.check("#bar")
-    see(page, "#evaluation-text").to_have_text(re.compile(r"^South \d+ %$"))
+    see(page, "#evaluation-text").to_have_text(re.compile(r"^South \d+%$"))
     held: list[Route] = []
     page.route("**/evaluation", lambda route: held.append(route))
     click_any(page, 0)
@@ -100,7 +100,7 @@ def test_the_bar_shows_no_old_number(open_page: Open) -> None:
     for route in held:
         route.continue_()
     page.unroute("**/evaluation")
-    see(page, "#evaluation-text").to_have_text(re.compile(r"^South \d+ %$"))
+    see(page, "#evaluation-text").to_have_text(re.compile(r"^South \d+%$"))
     see(page, "#evaluation").not_to_have_class("old")
 
 

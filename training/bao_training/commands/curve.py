@@ -5,7 +5,7 @@
     bao curve elo.csv          a table of bao rate --csv
 
 The second form compares settings over seeds: a line is the mean, and its band reaches from the
-lowest to the highest run. Otherwise the band is the 95 % interval of the games. All print a table
+lowest to the highest run. Otherwise the band is the 95% interval of the games. All print a table
 of the last values, and what was left out.
 """
 

@@ -6,7 +6,7 @@ import { specWords } from "./players.js";
 import { announce, caption, say, slowly } from "./say.js";
 import { eventWords, playerWords, plies, ruleWords, seatName, t, withTerms } from "./texts.js";
 
-export const percent = (share) => `${Math.round(100 * share)} %`;
+export const percent = (share) => `${Math.round(100 * share)}%`;
 
 // A proven win, for example "South wins in 13 plies".
 export function winWords(win) {
