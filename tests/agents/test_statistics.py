@@ -1,4 +1,4 @@
-"""Check every printed interval and rating against simulated games of a known truth.
+"""Check every printed interval, test and rating against simulated games of a known truth.
 
 A simulated game has a chance that is known, so it is known whether an interval covers it. The two
 games of a pair depend on each other as in real matches: openings lean to a side or suit a player,
@@ -14,7 +14,8 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from bao_agents.arena.elo import expected_score, place, score_pairs
+from bao_agents.arena.elo import Sprt, expected_score, place, score_pairs
+from bao_agents.arena.plan import SPRT_PAIRS
 from bao_agents.arena.ratings import rate
 from bao_agents.support.array_types import Float64Array
 
@@ -133,3 +134,31 @@ def test_tournament(kind: str, pairs: int, anchor: str | None) -> None:
             errors.append((ratings.elo - truth) @ truth / (truth @ truth))
     assert 0.92 <= np.mean(covered) <= 0.98
     assert 0.95 <= 1.0 + np.mean(errors) <= 1.05 + 0.5 / pairs
+
+
+@pytest.mark.parametrize("elo", [0.0, 20.0])
+def test_sequential_test(elo: float) -> None:
+    """Each hypothesis is refused in at most 5% of the matches in which it is true."""
+    sprt, wrong = Sprt(0.0, 20.0), []
+    for rng in seeds(400, KINDS["all"], elo):
+        counts, verdict = np.zeros(5, int), None
+        while verdict is None:
+            drawn = openings(rng, SPRT_PAIRS)
+            points = KINDS["all"].play(rng, expected_score(elo), drawn)
+            counts += score_pairs(points).pair_counts
+            verdict = sprt.verdict(counts.tolist())
+        wrong.append(verdict == ("H0" if elo else "H1"))
+    assert np.mean(wrong) <= 0.06
+
+
+def test_the_interval_of_a_stopped_match_is_too_narrow() -> None:
+    """``bao match --sprt`` says by how much."""
+    sprt, truth, covered = Sprt(0.0, 50.0), expected_score(25.0), []
+    for rng in seeds(400, "stopped"):
+        points = np.empty((0, 2))
+        while not len(points) or sprt.verdict(score_pairs(points).pair_counts) is None:
+            drawn = openings(rng, SPRT_PAIRS)
+            points = np.concatenate([points, Games().play(rng, truth, drawn)])
+        score = score_pairs(points)
+        covered.append(score.low <= truth <= score.high)
+    assert 0.86 <= np.mean(covered) <= 0.925
