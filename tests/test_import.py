@@ -58,15 +58,18 @@ def test_a_board_does_without_torch() -> None:
     pytest.importorskip("starlette")
     program = """
 import asyncio
-from bao_agents.play.api import Tables, bot
+from bao_agents.play.api import POSTS, Tables
 from bao_agents.play.roster import Roster
 from bao_agents.play.server import create_app
 create_app(Roster())
 tables = Tables(Roster())
 tables.setup()
-game = tables.new_game("me", ["guided:1ms", "human"])["id"]
-asyncio.run(bot(tables, "me", {"name": game, "ply": 0}))
-tables.hints(game)
+async def play():
+    game = await POSTS["/api/games"](tables, "me", {"seats": ["guided:1ms", "human"]})
+    for request in ("bot", "hints"):
+        values = {"name": game["id"], "ply": 0}
+        await POSTS["/api/games/{name}/" + request](tables, "me", values)
+asyncio.run(play())
 """
     python(WITHOUT_TORCH + program)
 

@@ -220,7 +220,7 @@ def test_who_used_much_time_waits() -> None:
 def test_new_addresses_share_an_allowance(monkeypatch: pytest.MonkeyPatch) -> None:
     clients = []
 
-    async def noted(self: Computing, work: Callable[[], Any], client: str) -> Any:
+    async def noted(self: Computing, work: Any, client: str) -> Any:
         clients.append(client)
         return work()
 

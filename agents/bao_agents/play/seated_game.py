@@ -20,8 +20,6 @@ from bao_env.render.marks import KICHWA
 
 MAX_PLIES = 400
 """The longest game; of 4,000 games of random moves, the longest has 221 plies."""
-READ_PLIES = 5
-"""Moves that :meth:`Game.read` describes at once, in some 3 ms."""
 _TOLD = {
     EventKind.HOUSE_PLAYED,
     EventKind.HOUSE_STOP,
@@ -156,11 +154,11 @@ class Game:
         self._moves: list[Data] = []
 
     def read(self) -> bool:
-        """Describe a few more of the moves made so far; return whether those were all."""
-        board, done = self.board(len(self._moves)), len(self._moves)
-        for action in self._board.move_stack[done : done + READ_PLIES]:
+        """Describe the next of the moves that the board has; return whether no other is left."""
+        done = len(self._moves)
+        if done < self.ply:
+            board, action = self.board(done), self._board.move_stack[done]
             self._moves.append(_move_values(board, action, board.trace(action)))
-            board.push(action)
         return len(self._moves) == self.ply
 
     def board(self, ply: int | None = None) -> Board:

@@ -40,7 +40,7 @@ MAX_BYTES = 64 * 1024
 MAX_CONNECTIONS = 128
 """Open connections of one address; further ones are closed at once. Behind a proxy, which has one
 address for all visitors, the proxy has to bound them."""
-CONNECTION_SECONDS = 0.004
+CONNECTION_SECONDS = 0.003
 """What a connection costs the server; one of a client that used its allowance is read later."""
 REQUEST_SECONDS = 10
 """The longest time that the body of a request may take."""
