@@ -124,4 +124,3 @@ class Computing:
             if not callers:
                 del self._shared[key]
                 task.cancel()
-                await asyncio.wait([task])

@@ -152,6 +152,7 @@ class Guard:
         names = (f"[{host}]" if ":" in host else host for host in hosts)
         self._host = re.compile(rf"({'|'.join(map(re.escape, names))})(:[0-9]{{1,5}})?", re.I)
         self.connections = Allowance()
+        """For the connections of each address."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one ASGI request."""
@@ -196,6 +197,8 @@ def create_app(roster: Roster, hosts: Sequence[str] = ()) -> ASGIApp:
 
 class _Protocol(H11Protocol):
     """uvicorn's protocol; it ends connections beyond MAX_CONNECTIONS, before anything is read.
+
+    It reads those of an address that has had many a little later.
 
     It also ends one that sends more after its request: uvicorn alone would send a second answer
     within the first, which fails and fills the log.
