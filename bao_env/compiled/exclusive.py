@@ -32,8 +32,9 @@ class Exclusive:
         Raises:
             RuntimeError: another thread is in it.
         """
-        if self._user.setdefault(None, get_ident()) != get_ident():
-            self.refuse_others()
+        user = self._user.setdefault(None, get_ident())
+        if user != get_ident():
+            self._refuse(user)  # also if it has just left the block: it may enter again
             self._user[None] = get_ident()
 
     def __exit__(self, *error: object) -> None:
@@ -46,7 +47,10 @@ class Exclusive:
         Raises:
             RuntimeError: another thread is in it.
         """
-        user = self._user.get(None)
+        self._refuse(self._user.get(None))
+
+    def _refuse(self, user: int | None) -> None:
+        """Raise RuntimeError if a thread is another one, and has not ended."""
         if user != get_ident() and user in sys._current_frames():
             raise RuntimeError(
                 f"this {self._what} is in use by another thread: create one for each thread"
