@@ -141,6 +141,14 @@ def test_the_stated_end() -> None:
         assert outcome is not None and outcome.winner == winner
 
 
+def test_signs_tell_the_spelling() -> None:
+    """In that of kibao `8>` names the side; in Donkers' it plays the house."""
+    board = "0,0,0,0,8,0,0,1/0,0,0,0,0,0,0,1/1,0,0,0,8,3,1,1/0,0,0,0,0,0,1,1 19,19 SN S -"
+    for reply, played in (("5L", 31), ("6<*", 30)):
+        game = read_one(f"position: {board}\n1: 8> {reply};")
+        assert replay(game).actions[0] == played
+
+
 @EVERY_RULESET
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_short_games_from_a_position_are_read_back(ruleset: str, spelling: str, seed: int) -> None:
