@@ -213,7 +213,7 @@ class _Protocol(H11Protocol):
         if same > MAX_CONNECTIONS:
             transport.abort()
         elif wait := self.config.app.connections.use(self.visitor, CONNECTION_SECONDS):  # type: ignore[union-attr]
-            # Before Python 3.11.4 asyncio begins to read after this method, even if it is paused.
+            # asyncio of Python 3.11.2 begins to read after this method, even if it is paused.
             self.loop.call_soon(transport.pause_reading)
             self.loop.call_later(wait, transport.resume_reading)
 
