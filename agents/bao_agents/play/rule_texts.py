@@ -13,7 +13,10 @@ _NUMBER = re.compile(r"(\d\.\d)([a-c]?)")
 
 @cache
 def _paragraphs() -> list[str]:
-    text = (Path(bao_env.__file__).parent / "RULES.md").read_text(encoding="utf-8")
+    folder = Path(bao_env.__file__).parent
+    if not (folder / "RULES.md").exists():  # a wheel has it among the pages
+        folder = folder.parent / "bao_training" / "pages" / "bao_env"
+    text = (folder / "RULES.md").read_text(encoding="utf-8")
     return [" ".join(part.split()) for part in text.split("\n\n")]
 
 
