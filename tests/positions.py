@@ -49,8 +49,6 @@ TAKASIA = "2,3,0,7,1,8,0,3/5,7,3,2,2,3,4,4/0,0,0,0,0,0,1,0/1,0,0,1,2,1,2,2 0,0 -
 """Takasia bars A2; the endelea of A6L ends there."""
 WAITING = "0,0,5,3,0,2,0,4/1,3,1,2,1,1,1,0/1,1,3,1,9,2,3,0/2,5,1,4,1,3,4,0 0,0 - N - A3:14"
 """Dutch: North's capture at a3 waits for its side, after 14 seeds sown."""
-NO_MOVE = "0,1,1,1,0,0,0,1/1,0,0,0,0,1,0,1/2,0,11,10,2,3,5,0/1,3,1,6,0,1,2,10 0,0 - N -"
-"""Mtaji with single seeds on South's side: some of North's moves leave South without one."""
 LONE_KICHWA = "4,0,0,0,0,0,0,0/0,1,2,1,3,0,2,2/1,5,8,13,2,3,0,0/4,0,3,0,5,1,3,1 0,0 - S -"
 """South's only filled front hole is a kichwa, A1."""
 ENDLESS = "4,2,5,4,5,0,1,0/3,4,7,6,0,3,4,1/0,0,2,0,0,0,0,0/13,0,0,0,0,0,0,0 0,0 - S -"
