@@ -337,7 +337,7 @@ def test_a_run_starts_from_a_checkpoint(tmp_path: Path) -> None:
     first.train_update()
     path = tmp_path / "first.safetensors"
     first.save_policy(path)
-    assert weights(tiny(f"start={path} seed=1")) == weights(first)
+    assert weights(tiny(f"start={path} seed=1 ruleset=kibao")) == weights(first)
 
 
 def test_the_next_commands_work_as_printed(tmp_path: Path, says: Says) -> None:

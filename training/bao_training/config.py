@@ -77,7 +77,7 @@ class TrainConfig(Settings):
     """Units of each hidden layer."""
     start: str = ""
     """Start with the network of this checkpoint: a path, or the name of a shipped one. It must have
-    the same shape."""
+    the same shape. It may have been trained under other rules."""
     seed: int = Field(0, ge=0, lt=2**63)
     """Seed of all random numbers."""
     steps: int = Field(2_500_000, ge=1, le=10**15)

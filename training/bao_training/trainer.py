@@ -378,14 +378,14 @@ class Trainer(ABC, Generic[W, C]):
 
         Raises:
             ConfigError: the checkpoint does not exist, or its network differs from this run's.
-            CheckpointError: it cannot be read, or was trained under other rules.
+            CheckpointError: it cannot be read.
         """
         path = find_checkpoint(name)
         if path is None:
             raise ConfigError(
                 f"start={name!r}: there is no such checkpoint; expected a file or a shipped name"
             )
-        found = checkpoint.load(path, self.ruleset)
+        found = checkpoint.load(path)
         network = found.network
         if network.hidden != self.config.hidden:
             raise ConfigError(
