@@ -294,7 +294,7 @@ def test_players_are_listed_with_their_elo(
     assert "Runs here: runs/mine." in lines
     assert max(map(len, lines)) <= 80
     assert {line.split()[0] for line in lines if line.strip()} >= set(PLAYERS)
-    assert any(line.split()[:2] == ["alphabeta:6", "1641"] for line in lines)
+    assert any(line.split()[:2] == ["alphabeta:6", "1622"] for line in lines)
 
 
 # --- what a player is and can -------------------------------------------------------------------

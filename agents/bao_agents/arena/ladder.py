@@ -39,7 +39,7 @@ from bao_env.files import read_text
 
 LADDERS = Path(__file__).with_name("ladders")
 """Folder of the shipped ladders; they are loaded by name, without the suffix."""
-DEFAULT = "bao-ladder-2"
+DEFAULT = "bao-ladder-3"
 
 _ASKED = 32
 
