@@ -18,6 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from bao_agents.support.files import pages_folder
 from bao_agents.support.output import optional, say
 
 if TYPE_CHECKING:
@@ -235,9 +236,7 @@ def _missing(error: ModuleNotFoundError) -> str:
 
 def _overview() -> str:
     """Return the text of ``bao --help``."""
-    packages = Path(__file__).parents[2]
-    pages = packages / "bao_training" / "pages"  # of a wheel
-    pages = pages if pages.exists() else packages.parent
+    pages = pages_folder()
     groups = [
         "\n".join([f"{title}:", *(f"  {name:12}  {row[1]}" for name, row in rows.items())])
         for title, rows in GROUPS.items()

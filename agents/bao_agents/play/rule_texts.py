@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from pathlib import Path
 
-import bao_env
+from bao_agents.support.files import pages_folder
 
 _NUMBER = re.compile(r"(\d\.\d)([a-c]?)")
 
 
 @cache
 def _paragraphs() -> list[str]:
-    folder = Path(bao_env.__file__).parent
-    if not (folder / "RULES.md").exists():  # a wheel has it among the pages
-        folder = folder.parent / "bao_training" / "pages" / "bao_env"
-    text = (folder / "RULES.md").read_text(encoding="utf-8")
+    text = (pages_folder() / "bao_env" / "RULES.md").read_text(encoding="utf-8")
     return [" ".join(part.split()) for part in text.split("\n\n")]
 
 

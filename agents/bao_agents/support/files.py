@@ -1,4 +1,4 @@
-"""Replace files atomically, lock folders, and show what is in files of other people."""
+"""Find the pages, replace files atomically, lock folders, and show other people's files."""
 
 from __future__ import annotations
 
@@ -16,6 +16,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # slow to import and rarely needed
     from pydantic import ValidationError
+
+
+def pages_folder() -> Path:
+    """Return the folder in which the pages lie: the installed package's, or the repository."""
+    packages = Path(__file__).parents[2]
+    installed = packages / "bao_training" / "pages"
+    return installed if installed.exists() else packages.parent
 
 
 def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
