@@ -53,17 +53,6 @@ def check_max_plies(max_plies: int | None) -> int:
     return as_integer(max_plies, "max_plies", 1, MAX_COUNT)
 
 
-def check_max_episode_steps(steps: int | None) -> int | None:
-    """Return Gymnasium's limit on the steps of an episode; None for no limit, which -1 means too.
-
-    Raises:
-        ValueError: it is neither -1 nor an integer from 1.
-    """
-    if steps is None or steps == -1:
-        return None
-    return as_integer(steps, "max_episode_steps", 1, MAX_COUNT)
-
-
 def check_autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
     """Return a mode that is given itself, by its name or by its value.
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
-from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
@@ -37,7 +35,6 @@ from bao_env.envs.arguments import (
     Options,
     check_autoreset_mode,
     check_illegal,
-    check_max_episode_steps,
     check_max_plies,
     check_options,
     check_seat,
@@ -47,7 +44,6 @@ from bao_env.envs.arguments import (
 from bao_env.envs.game_batch import GameBatch, GameIndices, ObservationBuffer
 from bao_env.envs.guard import Guard
 from bao_env.envs.openings import MAX_DRAWS, OpeningPlies, Openings, check_opening_plies
-from bao_env.envs.single import BaoEnv
 from bao_env.envs.single_game import warn_of_no_render_mode
 from bao_env.observation.observer import (
     Arrays,
@@ -84,8 +80,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
       wrappers that change observations do not support this mode.
     * ``DISABLED``: by ``reset(options={"reset_mask": bool[B]})``; a step before that is an error.
 
-    **Reset options** are one value for all games or a sequence of B. ``"reset_mask"``, bool[B],
-    resets only some games.
+    **Reset options** are for all games that the reset begins: all, or where ``"reset_mask"``,
+    bool[B], is True.
 
     **In self-play** the sum of a game's rewards, which loggers call its return, adds up those of
     both players and says nothing about their strength; ``"winner"`` and ``"plies"`` say who won and
@@ -99,10 +95,6 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         opponent, ruleset, observation, dtype, flat: see :class:`bao_env.BaoEnv`.
         opening_plies, first_player, seat, max_plies, illegal: see :class:`bao_env.BaoEnv`.
         autoreset_mode: an :class:`gymnasium.vector.AutoresetMode`, its name or its value.
-        max_episode_steps: also cut a game short after so many steps, as the wrapper that
-            ``gymnasium.make`` puts around :class:`bao_env.BaoEnv` does; -1 or None for no limit.
-            A game that is won on its last step is terminated, and not also truncated.
-            ``max_plies`` counts the plies of both players instead.
         threads: number of threads that share the work; the games do not depend on it.
         render_mode: ``"ansi"`` or ``"rgb_array"``, as in :class:`bao_env.BaoEnv`.
 
@@ -131,14 +123,12 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         max_plies: int | None = None,
         illegal: Illegal = "lose",
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-        max_episode_steps: int | None = None,
         threads: int = 1,
         render_mode: str | None = None,
     ) -> None:
         super().__init__()
         num_envs = self.num_envs = as_integer(num_envs, "num_envs", 1, MAX_COUNT)
         self.max_plies = check_max_plies(max_plies)
-        self._max_steps = check_max_episode_steps(max_episode_steps)
         self.steps = np.zeros(num_envs, np.int64)
         """int64[B], the steps in each game."""
         self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
@@ -261,14 +251,13 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     def reset(
         self,
         *,
-        seed: int | Sequence[int] | None = None,
+        seed: int | None = None,
         options: Options | None = None,
     ) -> tuple[Observation, Infos]:
         """Begin new games: all of them, or those of ``options["reset_mask"]``.
 
         ``seed`` seeds the learner's seats, the lots, the random plies, the random bot and
-        :meth:`sample_legal_actions`. With B seeds, each game begins as ``BaoEnv.reset`` begins it
-        with its seed; the games after that are drawn from all of them.
+        :meth:`sample_legal_actions`.
 
         Raises:
             ResetNeeded: the first reset would begin only some games.
@@ -277,24 +266,17 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             gymnasium.error.Error: the seed is wrong.
         """
         options = check_options(options, "seat", "first_player", "position", "reset_mask")
-        if isinstance(seed, Sequence):
-            if len(seed) != self.num_envs:
-                raise ValueError(f"seed: expected one or {self.num_envs}, not {len(seed)}")
-            seeds = [seeding.np_random(one)[1] for one in seed]
-            seed = int(np.random.SeedSequence(seeds).generate_state(1)[0])
-        else:
-            seeds = None
         check_seed(seed)
         games = self._masked_games(options.get("reset_mask"))
-        starts = self._read_options(games, options)
+        seat = check_seat(options.get("seat"), self.opponent)
+        first_player = seat_or_none(options.get("first_player"), "first_player")
+        text = options.get("position")
+        start = None if text is None else self._openings.at([text] * len(games))
         with self.guard:
             super().reset(seed=seed)
             if seed is not None or not self._seeded:
                 self._seed_players()
-            if seeds is not None:
-                starts = [self._seeded_start(games, seeds, options)]
-            for start in starts:
-                self._begin(*start)
+            self._begin(games, seat, first_player, start)
             self._awaiting_reset[games] = False
             buffer = ObservationBuffer.empty(self.num_envs, self.observer)
             self._batch.observe_again(games, self._shown, buffer)
@@ -357,10 +339,6 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             infos |= _where(flags, illegal=flags)
         result = batch.step(actions, self._shown.viewers, buffer)
         self.steps += 1
-        if self._max_steps is not None:
-            late = (self.steps >= self._max_steps) & ~result.terminated
-            result.truncated[late] = True
-            batch.state.legal[late] = 0  # the game is over, but is shown with its legal actions
         if len(waiting):
             for array in result:
                 array[waiting] = 0
@@ -410,16 +388,16 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     def _begin(
         self,
         games: GameIndices,
-        seats: Seats | int | None = None,
-        first_players: Seats | int | None = None,
+        seat: int | None = None,
+        first_player: int | None = None,
         start: tuple[PackedPositions, Legal] | None = None,
     ) -> None:
         """Begin games, and draw what the arguments leave open.
 
         Args:
             games: int64[n].
-            seats: the learner's, int8[n].
-            first_players: the seats that begin, int8[n].
+            seat: the learner's.
+            first_player: the seat that begins.
             start: positions uint64[n, 6], and their legal actions uint64[n].
 
         Raises:
@@ -427,23 +405,20 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         """
         self.steps[games] = 0
         if self.opponent is not None:
-            if seats is None:
-                seats = self._fixed_seat
+            seats: Any = self._fixed_seat if seat is None else seat
             if seats is None:
                 seats = self.np_random.integers(2, size=len(games), dtype=np.int8)
             self._batch.state.learner_seats[games] = seats
-        if first_players is None:
-            first_players = self._first_player
+        if first_player is None:
+            first_player = self._first_player
         for _ in range(MAX_DRAWS if start is None else 1):
-            drawn = start or self._openings.draw(len(games), self.np_random, first_players)
+            drawn = start or self._openings.draw(len(games), self.np_random, first_player)
             for game in games.tolist() if self._batch.watch else ():
                 self._marks[game] = []
             over = self._batch.begin(games, *drawn)
             if not over.any():
                 return
             games = games[over]
-            if isinstance(first_players, np.ndarray):
-                first_players = first_players[over]
         raise ValueError(
             f"game {games[0]} is over before the learner's first action: the opponent has won, "
             f"or max_plies={self.max_plies} is too small"
@@ -458,69 +433,6 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             threads = self._batch.engine.threads
             self._batch.agent = get_agent(self.opponent, self.ruleset, seed, threads)
         self._seeded = True
-
-    def _read_options(self, games: GameIndices, options: Options) -> list[tuple[Any, ...]]:
-        """Return the arguments of :meth:`_begin` for ``games``, by which options they have."""
-        if all(options.get(key) is None for key in ("seat", "first_player", "position")):
-            return [(games,)]
-        seats = self._per_game(options, "seat", lambda s: check_seat(s, self.opponent))
-        firsts = self._per_game(options, "first_player", lambda s: seat_or_none(s, "first_player"))
-        texts = self._per_game(options, "position", lambda text: text)
-        groups: dict[tuple[bool, ...], list[int]] = {}
-        for game in games.tolist():
-            given = tuple(values[game] is None for values in (seats, firsts, texts))
-            groups.setdefault(given, []).append(game)
-
-        def chosen(values: list[int | None], some: list[int]) -> Seats | None:
-            if values[some[0]] is None:
-                return None
-            return np.array([values[game] for game in some], np.int8)
-
-        return [
-            (
-                np.array(some),
-                chosen(seats, some),
-                chosen(firsts, some),
-                None if texts[some[0]] is None else self._openings.at([texts[g] for g in some]),
-            )
-            for some in groups.values()
-        ]
-
-    def _seeded_start(
-        self, games: GameIndices, seeds: Sequence[int], options: Options
-    ) -> tuple[Any, ...]:
-        """Return the arguments of :meth:`_begin` for games that begin as their seeds say."""
-        one = BaoEnv(
-            self.opponent,
-            ruleset=self.ruleset,
-            observation=self.observer,
-            opening_plies=self._openings.plies,
-            first_player=self._first_player,
-            seat=self._fixed_seat,
-            max_plies=self.max_plies,
-        )
-        keys = ("seat", "first_player", "position")
-        given = {key: self._per_game(options, key, lambda value: value) for key in keys}
-        seats: list[int] = []
-        positions, legal = [], []
-        for game in games.tolist():
-            one.reset(seed=seeds[game], options={key: given[key][game] for key in keys})
-            seats.append(one.seat)
-            positions.append(one.positions[0])
-            legal.append(one.legal[0])
-        learners = None if self.opponent is None else np.array(seats, np.int8)
-        return games, learners, None, (np.array(positions), np.array(legal))
-
-    def _per_game(self, options: Options, key: str, read: Callable[[Any], Any]) -> list[Any]:
-        """Return the B values of an option that is one value or a sequence of B; None if open."""
-        value: Any = options.get(key)
-        if isinstance(value, str) or not hasattr(value, "__len__"):
-            return [read(value)] * self.num_envs
-        if len(value) != self.num_envs:
-            raise ValueError(
-                f"options[{key!r}]: expected one value or {self.num_envs}, not {len(value)}"
-            )
-        return [read(item) for item in value]
 
     # --- what a step returns --------------------------------------------------------------------
 

@@ -181,16 +181,12 @@ def draw_position(rng: np.random.Generator, ruleset: Ruleset) -> str:
     return board.text()
 
 
-def draw_options(rng: np.random.Generator, models: list[Model]) -> list[dict[str, Any]]:
-    """Draw the options of a reset for each game: a position or who begins, and the seat."""
-    positions = rng.random() < 0.3
-    options: list[dict[str, Any]] = []
-    for model in models:
-        text = draw_position(rng, model.ruleset) if rng.random() < 0.7 else None
-        one = {"position": text}
-        one = one if positions else {"first_player": rng.choice(SEATS)}
-        options.append({**one, **({"seat": rng.choice(SEATS)} if model.opponent else {})})
-    return options
+def draw_options(rng: np.random.Generator, model: Model) -> dict[str, Any]:
+    """Draw the options of a reset: a position or who begins, and the seat."""
+    options: dict[str, Any] = {"first_player": rng.choice(SEATS)}
+    if rng.random() < 0.3:
+        options = {"position": draw_position(rng, model.ruleset)}
+    return {**options, **({"seat": rng.choice(SEATS)} if model.opponent else {})}
 
 
 def use(env: Any, models: list[Model], strict: bool, rng: np.random.Generator) -> None:
@@ -211,14 +207,10 @@ def use(env: Any, models: list[Model], strict: bool, rng: np.random.Generator) -
     over = np.ones(len(models), bool)
     for _ in range(50):
         if over.any() and (mode is DISABLED or over.all()):
-            options = draw_options(rng, models)
-            given: Any = options[0]
-            if vector:
-                given = {key: [one[key] for one in options] for key in options[0]}
-                given["reset_mask"] = over
-            result = env.reset(options=given)
+            options = draw_options(rng, models[0])
+            result = env.reset(options=options | ({"reset_mask": over} if vector else {}))
             for game in np.flatnonzero(over).tolist():
-                begin(result, game, options[game])
+                begin(result, game, options)
                 check(result, game)
             over[:] = False
         if rng.random() < 0.1:

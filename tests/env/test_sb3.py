@@ -53,9 +53,9 @@ def test_plays_the_games_of_the_vector_environment() -> None:
 def test_options_and_invalid_arguments() -> None:
     make = sb3.SB3VecEnv
     envs = make(3)
-    envs.set_options({"seat": ["north", "south", "north"]})
+    envs.set_options({"seat": "north"})
     envs.reset()
-    assert [info["seat"] for info in envs.reset_infos] == [1, 0, 1]
+    assert [info["seat"] for info in envs.reset_infos] == [1, 1, 1]
     envs.set_options([{"seat": "north"}, {}, {}])
     with pytest.raises(ValueError, match="one dict"):
         envs.reset()
