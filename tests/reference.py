@@ -194,29 +194,6 @@ def house_is_full(position: Position, player: str, rules: Any) -> bool:
     return position.owned[player] and position.holes[HOUSE[player]] >= rules.house_min
 
 
-class Without:
-    """Rules without some of their paragraphs, to see which one forbids a move."""
-
-    def __init__(self, rules: Any, *struck: str) -> None:
-        self.rules = rules
-        self.struck = struck
-
-    def __getattr__(self, switch: str) -> Any:
-        return getattr(self.rules, switch)
-
-
-CAN_BE_STRUCK = {
-    *("Donkers 1.4b", "Donkers 1.5a", "Donkers 1.7a", "Donkers 2.4a", "Donkers 2.4b"),
-    *("Donkers 2.4c", "Donkers 3.3", "Donkers 3.5a", "Donkers 3.5b", "Donkers 4.1"),
-    *("Dutch I.b", "Dutch II"),
-}
-
-
-def holds(rules: Any, paragraph: str) -> bool:
-    """Return whether a paragraph is in force."""
-    return not isinstance(rules, Without) or paragraph not in rules.struck
-
-
 def namua_captures(position: Position, player: str, rules: Any) -> list[Start]:
     """Return the captures that a player could start with a seed from the store."""
     starts: list[Start] = []
@@ -224,7 +201,7 @@ def namua_captures(position: Position, player: str, rules: Any) -> list[Start]:
         # Donkers 2.3: a filled front hole that faces a filled hole.
         if position.holes[hole] > 0 and position.holes[FACING[hole]] > 0:
             forced = forced_direction(hole)
-            if forced is not None and holds(rules, "Donkers 1.4b"):
+            if forced is not None:
                 # Donkers 1.4b: kichwa and kimbi leave no choice of side.
                 starts.append((hole, forced))
             else:
@@ -288,7 +265,6 @@ def both_ways(position: Position, player: str, holes: list[Hole], rules: Any) ->
                 and is_kichwa(hole)
                 and filled_front(position, player) == [hole]
                 and NEXT[direction][hole] not in FRONT_HOLES
-                and holds(rules, f"Donkers {'2.4a' if in_namua(position, player) else '3.5b'}")
             ):
                 continue
             starts.append((hole, direction))
@@ -297,8 +273,6 @@ def both_ways(position: Position, player: str, holes: list[Hole], rules: Any) ->
 
 def singleton_may_start(position: Position, player: str, rules: Any) -> bool:
     """Return whether a front hole with one seed may start a takasa in namua."""
-    if not holds(rules, "Donkers 2.4c" if rules.singleton_takasa == "house" else "Dutch I.b"):
-        return True
     if rules.singleton_takasa == "house":
         # Donkers 2.4c: yes, while the house is owned (with however few seeds) ...
         if position.owned[player]:
@@ -320,7 +294,7 @@ def namua_takasas(position: Position, player: str, rules: Any) -> list[Start]:
     for hole in filled_front(position, player):
         if hole == HOUSE[player] and house_is_full(position, player, rules):
             # Donkers 2.4b: the owned, full house starts only if it is the only filled front hole.
-            if filled_front(position, player) == [hole] or not holds(rules, "Donkers 2.4b"):
+            if filled_front(position, player) == [hole]:
                 may_start.append(hole)
             continue
         if position.holes[hole] == 1 and not singleton_may_start(position, player, rules):
@@ -332,14 +306,13 @@ def namua_takasas(position: Position, player: str, rules: Any) -> list[Start]:
 def mtaji_takasas(position: Position, player: str, rules: Any) -> list[Start]:
     """Return the takasa starts of a player whose store is empty and who has no capture."""
     # Donkers 3.5a: from the front row if possible. Donkers 3.3: never from a single seed.
-    least = 2 if holds(rules, "Donkers 3.3") else 1
-    may_start = [hole for hole in FRONT[player] if position.holes[hole] >= least]
-    if not may_start or not holds(rules, "Donkers 3.5a"):
-        may_start += [hole for hole in BACK[player] if position.holes[hole] >= least]
-    if rules.takasia == "zanzibar" and holds(rules, "Donkers 4.1"):
+    may_start = [hole for hole in FRONT[player] if position.holes[hole] >= 2]
+    if not may_start:
+        may_start = [hole for hole in BACK[player] if position.holes[hole] >= 2]
+    if rules.takasia == "zanzibar":
         # Donkers 4.1: the hole under takasia may not be emptied.
         may_start = [hole for hole in may_start if hole != position.barred]
-    if rules.takasia == "dutch" and len(may_start) >= 2 and holds(rules, "Dutch II"):
+    if rules.takasia == "dutch" and len(may_start) >= 2:
         # Dutch II: with a choice of holes, the only threatened one has to stay.
         threatened = threatened_holes(position, player, rules)
         if len(threatened) == 1:
@@ -627,10 +600,10 @@ def moves_before_end(text: str, rules: Any) -> dict[int, str]:
     else:
         capturing_starts = captures(position, player, rules)
     starts = [(start, True) for start in capturing_starts]
-    if not starts or (position.pending is None and not holds(rules, "Donkers 1.7a")):
+    if not starts:
         # Donkers 1.7a: takasa only if there is no capture. CHOICE (Donkers 1.5a): finite or not.
         find = namua_takasas if in_namua(position, player) else mtaji_takasas
-        starts += [(start, False) for start in find(position, player, rules)]
+        starts = [(start, False) for start in find(position, player, rules)]
 
     moves: dict[int, str] = {}
     for start, capturing in starts:
@@ -648,8 +621,7 @@ def moves_before_end(text: str, rules: Any) -> dict[int, str]:
             except FrontRowEmpty as end:
                 after = WINS[end.winner]
             except InfiniteMove:
-                # Donkers 1.5a: illegal
-                after = None if holds(rules, "Donkers 1.5a") else "never ends"
+                after = None  # Donkers 1.5a: illegal
             if after is not None:
                 moves[action_number(start, house, captured_first)] = after
             # RULES.md, "Board and notation": house = 1 only where the choice arises.

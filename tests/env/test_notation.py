@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bao_agents
-from bao_env.engine.position import to_packed, unpack
+from bao_env.engine.position import to_packed
 from bao_env.engine.ruleset import RULESETS
 from bao_env.game import legal_actions
 from bao_env.notation import (
@@ -23,7 +22,7 @@ from bao_env.notation import (
     move_to_action,
     parse_position,
 )
-from bao_env.notation.moves import SPELLINGS, format_move, read_move, why_illegal
+from bao_env.notation.moves import SPELLINGS, format_move, read_move
 from bao_env.notation.transcript import (
     format_transcript,
     parse_transcripts,
@@ -38,7 +37,6 @@ from tests.positions import (
     random_games,
     some_positions,
 )
-from tests.reference import CAN_BE_STRUCK, Without, moves_before_end
 from tests.rulesets import EVERY_RULESET
 
 DATA = Path(__file__).parents[1] / "data"
@@ -154,41 +152,6 @@ def test_moves_come_back(ruleset: str, spelling: str, seed: int) -> None:
             if bare == text:
                 with pytest.raises(NotationError, match="the move captures: no star"):
                     read_move(f"{typed}*", packed, rules, spelling=spelling, strict=False)
-
-
-@EVERY_RULESET
-def test_the_rule_that_forbids_a_move(ruleset: str, seed: int) -> None:
-    """Without that rule the move is legal, unless another rule also forbids it."""
-    rules = RULESETS[ruleset]
-    without = {one: sorted(CAN_BE_STRUCK - {one}) for one in CAN_BE_STRUCK}
-    cited: set[str] = set()
-    for text in some_positions(rules, 40, seed):
-        packed = to_packed(parse_position(text, rules))
-        position, legal = unpack(packed), legal_actions(packed, rules)
-        pits = position.pits(position.mover)
-
-        @cache
-        def allowed(*struck: str, text: str = text) -> set[int]:
-            return {*moves_before_end(text, Without(rules, *struck))}
-
-        for action in {*range(64)} - {*legal}:
-            rule = why_illegal(packed, rules, action).rule
-            cited.add(rule)
-            if rule in CAN_BE_STRUCK:
-                if action in allowed(rule):
-                    continue
-                others = [one for one in CAN_BE_STRUCK if action not in allowed(*without[one])]
-                assert rule in others and len(others) > 1, (text, action, rule)
-            elif rule == "Donkers 2.5b, 1.5a":
-                assert action & 1 and action - 1 in legal
-            elif rule == "Dutch I.a":
-                assert position.pending not in (None, action >> 2)
-            else:
-                assert rule == (
-                    "Donkers 2.3, 2.4" if position.store[position.mover] else "Donkers 3.3"
-                )
-                assert pits[action >> 2] == 0 or action >> 2 >= 8
-    assert len(cited) >= 4, cited
 
 
 # --- the command line -------------------------------------------------------------------------
