@@ -157,13 +157,13 @@ class Board:
         """
         board = cls(ruleset)
         board._reset(board._ruleset, unpack(packed))
-        return board._ended(outcome)
+        board.end(outcome)
+        return board
 
-    def _ended(self, outcome: Outcome | None) -> Board:
-        """End this new board's game at its last position, and return the board."""
+    def end(self, outcome: Outcome | None) -> None:
+        """End the game here, also against the rules, as by an illegal action; None ends nothing."""
         if outcome not in (None, self._now.outcome):
             self._plies[-1] = self._now._replace(legal=0, outcome=outcome, stated=True)
-        return self
 
     @classmethod
     def from_transcript(
@@ -190,7 +190,8 @@ class Board:
             transcript = games[0]
         game = replay(transcript, ruleset)
         board = cls.from_text(format_position(game.start), game.ruleset, game.actions)
-        return board._ended(game.outcome)
+        board.end(game.outcome)
+        return board
 
     # --- the position --------------------------------------------------------------------------
 

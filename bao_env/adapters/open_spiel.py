@@ -29,7 +29,7 @@ from bao_env.engine.layout import SOUTH
 from bao_env.engine.ruleset import get_ruleset
 from bao_env.envs.arguments import MAX_PLIES
 from bao_env.envs.single_game import SingleGame
-from bao_env.notation.positions import action_to_move, format_position
+from bao_env.notation.positions import action_to_move
 from bao_env.observation.observer import Observer, get_observer
 
 try:
@@ -135,8 +135,8 @@ class BaoState(pyspiel.State):
 
     def __str__(self) -> str:
         """Return the position text and, at the end, the result."""
-        text, result = format_position(self.single_game.position), self.single_game.status
-        return f"{text} ({result})" if result else text
+        board = self.single_game.board()
+        return f"{board.text()} ({board.outcome()})" if board.outcome() else board.text()
 
 
 class BaoObserver:

@@ -96,7 +96,6 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         self._first_player = seat_or_none(first_player, "first_player")
         plies = check_max_plies(max_plies)
         self._game = SingleGame(self.ruleset, plies, self.observer, opening_plies)
-        self._game.marks_last = render_mode is not None
         self._illegal = check_illegal(illegal)
         self._window = Window()
         self._np_random: np.random.Generator | None = None
@@ -164,9 +163,9 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        legal = game.read(action, self._illegal)
+        played = game.read(action, self._illegal)
         with game.guard:
-            game.play(legal)
+            game.play(played)
             self._cumulative_rewards[agent] = 0.0
             self._clear_rewards()
             agents = self.possible_agents
@@ -179,9 +178,9 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
                 else:
                     self.terminations = dict.fromkeys(agents, True)
                     self.rewards = dict.fromkeys(agents, -1.0)
-                    self.rewards[agents[game.winner]] = 0.0 if legal is None else 1.0
+                    self.rewards[agents[game.winner]] = 0.0 if played is None else 1.0
                     self._accumulate_rewards()
-                if legal is None:
+                if played is None:
                     self.infos[agent]["illegal"] = True
             if self.render_mode == "human":
                 self.render()

@@ -112,7 +112,6 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
             opening_plies,
             against_an_opponent=opponent is not None,
         )
-        self._game.marks_last = render_mode is not None
         self._window = Window()
 
     @property
@@ -181,10 +180,10 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
         game.guard.check()
         if game.over:
             raise ResetNeeded("the episode is over: call reset()")
-        legal = game.read(action, self._illegal)
+        played = game.read(action, self._illegal)
         with game.guard:
             actor = game.mover
-            game.play(legal)
+            game.play(played)
             self._reply()
             winner, reward = game.winner, 0.0
             if winner >= 0:
@@ -192,7 +191,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
             if self.render_mode == "human":
                 self.render()
             observation, info = self._observation_and_info()
-            if legal is None:
+            if played is None:
                 info["illegal"] = True
             result = observation, reward, winner >= 0, game.truncated, info
         game.guard.ready = True

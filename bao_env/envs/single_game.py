@@ -11,7 +11,7 @@ import numpy.typing as npt
 from gymnasium import logger
 
 from bao_env.board import Board
-from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of
+from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.masks import unpack_masks
 from bao_env.engine.position import (
@@ -31,12 +31,8 @@ from bao_env.envs.arguments import Infos, Options, seat_or_none
 from bao_env.envs.guard import Guard
 from bao_env.envs.openings import OpeningPlies, Openings, check_opening_plies
 from bao_env.game import CUT_SHORT, Outcome, Termination, make_move
-from bao_env.notation.positions import action_to_move
 from bao_env.observation.observer import Observer, make_observations, take_rows
-from bao_env.render.drawing import drawing
-from bao_env.render.marks import Mark, MarkKind, action_marks
 from bao_env.render.raster import Window, rgb_array
-from bao_env.render.text import ascii_board
 
 _SHARED = {"ruleset", "observer", "possible_agents"} | {
     f"{kind}_space{plural}" for kind in ("observation", "action") for plural in ("", "s")
@@ -105,10 +101,9 @@ class SingleGame:
         """The seat to move."""
         self.outcome: Outcome | None = None
         """The end of the game; None while it runs."""
-        self.marks_last = False
-        """Whether pictures mark the last action."""
-        self.marks: list[Mark] = []
-        """The mark of the last action; none at the start."""
+        self.actions: list[int] = []
+        """The actions played since the start."""
+        self._start = self.positions[0]
         self.guard = Guard()
         """Code that changes the game does so in ``with`` blocks of this guard."""
         self._viewers = (np.array([SOUTH], np.int8), np.array([NORTH], np.int8))
@@ -117,6 +112,7 @@ class SingleGame:
         """Return a copy of the game, which shares what never changes: rules, openings, observer."""
         game = copy.copy(self)
         game.positions, game.legal = self.positions.copy(), self.legal.copy()
+        game.actions = list(self.actions)
         game.guard = copy.copy(self.guard)
         return game
 
@@ -141,15 +137,13 @@ class SingleGame:
         """Whether the game was cut short."""
         return self.outcome is not None and self.outcome.winner is None
 
-    @property
-    def position(self) -> Position:
-        """The position in plain Python."""
-        return unpack(self.positions[0])
-
-    @property
-    def status(self) -> str | None:
-        """How the game ended, in words; None while it runs."""
-        return str(self.outcome) if self.outcome else None
+    def board(self) -> Board:
+        """Return the game as a board, with its actions since the start."""
+        board = Board.from_packed(self._start, self.ruleset)
+        for action in self.actions:
+            board.push(action)
+        board.end(self.outcome)
+        return board
 
     def end_info(self) -> Infos:
         """Return the infos about the end of the game: its winner and its length in plies."""
@@ -184,7 +178,7 @@ class SingleGame:
         else:
             self.positions, self.legal = self.openings.draw(1, rng, start)
         self.mover, self.outcome = turn_of(self.positions[0]), None
-        self.marks = []
+        self._start, self.actions = self.positions[0].copy(), []
 
     def read(self, action: Any, illegal: str = "raise") -> int | None:
         """Return an action as an int; None if it is illegal and an illegal action loses.
@@ -205,7 +199,7 @@ class SingleGame:
         if 0 <= number < NUM_ACTIONS and int(self.legal[0]) >> number & 1:
             return number
         if illegal == "raise":
-            raise IllegalMoveError(self._why_illegal(number))
+            self.board().parse_move(number)  # raises, and names the rule
         return None
 
     def play(self, action: int | None) -> None:
@@ -218,19 +212,12 @@ class SingleGame:
             self.outcome = Outcome(1 - self.mover, Termination.ILLEGAL_ACTION)
             self.legal[0] = 0
             return
-        if self.marks_last:
-            self.marks = action_marks(MarkKind.LAST, self.positions[0], self.ruleset, [action])
         position = self.positions[0]
         self.legal[0], self.outcome = make_move(position, self.ruleset, action)
+        self.actions.append(action)
         self.mover = turn_of(position)
         if self.outcome is None and position.item(PLY) >= self.max_plies:
             self.outcome = CUT_SHORT
-
-    def _why_illegal(self, action: int) -> str:
-        name = f" ({action_to_move(action)})" if 0 <= action < NUM_ACTIONS else ""
-        legal = actions_of(self.legal[0])
-        named = ", ".join(f"{a} ({action_to_move(a)})" for a in legal)
-        return f"action {action}{name} is illegal here; legal: {named or 'none, the game is over'}"
 
     def observation(self, seat: int) -> Any:
         """Return what a seat sees, as fresh arrays of the observer."""
@@ -278,13 +265,12 @@ class SingleGameEnv:
     @property
     def position(self) -> Position:
         """The position in plain Python."""
-        return self._game.position
+        return unpack(self._game.positions[0])
 
     @property
     def board(self) -> Board:
-        """The game as it stands as a :class:`bao_env.Board`, without its earlier moves; a copy."""
-        game = self._game
-        return Board.from_packed(game.positions[0], game.ruleset, game.outcome)
+        """The game since its start as a :class:`bao_env.Board`, a copy."""
+        return self._game.board()
 
     def action_masks(self) -> Flags:
         """Return the legal actions of the player to act, a fresh bool[64]; MaskablePPO calls this.
@@ -324,16 +310,14 @@ class SingleGameEnv:
         Raises:
             DependencyNotInstalled: pygame is missing, and the mode needs it.
         """
-        game = self._game
         if self.render_mode is None:
             warn_of_no_render_mode(self.metadata)
             return None
         if self.render_mode == "ansi":
-            return ascii_board(game.position, status=game.status)
-        shapes = drawing(game.position, marks=game.marks, status=game.status)
+            return str(self.board)
         if self.render_mode == "rgb_array":
-            return rgb_array(shapes)
-        self._window.show(shapes, self.metadata["render_fps"])
+            return rgb_array(self.board.shapes())
+        self._window.show(self.board.shapes(), self.metadata["render_fps"])
         return None
 
     def close(self) -> None:

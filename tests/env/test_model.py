@@ -224,7 +224,7 @@ def use(env: Any, models: list[Model], strict: bool, rng: np.random.Generator) -
         ]
         if strict:
             if not over[0]:
-                with pytest.raises(IllegalMoveError, match=f"action {wrong[0]} .*legal"):
+                with pytest.raises(IllegalMoveError, match=rf"{wrong[0]}\b.*legal"):
                     env.step(wrong if vector else wrong[0])
         elif rng.random() < 0.05:
             actions = wrong
