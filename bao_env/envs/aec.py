@@ -136,7 +136,6 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
             self._skip_agent_selection: str | None = None
             if self.render_mode == "human":
                 self.render()
-        game.guard.ready = True
 
     @property
     def _viewer(self) -> int:
@@ -184,4 +183,3 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
                     self.infos[agent]["illegal"] = True
             if self.render_mode == "human":
                 self.render()
-        game.guard.ready = True

@@ -14,9 +14,8 @@ class Guard(Exclusive):
 
     An opponent that fails, an observer that raises, or Ctrl-C can end a step midway. The games then
     differ from what the environment has shown, and it could take the learner's next action for the
-    opponent's. So all code that changes games runs in a ``with`` block of the guard, and sets
-    :attr:`ready` as its very last statement before it returns. Until it does, :meth:`check` asks
-    for a reset.
+    opponent's. So all code that changes games runs in a ``with`` block of the guard. Until such a
+    block has ended without an exception, :meth:`check` asks for a reset.
 
     What is left is an interrupt after the environment's own step has returned, for example in a
     wrapper: the step has happened, but its caller does not see the result.
@@ -26,7 +25,7 @@ class Guard(Exclusive):
         super().__init__("environment")
         self._begun = False
         self.ready = False
-        """Whether the last step or reset has returned what it shows."""
+        """Whether the last step or reset ended without an exception."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self._begun, self.ready)
@@ -47,7 +46,7 @@ class Guard(Exclusive):
             )
 
     def __enter__(self) -> None:
-        """Begin to change games; only :attr:`ready` says that the change is complete.
+        """Begin to change games.
 
         Raises:
             RuntimeError: another thread is in the block.
@@ -55,6 +54,11 @@ class Guard(Exclusive):
         super().__enter__()
         self.ready = False
         self._begun = True
+
+    def __exit__(self, *error: object) -> None:
+        """Leave the block; without an exception, the games can be played on."""
+        self.ready = error[0] is None
+        super().__exit__(*error)
 
 
 def _restore(begun: bool, ready: bool) -> Guard:

@@ -162,9 +162,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
                 )
             if self.render_mode == "human":
                 self.render()
-            result = self._observation_and_info()
-        game.guard.ready = True
-        return result
+            return self._observation_and_info()
 
     def step(self, action: SupportsIndex) -> tuple[Observation, float, bool, bool, Infos]:
         """Play an action and the opponent's answers.
@@ -193,9 +191,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
             observation, info = self._observation_and_info()
             if played is None:
                 info["illegal"] = True
-            result = observation, reward, winner >= 0, game.truncated, info
-        game.guard.ready = True
-        return result
+            return observation, reward, winner >= 0, game.truncated, info
 
     def _reply(self) -> None:
         """Play the opponent's plies, until the learner is to move or the game is over."""

@@ -281,9 +281,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             buffer = ObservationBuffer.empty(self.num_envs, self.observer)
             self._batch.observe_again(games, self._shown, buffer)
             self._shown = buffer
-            result = self._observation_and_infos({})
-        self.guard.ready = True
-        return result
+            return self._observation_and_infos({})
 
     def step(
         self, actions: npt.ArrayLike
@@ -316,9 +314,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         if len(illegal) and self._illegal == "raise":
             check_legal(actions, batch.state.legal)
         with self.guard:
-            result = self._step(actions, illegal, waiting)
-        self.guard.ready = True
-        return result
+            return self._step(actions, illegal, waiting)
 
     def _step(
         self, actions: Actions, illegal: GameIndices, waiting: GameIndices
