@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from bao_agents.evaluators.learning import NNUEModel, list_patterns
 from bao_agents.evaluators.nnue import (
     PATTERNS,
     SIGNS,
@@ -33,6 +32,7 @@ from bao_agents.search.limits import Limit
 from bao_env.engine.layout import HOUSE
 from bao_env.engine.position import Packed, unpack
 from bao_env.engine.ruleset import RULESETS
+from bao_training.nnue_model import NNUEModel, list_patterns
 from tests.networks import make_network
 from tests.positions import draw, mixed_batch
 from tests.searches import minimax

@@ -6,7 +6,7 @@ AlphaZero's teacher is a tree search that spreads its visits by the network's po
 alpha-beta, whose choice alone is learnt.
 
 Guided alpha-beta needs two things: the network, which orders the actions of few nodes, and an NNUE
-(:mod:`bao_agents.evaluators.learning`), which evaluates millions of positions a second. The NNUE
+(:mod:`bao_training.nnue_model`), which evaluates millions of positions a second. The NNUE
 learns the values of the searches, and the network's values of the board after every action, which
 cost nothing here. It learns a position fifty times as fast as the network, so it learns each more
 often.
@@ -35,7 +35,6 @@ from pydantic import Field
 from torch import Tensor
 from typing_extensions import override
 
-from bao_agents.evaluators.learning import NNUEModel
 from bao_agents.evaluators.tables import SCALE
 from bao_agents.nets.checkpoint import Arrays, Checkpoint
 from bao_agents.nets.encoding import encode
@@ -47,6 +46,7 @@ from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import FULL
 from bao_env.engine.position import PLY, movers
 from bao_training.config import ConfigError, MethodConfig, TrainConfig
+from bao_training.nnue_model import NNUEModel
 from bao_training.replay_buffer import Histories, ReplayBuffer
 from bao_training.saved import join
 from bao_training.trainer import Trainer, plies_per_game

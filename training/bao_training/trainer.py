@@ -23,7 +23,6 @@ import torch
 
 from bao_agents.arena.elo import Score, wilson_interval
 from bao_agents.arena.pairs import play_match
-from bao_agents.evaluators.learning import NNUEModel
 from bao_agents.exact.solved_positions import SolvedPositions
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Arrays, Checkpoint, CheckpointError, model_arrays
@@ -38,6 +37,7 @@ from bao_env.compiled.threads import Threads
 from bao_training import distributed
 from bao_training.config import C, ConfigError, TrainConfig
 from bao_training.memory import keep_freed_memory
+from bao_training.nnue_model import NNUEModel
 from bao_training.saved import check_arrays, digest, join
 from bao_training.worker import Model, Worker
 

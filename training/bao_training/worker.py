@@ -11,7 +11,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from bao_agents.evaluators.learning import NNUEModel
 from bao_agents.nets.checkpoint import Arrays
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.support.array_types import Float64Array, Int64Array, Uint64Array
@@ -20,6 +19,7 @@ from bao_env.engine.position import PLY, WORDS, Actions, Flags, Seats, movers
 from bao_env.engine.sampling import random_actions, random_states
 from bao_env.envs.openings import Openings
 from bao_training.config import C, TrainConfig
+from bao_training.nnue_model import NNUEModel
 
 _MAX_CHUNK = 2048
 """Decisions per pass through the network while learning: their activations fit in the L2 cache."""

@@ -7,7 +7,7 @@ rectifier preserves positive factors, so the vectors already contain them.
 
 So an evaluation is 16 additions of 64 bytes, which compile to vector instructions, as in the first
 layer of a chess program's NNUE (https://www.chessprogramming.org/NNUE). Self-play guided by search
-learns the weights (:mod:`bao_agents.evaluators.learning`).
+learns the weights (``bao_training.nnue_model``).
 """
 
 from __future__ import annotations
