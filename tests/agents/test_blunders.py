@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from bao_agents.arena.elo import wilson_interval
 from bao_agents.exact.blunders import Blunders, classify
+from bao_agents.exact.exact_values import solve
 from bao_agents.exact.sampling import Sample
 from bao_agents.exact.solved_positions import (
     SHIPPED,
     SolvedPositions,
     shipped_won_positions,
 )
-from bao_agents.exact.solving import Solved, solve
 from bao_agents.search.limits import Limit
 from bao_agents.search.solver.player import PROOF_PART, SolverAgent
 from bao_agents.search.solver.solver import Solver
@@ -33,23 +31,18 @@ KUJIFUNZA = RULESETS["kujifunza"]
 NODES = 20_000
 
 
-def solve_sample(sample: Sample, **options: Any) -> Solved:
-    return solve(sample.positions, sample.legal, KUJIFUNZA, source="random", nodes=NODES, **options)
-
-
 @pytest.fixture(scope="module")
-def found() -> Solved:
+def found() -> SolvedPositions:
     """Solved positions of kujifunza."""
-    return solve_sample(Sample(*draw(KUJIFUNZA, 100, (12, 40), seed=1)))
+    sample = Sample(*draw(KUJIFUNZA, 100, (12, 40), seed=1))
+    return solve(sample, "random", Solver(KUJIFUNZA, nodes=NODES, threads=None))
 
 
 # --- the positions ------------------------------------------------------------------------------
 
 
-def test_the_solver_gives_nothing_away(found: Solved) -> None:
-    assert not found.known.won.mistakes(
-        SolverAgent(KUJIFUNZA, Limit(nodes=PROOF_PART * NODES))
-    ).any()
+def test_the_solver_gives_nothing_away(found: SolvedPositions) -> None:
+    assert not found.won.mistakes(SolverAgent(KUJIFUNZA, Limit(nodes=PROOF_PART * NODES))).any()
 
 
 def test_counts_by_hand() -> None:
@@ -81,26 +74,6 @@ def test_counts_by_hand() -> None:
     ]
 
 
-def test_what_is_damaged_in_the_cache_is_solved_again(tmp_path: Path) -> None:
-    few = Sample(*draw(KUJIFUNZA, 4, (20, 40), seed=2))
-    once = solve_sample(few, cache=tmp_path).counts
-    (part,) = tmp_path.iterdir()
-    whole = part.read_bytes()
-    arrays = dict(np.load(part))
-    damaged = [b"", whole[:-200]]
-    for changed in (
-        arrays | {"winning": ~arrays["winning"]},
-        {name: array[1:] for name, array in arrays.items()},
-        arrays | {"winning": arrays["winning"].astype(float)},
-    ):
-        np.savez(file := io.BytesIO(), **changed)
-        damaged.append(file.getvalue())
-    for content in damaged:
-        part.write_bytes(content)
-        assert solve_sample(few, cache=tmp_path).counts == once
-        assert part.read_bytes() == whole
-
-
 @pytest.mark.parametrize("name", sorted(path.stem for path in SHIPPED.glob("*.npz")))
 def test_shipped_positions_are_won(name: str, thorough: bool, seed: int) -> None:
     """A part of them, which depends on the seed."""
@@ -118,8 +91,8 @@ def test_shipped_positions_are_won(name: str, thorough: bool, seed: int) -> None
 # --- the command --------------------------------------------------------------------------------
 
 
-def test_the_command(found: Solved, tmp_path: Path, says: Says) -> None:
-    found.known.save(tmp_path / "solved.npz")
+def test_the_command(found: SolvedPositions, tmp_path: Path, says: Says) -> None:
+    found.save(tmp_path / "solved.npz")
     file = tmp_path / "json"
     line = "blunders random alphabeta:2 --ruleset kujifunza --threads 1"
     out = says(f"{line} --positions {tmp_path}/solved.npz --json {file}")
@@ -127,7 +100,7 @@ def test_the_command(found: Solved, tmp_path: Path, says: Says) -> None:
     first, second = report["results"]
     assert (first["player"], second["player"]) == ("random", "alphabeta:2")
     everything = first["blunders"]["all"]["all"]
-    assert everything["moves"] == len(found.known.won)
+    assert everything["moves"] == len(found.won)
     for classes in first["blunders"].values():
         for key in ("moves", "choices", "mistakes"):
             assert sum(part[key] for part in classes.values()) == everything[key]
@@ -144,17 +117,17 @@ def test_the_command(found: Solved, tmp_path: Path, says: Says) -> None:
 # --- in training --------------------------------------------------------------------------------
 
 
-def test_training_logs_it(found: Solved, tmp_path: Path, says: Says) -> None:
+def test_training_logs_it(found: SolvedPositions, tmp_path: Path, says: Says) -> None:
     file = tmp_path / "won.npz"
-    found.known.won.save(file)
+    found.won.save(file)
     settings = "ruleset=kujifunza steps=1024 hidden=[16] envs=64 rollout=16 "
     settings += "minibatch=512 evaluate_pairs=2 "
     logging = f"{settings}blunder_positions={file}"
     trainer = make(logging)
     row = trainer.evaluate()
-    assert 0 < row["blunders"] < found.known.won.choices.mean()
+    assert 0 < row["blunders"] < found.won.choices.mean()
     interval = row["blunders_low"], row["blunders_high"]
-    assert interval == wilson_interval(row["blunders"], len(found.known.won.choices))
+    assert interval == wilson_interval(row["blunders"], len(found.won.choices))
     score = trainer.scores["score_against_greedy"]
     ends = tuple(row[f"score_against_greedy{end}"] for end in ("", "_low", "_high"))
     assert ends == (score.rate, score.low, score.high)

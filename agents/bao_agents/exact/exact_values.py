@@ -12,24 +12,31 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from bao_agents.evaluators import tables
 from bao_agents.exact.sampling import Sample, check_arguments, games
 from bao_agents.exact.solved_positions import (
     CSV_HEAD,
     SolvedPositions,
     is_for_tests,
+    rules_of,
+    stages_of,
     without_seats,
 )
-from bao_agents.exact.solving import solve
 from bao_agents.players import registry
+from bao_agents.search.solver import solver
 from bao_agents.support.files import hold, write_atomically
 from bao_agents.support.progress import Progress
 from bao_agents.support.provenance import provenance
+from bao_agents.support.resumable import part_file, read_part
+from bao_env.engine.masks import unpack_masks
 from bao_env.engine.ruleset import Ruleset
+from bao_env.game import Stage
 
 SUFFIXES = (".npz", ".csv")
 CHUNK = 500
@@ -76,6 +83,50 @@ def sample(settings: DatasetSettings, number: int, count: int, threads: int) -> 
     )
 
 
+def solve(sample: Sample, source: str, exact: solver.Solver) -> SolvedPositions:
+    """Solve positions, and return those whose actions are all solved.
+
+    Their metadata has the ``counts`` of all: the numbers of positions that are ``won``, ``lost``
+    and ``not solved``, by stage.
+
+    Args:
+        sample: the positions.
+        source: name of the games that they come from.
+        exact: the solver.
+    """
+    positions, legal = sample
+    judged = exact.judge(positions, legal)
+    wins = np.empty(judged.plies.shape, np.bool_)
+    unpack_masks(judged.winning, wins)
+    quickest = np.where(wins, judged.plies, np.iinfo(np.int16).max).min(axis=1)
+    plies = np.where(judged.winning != 0, quickest, judged.plies.max(axis=1))
+    known = (judged.winning | judged.losing) == legal
+    stages, won = stages_of(positions), known & (judged.winning != 0)
+    results = {"won": won, "lost": known & ~won, "not solved": ~known}
+    counts = {
+        stage: {name: int((where & (stages == stage)).sum()) for name, where in results.items()}
+        for stage in (Stage.NAMUA.value, Stage.MTAJI.value)
+        if (stages == stage).any()
+    }
+    return SolvedPositions(
+        exact.ruleset,
+        positions[known],
+        legal[known],
+        judged.winning[known],
+        plies[known],
+        np.full(int(known.sum()), source),
+        {"counts": counts},
+    )
+
+
+@cache
+def _code() -> str:
+    """Return a digest of the solver's source and weights, which decide what stays unsolved."""
+    folder = Path(solver.__file__).parent
+    files = [folder / "solver.py", *sorted(folder.glob("proof_*.py")), tables.FILE]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
 def generate(
     settings: DatasetSettings, count: int, path: Path, threads: int = 1
 ) -> SolvedPositions:
@@ -109,24 +160,23 @@ def generate(
     folder = path.with_name(path.name + ".parts")
     parts: list[SolvedPositions] = []
     counts: dict[str, dict[str, Counter[str]]] = {source: {} for source in SOURCES}
+    ruleset, nodes = settings.ruleset, settings.nodes
+    exact = solver.Solver(ruleset, nodes=nodes, table_bits=TABLE_BITS, threads=threads)
+    kept_by = [rules_of(ruleset), nodes, TABLE_BITS, _code()]
     with hold(folder), Progress(total=count, unit="position", smoothing=0.05) as bar:
         for number, low in enumerate(range(0, count, CHUNK)):
-            found = sample(settings, number, min(CHUNK, count - low), threads)
+            drawn = sample(settings, number, min(CHUNK, count - low), threads)
             source = SOURCES[number % len(SOURCES)]
-            solved = solve(
-                found.positions,
-                found.legal,
-                settings.ruleset,
-                source=source,
-                nodes=settings.nodes,
-                table_bits=TABLE_BITS,
-                threads=threads,
-                cache=folder,
-                progress=bar.update,
-            )
-            parts.append(solved.known)
-            for stage, numbers in solved.counts.items():
+            name = hashlib.sha256(drawn.positions.tobytes()).hexdigest()[:32]
+            file = part_file(folder, name, kept_by, ".npz")
+            part = read_part(file, partial(SolvedPositions.load, ruleset=ruleset))
+            if part is None:
+                part = solve(drawn, source, exact)
+                part.save(file)
+            parts.append(part)
+            for stage, numbers in part.metadata["counts"].items():
                 counts[source].setdefault(stage, Counter()).update(numbers)
+            bar.update(len(drawn.legal))
     joined = SolvedPositions.concatenate(parts)
     new = np.unique(without_seats(joined.positions), axis=0, return_index=True)[1]
     metadata = {
