@@ -73,7 +73,7 @@ def test_compiled_network_has_the_same_outputs(hidden: tuple[int, ...]) -> None:
     assert np.isnan(out[-1]).all()  # beyond the count
 
 
-def test_players_with_a_network_evaluate_a_board(tmp_path: Path) -> None:
+def test_a_network_says_what_it_thinks(tmp_path: Path) -> None:
     file = tmp_path / "network.safetensors"
     network = make_network()
     checkpoint.save(file, Checkpoint(network.arrays(), RULESETS["zanzibar"]))
@@ -83,12 +83,12 @@ def test_players_with_a_network_evaluate_a_board(tmp_path: Path) -> None:
     positions, legal = board.packed[None], np.array([bits_of(board.legal_actions)], np.uint64)
     logits, values, _, _ = NetworkAgent(network, RULESETS["zanzibar"]).evaluate(positions, legal)
     shares = np.exp(logits) / np.exp(logits).sum()
-    for name in (str(file), f"guided:{file}:2"):
-        policy, value = bao_agents.load(name).evaluate(board)
-        assert list(policy) == board.legal_actions
-        np.testing.assert_allclose(list(policy.values()), shares, rtol=1e-5)
-        assert value == pytest.approx(float(values @ shares))
-    assert bao_agents.load(file).choose(board) == max(policy, key=policy.__getitem__)
+    opinions = bao_agents.load(file).analyse(board)
+    assert opinions is not None and bao_agents.load(file).choose(board) == opinions[0].action
+    by_action = sorted(opinions)
+    assert [one.action for one in by_action] == board.legal_actions
+    np.testing.assert_allclose([one.probability or 0.0 for one in by_action], shares, rtol=1e-5)
+    np.testing.assert_allclose([one.score for one in by_action], values, rtol=1e-5)
 
 
 @contextmanager

@@ -28,15 +28,6 @@ _MAX_POSITIONS = 4096
 """The most positions per pass through the network, which limits the memory for large batches."""
 
 
-class Evaluation(NamedTuple):
-    """A network's evaluation of a position."""
-
-    policy: dict[int, float]
-    """The probability of each legal action; they sum to 1."""
-    value: float
-    """The value for the player to move, -1 (a loss) to 1 (a win)."""
-
-
 class NetworkOutput(NamedTuple):
     """A network's outputs for a batch of B positions with K legal actions in all."""
 
@@ -90,26 +81,6 @@ class NetworkAgent(Remade):
         check_finite(logits, values)
         indptr, legal_actions = list_legal_actions(legal)
         return NetworkOutput(logits, values, legal_actions, indptr)
-
-    def evaluate_board(self, board: Board) -> Evaluation:
-        """Run the network on the position of a board.
-
-        Raises:
-            ValueError: the game is over, the board has other rules, or the network's outputs are
-                not finite.
-        """
-        if board.ruleset != self.ruleset:
-            raise ValueError(
-                f"the board's rule set {board.ruleset.name!r} is not the network's, "
-                f"{self.ruleset.name!r}"
-            )
-        actions = board.legal_actions
-        if not actions:
-            raise ValueError("the game is over: there is nothing to evaluate")
-        found = self.evaluate(board.packed[None], np.array([bits_of(actions)], np.uint64))
-        policy = probabilities(found.logits)
-        value = float(found.values @ policy)  # the mean of its actions under the policy
-        return Evaluation(dict(zip(actions, policy.tolist(), strict=True)), value)
 
     def analyse(self, board: Board, limit: object = None) -> list[Opinion]:
         """Return an opinion of each legal action of a board, best first.

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from importlib.util import find_spec
 from itertools import count, islice
 from pathlib import Path
@@ -26,14 +26,13 @@ from bao_agents.support.array_types import Int64Array
 from bao_agents.support.legal_bits import bits_of
 from bao_agents.support.opinion import Opinion
 from bao_env.board import Board
-from bao_env.bots import Agent
+from bao_env.bots import Agent, check_rules
 from bao_env.engine.array_checks import as_integer
 from bao_env.engine.position import Actions, Legal, PackedPositions
 from bao_env.engine.ruleset import Ruleset
 
 if TYPE_CHECKING:
     from bao_agents.nets.checkpoint import Checkpoint
-    from bao_agents.nets.player import Evaluation, NetworkAgent
 
 
 _numbers = count()
@@ -170,38 +169,17 @@ class NamedPlayer:
         Args:
             board: a game that is not over.
             limit: what it may use for all actions together, instead of the limit in its name.
+
+        Raises:
+            ValueError: the game is over, or the board has other rules than the player.
         """
         if not hasattr(self._agent, "analyse"):
             return None
+        if not board.legal_actions:
+            raise ValueError("the game is over: there is no move to analyse")
+        check_rules(self, board.ruleset)
         found: list[Opinion] | None = self._agent.analyse(board, limit)
         return found
-
-    def evaluate(self, board: Board) -> Evaluation:
-        """Return the policy and the value of the player's network, without a search.
-
-        Raises:
-            ValueError: the player has no network, the game is over, or the board has other rules
-                than the player.
-        """
-        if self._evaluator is None:
-            raise ValueError(
-                f"player {self.name} has no network to evaluate with: load one that has, for "
-                "example bao_agents.load('zanzibar')"
-            )
-        return self._evaluator.evaluate_board(board)
-
-    @cached_property
-    def _evaluator(self) -> NetworkAgent | None:
-        agent = self._agent
-        if getattr(agent, "network", None) is None:
-            return None
-        from bao_agents.nets.network import PolicyNetwork  # torch is slow to import
-        from bao_agents.nets.player import NetworkAgent
-
-        if isinstance(agent, NetworkAgent):
-            return agent
-        foreign = not isinstance(agent.network, PolicyNetwork)
-        return None if foreign else NetworkAgent(agent.network, agent.ruleset)
 
     def __repr__(self) -> str:
         return f"<player {self.name}>"

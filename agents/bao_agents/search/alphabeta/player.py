@@ -74,7 +74,6 @@ from bao_env.engine.ruleset import Ruleset, rules_of
 
 if TYPE_CHECKING:  # torch is slow to import, and the search does not need it
     from bao_agents.nets.checkpoint import Checkpoint
-    from bao_agents.nets.network import PolicyNetwork
 
 _SPEED = 8e6
 """Nodes per second that a search visits on a fast core, roughly."""
@@ -248,11 +247,6 @@ class AlphaBetaAgent(SearchPlayer):
     ) -> None:
         self._guide, self._reductions = guide, reductions
         super().__init__(ruleset, limit, threads=threads)
-
-    @property
-    def network(self) -> PolicyNetwork | None:
-        """The network that guides the search, or None."""
-        return None if self._guide is None else self._guide.network
 
     def _prepare(self) -> None:
         nodes, count = _expected_nodes(self.limit), len(self._deadlines)
