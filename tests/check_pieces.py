@@ -73,7 +73,7 @@ def prove_again(leaves: Leaves, ruleset: Ruleset) -> Iterator[str]:
     search.table.first_delta.fill(64)
     for text, value in leaves.items():
         search.table.clear()
-        search.begin(None, None)
+        search.begin(None)
         assert search.prove(to_packed(parse_position(text, ruleset))) == value, text
         yield text
 

@@ -8,7 +8,6 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import bao_agents
@@ -97,7 +96,7 @@ def test_an_error_ends_a_batch_early() -> None:
         time.sleep(0.01)
 
     with pytest.raises(RuntimeError, match="part 2"):
-        share(400, 1, work, [np.zeros(1, np.int64) for _ in range(2)], seconds=1.0)
+        share(400, 1, work, 2, lambda: None, seconds=1.0)
     assert len(worked) < 50 and {thread for _, thread in worked} <= {0, 1}
 
 

@@ -42,7 +42,7 @@ def test_pieces_prove_what_one_search_proves(
     for i, position in enumerate(draw(ruleset.name, 24, (20, 40), seed=5)[0]):
         file = tmp_path / f"{i}.jsonl"
         search.table.clear()
-        search.begin(10_000, None)
+        search.begin(10_000)
         value = search.prove(position)
         if value == UNKNOWN or search.nodes < 2_000:
             continue

@@ -59,7 +59,7 @@ def test_wins_within_a_number_of_plies_match_a_literal_search(ruleset: str, thor
         for value, player in ((WIN, mover), (LOSS, reference.OPPONENT[mover])):
             for bound in range(1, 4 if thorough else 3):
                 expected = wins_within(text, player, bound)
-                search.begin(None, None)
+                search.begin(None)
                 proved = search.prove(position, bound, value)
                 assert (proved == value) == expected, (text, player, bound)
                 assert proved != UNKNOWN

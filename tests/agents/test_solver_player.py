@@ -54,7 +54,7 @@ def test_avoids_what_is_proven_to_lose() -> None:
     avoided = 0
     for position, action in zip(positions, chosen, strict=True):
         search.table.clear()
-        search.begin(nodes // PROOF_PART, None)
+        search.begin(nodes // PROOF_PART)
         value = search.prove(position)
         known = {one.action: one.value for one in search.known()}
         if value == UNKNOWN and LOSS in known.values():

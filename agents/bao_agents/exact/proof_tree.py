@@ -54,7 +54,7 @@ _search = cache(ProofSearch)
 def job(ruleset: Ruleset, position: str, nodes: int) -> Answer:
     """Ask the solver about a position, a text, with a limit of positions to visit."""
     search = _search(ruleset, TABLE_BITS)
-    search.begin(nodes, None)
+    search.begin(nodes)
     search.prove(to_packed(parse_position(position, ruleset)))
     return Answer(position, search.nodes, sorted(search.known()))
 

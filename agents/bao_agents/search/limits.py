@@ -8,13 +8,12 @@ position. Below about a millisecond, preparing a search takes longer than the se
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numba import types
 
-from bao_agents.support.array_types import Int64Array
 from bao_agents.support.cores import cores
 from bao_agents.support.new_threads import run_in_threads
 from bao_env.compiled.compile import jit
@@ -142,7 +141,8 @@ def share(
     size: int,
     step: int,
     work: Callable[[slice, int], None],
-    deadlines: Sequence[Int64Array],
+    threads: int,
+    expire: Callable[[], None],
     seconds: float,
 ) -> None:
     """Run ``work(part, thread)`` on a batch of ``size``, ``step`` at a time, until it is done.
@@ -155,11 +155,13 @@ def share(
         size: the number of positions.
         step: the most positions in a part.
         work: the search; it sets the deadline of its thread.
-        deadlines: the deadline of each thread, int64[1].
+        threads: the number of threads.
+        expire: lets the deadlines of all threads pass; called again and again after Ctrl-C, since
+            a part may just have set its own.
         seconds: about how long a position takes at most.
     """
     parts = [slice(low, min(low + step, size)) for low in range(0, size, step)]
-    threads = min(len(deadlines), len(parts))
+    threads = min(threads, len(parts))
     if threads <= 1 and size * seconds <= SHORT:
         for part in parts:
             work(part, 0)
@@ -178,9 +180,5 @@ def share(
             raise
         finally:
             free.append(thread)
-
-    def expire() -> None:  # again and again: a part may just have set its deadline
-        for one in deadlines:
-            one[0] = 0
 
     run_in_threads(work_on, parts, threads, expire)

@@ -18,7 +18,7 @@ import numpy as np
 from bao_agents.search.limits import LEAST_SECONDS, MAX_SECONDS, Limit, nanoseconds
 from bao_agents.search.masks import keep_actions
 from bao_agents.search.player import Question, SearchPlayer
-from bao_agents.support.array_types import Int32Array
+from bao_agents.support.array_types import Int32Array, Int64Array
 from bao_env.compiled.compile import jit
 from bao_env.engine.bits import (
     FULL,
@@ -33,7 +33,6 @@ from bao_env.engine.kernel import INFINITE, simulate
 from bao_env.engine.position import (
     META,
     WORDS,
-    Actions,
     PackedPositions,
     read_at,
     same_mover,
@@ -305,8 +304,9 @@ class MctsAgent(SearchPlayer):
     def _expected_seconds(self, limit: Limit) -> float:
         return limit.seconds or (limit.nodes or MAX_SIMULATIONS) * _SIMULATION
 
-    def _search(self, question: Question, thread: int) -> Actions:
-        actions = [
+    def _search(self, question: Question, thread: int) -> Int64Array:
+        found = np.zeros((len(question.legal), 2), np.int64)
+        found[:, 0] = [
             _search(
                 self.ruleset.kernel,
                 self._trees[thread],
@@ -318,4 +318,4 @@ class MctsAgent(SearchPlayer):
             )
             for position, legal in zip(question.positions, question.legal, strict=True)
         ]
-        return np.array(actions, np.int64)
+        return found

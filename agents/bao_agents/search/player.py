@@ -82,6 +82,8 @@ class SearchPlayer(Remade):
     """Its play does not depend on a seed; see :class:`bao_env.Agent`."""
     remembers = False
     """Whether it remembers the games whose numbers it is told."""
+    PART: ClassVar[int] = 1
+    """Positions that a thread takes at a time, unless there is a time limit."""
 
     def __init__(self, ruleset: str | Ruleset, limit: Limit, *, threads: int | None = None) -> None:
         self.ruleset = get_ruleset(ruleset)
@@ -99,8 +101,8 @@ class SearchPlayer(Remade):
         """Make the memory of the threads, before anything is compiled."""
 
     @abstractmethod
-    def _search(self, question: Question, thread: int) -> Actions:
-        """Return the best actions, int64[B].
+    def _search(self, question: Question, thread: int) -> Int64Array:
+        """Return the best actions and, if the search has them, their values: int64[B, 2].
 
         Args:
             question: the positions; a single one if there is a time limit.
@@ -110,11 +112,6 @@ class SearchPlayer(Remade):
     @abstractmethod
     def _expected_seconds(self, limit: Limit) -> float:
         """Return roughly how long a search takes at most."""
-
-    def _part(self, size: int) -> int:
-        """Return how many of ``size`` positions without a time limit a thread takes at a time."""
-        del size
-        return 1
 
     def _remember(self, games: Int64Array) -> Places:
         """Make room for the games of a batch, int64[B]; return their places in memory.
@@ -161,15 +158,38 @@ class SearchPlayer(Remade):
         self, positions: PackedPositions, legal: Legal, limit: Limit, games: Int64Array | None
     ) -> Actions:
         """Search positions that all have a choice; see :meth:`act`."""
-        chosen = np.empty(len(legal), np.int64)
         places = NOWHERE if games is None else self._remember(games)
         question = Question(positions, legal, limit, places)
+        return self._ask(question, self._search)[:, 0].copy()
 
-        def search(part: slice, thread: int) -> None:
-            chosen[part] = self._search(question.part(part), thread)
+    def _ask(self, question: Question, search: Callable[[Question, int], Int64Array]) -> Int64Array:
+        """Return what a search finds, int64[B, 2]; the threads share the positions.
 
-        self._share(len(legal), limit, search)
-        return chosen
+        Args:
+            question: the positions.
+            search: :meth:`_search`, or another with its arguments.
+        """
+        found = np.empty((len(question.legal), 2), np.int64)
+        limit = question.limit
+
+        def work(part: slice, thread: int) -> None:
+            self._deadlines[thread][0] = deadline(limit.seconds)
+            found[part] = search(question.part(part), thread)
+
+        share(
+            len(found),
+            self.PART if limit.seconds is None else 1,
+            work,
+            len(self._deadlines),
+            self._expire,
+            self._expected_seconds(limit),
+        )
+        return found
+
+    def _expire(self) -> None:
+        """End the searches that run; called again and again after an interrupt."""
+        for one in self._deadlines:
+            one[0] = 0
 
     def _checked(self, limit: Limit) -> Limit:
         return check_limit(self.NAME, limit, self.LOWEST, self.HIGHEST)
@@ -193,16 +213,6 @@ class SearchPlayer(Remade):
         opening = packed_opening(self.ruleset)[None]
         self._search(Question(opening, np.array([FULL]), limit), 0)
         self._is_ready = True
-
-    def _share(self, size: int, limit: Limit, search: Callable[[slice, int], None]) -> None:
-        """Run ``search(part, thread)`` on a batch; see :func:`~bao_agents.search.limits.share`."""
-
-        def work(part: slice, thread: int) -> None:
-            self._deadlines[thread][0] = deadline(limit.seconds)
-            search(part, thread)
-
-        step = self._part(size) if limit.seconds is None else 1
-        share(size, step, work, self._deadlines, self._expected_seconds(limit))
 
 
 def as_games(games: object, size: int) -> Int64Array:

@@ -64,7 +64,6 @@ from bao_env.engine.bits import FULL, ONE, ZERO
 from bao_env.engine.kernel import legal_of
 from bao_env.engine.position import (
     WORDS,
-    Actions,
     Legal,
     PackedPositions,
     read,
@@ -85,8 +84,6 @@ _SETTLED = 0.1
 """What each iteration that keeps the best action takes from that part ..."""
 _COUNTED = 0.01
 """... if it ends after this part."""
-_PART = 16
-"""Positions that a thread takes at a time."""
 _LEAST_NODES = 1000
 """The least nodes for an action of an analysis."""
 
@@ -234,6 +231,7 @@ class AlphaBetaAgent(SearchPlayer):
     NAME = "alphabeta"
     LOWEST = Limit(1, LEAST_SECONDS, 1)
     HIGHEST = Limit(MAX_DEPTH, MAX_SECONDS, MAX_NODES)
+    PART = 16
     remembers = True
 
     def __init__(
@@ -264,9 +262,6 @@ class AlphaBetaAgent(SearchPlayer):
     def _expected_seconds(self, limit: Limit) -> float:
         return _expected_nodes(limit) / _SPEED
 
-    def _part(self, size: int) -> int:
-        return _PART
-
     @property
     def most_games(self) -> int:
         """The most games that it remembers at once."""
@@ -275,11 +270,11 @@ class AlphaBetaAgent(SearchPlayer):
     def _remember(self, games: Int64Array) -> Places:
         return self._games.find(games)
 
-    def _search(self, question: Question, thread: int) -> Actions:
-        return self._find(question, thread)[:, 0]
+    def _search(self, question: Question, thread: int) -> Int64Array:
+        return self._find(question, thread)
 
     def _find(self, question: Question, thread: int) -> Int64Array:
-        """Return the best actions and the values, int64[B, 2]; 0 where there is no legal action."""
+        """Search with alpha-beta; 0 where there is no legal action."""
         positions, legal, limit, places = question
         found = np.empty((len(legal), 2), np.int64)
         _search_each(
@@ -301,14 +296,9 @@ class AlphaBetaAgent(SearchPlayer):
         They are those of :meth:`act` and :meth:`values`, from a single search.
         """
         question = Question(*as_batch(positions, legal), self.limit)
-        found = np.empty((len(legal), 2), np.int64)
-
-        def search(part: slice, thread: int) -> None:
-            found[part] = self._find(question.part(part), thread)
-
         with self._exclusive:
-            self._share(len(legal), self.limit, search)
-        return found[:, 0].copy(), found[:, 1].copy()
+            actions, values = self._ask(question, self._find).T.copy()
+        return actions, values
 
     def values(self, positions: PackedPositions, legal: Legal) -> Int64Array:
         """Return the values int64[B] of positions uint64[B, 6], for their movers."""
@@ -323,13 +313,8 @@ class AlphaBetaAgent(SearchPlayer):
         """
         check_array("position", position, np.uint64, (WORDS,))
         with self._exclusive:
-            limit = self._limit(limit)
-            question = Question(position[None], np.array([FULL]), limit)
-
-            def search(part: slice, thread: int) -> None:
-                self._find(question, thread)
-
-            self._share(1, limit, search)
+            question = Question(position[None], np.array([FULL]), self._limit(limit))
+            self._ask(question, self._find)
             found = self._workspaces[0].memory[0].copy()
         line = tuple(takewhile(lambda action: action != NO_ACTION, found["lines"][0].tolist()))
         return SearchResult(

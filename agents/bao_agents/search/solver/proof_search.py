@@ -5,14 +5,12 @@ The search itself is :mod:`bao_agents.search.solver.proof_number`.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from bao_agents.evaluators.tables import load_tables
-from bao_agents.search.limits import deadline, share
+from bao_agents.search.limits import NEVER
 from bao_agents.search.solver.proof_number import (
     LOSS,
     PROOF_MEMORY,
@@ -33,8 +31,6 @@ from bao_env.engine.successors import (
     successors,
 )
 
-_SPEED = 1e6
-"""Positions per second that a proof visits, roughly."""
 _GLANCE = 1
 """The limit with which a search only reads the table."""
 
@@ -100,7 +96,7 @@ class ProofSearch:
     def for_threads(cls, ruleset: Ruleset, table_bits: int, threads: int) -> list[ProofSearch]:
         """Return a search for each thread, already compiled, so no time limit includes that."""
         searches = [cls(ruleset, table_bits) for _ in range(threads)]
-        searches[0].begin(1, None)
+        searches[0].begin(1)
         searches[0].prove(packed_opening(ruleset))
         return searches
 
@@ -109,10 +105,10 @@ class ProofSearch:
         """The deadline of its current answer, int64[1]; see :mod:`bao_agents.search.limits`."""
         return self._memory["deadline"]
 
-    def begin(self, nodes: int | None, seconds: float | None) -> None:
-        """Begin an answer; its limits count from here."""
+    def begin(self, nodes: int | None, deadline: int = NEVER) -> None:
+        """Begin an answer with a limit of nodes and a deadline."""
         self.nodes, self._limit = 0, nodes
-        self.deadline[0] = deadline(seconds)
+        self.deadline[0] = deadline
 
     @property
     def plies(self) -> int:
@@ -261,22 +257,3 @@ class ProofSearch:
             return left
         sooner = self.prove(child.position, left - 1, after)  # the loser may do better elsewhere
         return None if sooner == UNKNOWN else left - 1 if sooner == after else left
-
-
-def share_proofs(
-    searches: Sequence[ProofSearch],
-    size: int,
-    step: int,
-    work: Callable[[slice, int], None],
-    nodes: int | None,
-    seconds: float | None,
-) -> None:
-    """Run ``work(part, thread)`` on a batch; see :func:`bao_agents.search.limits.share`.
-
-    Args:
-        searches: one for each thread.
-        size, step, work: see there.
-        nodes, seconds: the limits for a position.
-    """
-    expected = min((nodes or math.inf) / _SPEED, seconds or math.inf)
-    share(size, step, work, [one.deadline for one in searches], expected)

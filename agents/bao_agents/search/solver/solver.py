@@ -6,6 +6,8 @@ proof, the answer is "unknown". The search is :mod:`bao_agents.search.solver.pro
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -17,9 +19,11 @@ from bao_agents.search.limits import (
     Limit,
     check_limit,
     check_threads,
+    deadline,
+    share,
 )
 from bao_agents.search.solver.proof_number import UNKNOWN, WIN
-from bao_agents.search.solver.proof_search import ProofSearch, share_proofs
+from bao_agents.search.solver.proof_search import ProofSearch
 from bao_agents.support.array_types import Int16Array
 from bao_env.board import Board
 from bao_env.compiled.exclusive import Exclusive
@@ -36,6 +40,8 @@ LOWEST = Limit(None, LEAST_SECONDS, 1)
 HIGHEST = Limit(None, MAX_SECONDS, MAX_NODES)
 """The range of its limits."""
 
+_SPEED = 1e6
+"""Positions per second that a proof visits, roughly."""
 _PART = 16
 """Positions in a batch that a thread solves with one table."""
 
@@ -122,7 +128,7 @@ class Solver:
             search = self._searches[thread]
             search.table.clear()
             for i in np.flatnonzero(legal[part]) + part.start:
-                search.begin(self._node_limit, self._seconds)
+                search.begin(self._node_limit, deadline(self._seconds))
                 for child in search.children(positions[i]):
                     value = child.result or child.sign * search.prove(child.position)
                     if value != UNKNOWN:
@@ -130,8 +136,7 @@ class Solver:
                         plies[i, child.action] = 1 if child.result else 1 + search.plies
 
         with self._exclusive:
-            limits = self._node_limit, self._seconds
-            share_proofs(self._searches, size, _PART, work, *limits)
+            self._share(size, _PART, work, self._node_limit)
         return Judgement(winning, losing, plies)
 
     def solve(
@@ -154,12 +159,24 @@ class Solver:
         search, most, found = self._searches[0], nodes or self._node_limit, []
 
         def work(part: slice, thread: int) -> None:
-            search.begin(most, self._seconds)
+            search.begin(most, deadline(self._seconds))
             found.append(self._solution(search, position, shortest))
 
         with self._exclusive:
-            share_proofs(self._searches, 1, 1, work, most, self._seconds)
+            self._share(1, 1, work, most)
         return found[0]
+
+    def _share(
+        self, size: int, step: int, work: Callable[[slice, int], None], nodes: int | None
+    ) -> None:
+        """Run ``work(part, thread)`` on a batch; see :func:`~bao_agents.search.limits.share`."""
+
+        def expire() -> None:
+            for search in self._searches:
+                search.deadline[0] = 0
+
+        seconds = min((nodes or math.inf) / _SPEED, self._seconds or math.inf)
+        share(size, step, work, len(self._searches), expire, seconds)
 
     def _solution(self, search: ProofSearch, position: PackedPositions, shortest: bool) -> Solution:
         """Return what a search finds within its limits; see :meth:`solve`."""
