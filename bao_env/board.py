@@ -6,9 +6,12 @@ import operator
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+import numpy as np
+
 from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of
 from bao_env.engine.layout import NORTH, SOUTH, Seat, seat_number
 from bao_env.engine.position import (
+    Legal,
     PackedPositions,
     Position,
     opening,
@@ -208,6 +211,10 @@ class Board:
     def packed(self) -> PackedPositions:
         """The packed position, uint64[6]; a copy."""
         return self._now.packed.copy()
+
+    def batch(self) -> tuple[PackedPositions, Legal]:
+        """Return the position and its legal actions as a batch of one: uint64[1, 6], uint64[1]."""
+        return self.packed[None], np.array([self._now.legal], np.uint64)
 
     @property
     def position(self) -> Position:

@@ -108,11 +108,9 @@ class Bot:
         Raises:
             ValueError: the game is over, or the board has other rules than the bot.
         """
-        actions = board.legal_actions
-        if not actions:
+        if not board.legal_actions:
             raise ValueError("the game is over: there is no move to choose")
-        legal = np.array([sum(1 << action for action in actions)], np.uint64)
-        return int(get_agent(cast(Agent, self), board.ruleset).act(board.packed[None], legal)[0])
+        return int(get_agent(cast(Agent, self), board.ruleset).act(*board.batch())[0])
 
 
 class RandomAgent(Bot):

@@ -30,7 +30,6 @@ from bao_agents.search.alphabeta.transposition import (
 )
 from bao_agents.search.limits import Limit
 from bao_agents.search.player import NOWHERE
-from bao_agents.support.legal_bits import bits_of
 from bao_env import Board
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
@@ -213,10 +212,9 @@ def test_the_searches_of_a_game_count() -> None:
     """So the entries of each are known as old in the next."""
     agent, board = AlphaBetaAgent("zanzibar", Limit(nodes=500), threads=1), Board()
     [workspace] = agent._workspaces
-    legal = np.array([bits_of(board.legal_actions)], np.uint64)
     epochs = []
     for _ in range(3):
-        agent.act(board.packed[None], legal, games=np.array([1]))
+        agent.act(*board.batch(), games=np.array([1]))
         epochs.append(int(workspace.memory["epoch"][0]))
     assert epochs == [9, 10, 11]
 

@@ -58,14 +58,12 @@ HUGE = (
 INTERRUPTED = """
 import numpy as np, sys, bao_agents
 from bao_env import Board
-from bao_agents.support.legal_bits import bits_of
 board = Board()
 for name in sys.argv[1:]:
     for threads, batch, fresh in ((1, 1, True), (2, 4, True), (2, 4, False)):
         if fresh:
             player = bao_agents.load(name, threads=threads)
-        positions = np.tile(board.packed, (batch, 1))
-        legal = np.full(batch, bits_of(board.legal_actions), np.uint64)
+        positions, legal = (np.repeat(array, batch, axis=0) for array in board.batch())
         try:
             print("begin", flush=True)
             player.act(positions, legal)

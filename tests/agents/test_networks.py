@@ -29,7 +29,6 @@ from bao_agents.nets.head import OUTPUTS, TRUST, logits_and_values
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.nets.player import NetworkAgent
 from bao_agents.support.array_types import Uint8Array
-from bao_agents.support.legal_bits import bits_of
 from bao_env import RULESETS
 from bao_env.board import Board
 from tests.networks import make_network
@@ -80,7 +79,7 @@ def test_a_network_says_what_it_thinks(tmp_path: Path) -> None:
     board = Board()
     for _ in range(8):  # then five actions are legal
         board.push(board.legal_actions[0])
-    positions, legal = board.packed[None], np.array([bits_of(board.legal_actions)], np.uint64)
+    positions, legal = board.batch()
     logits, values, _, _ = NetworkAgent(network, RULESETS["zanzibar"]).evaluate(positions, legal)
     shares = np.exp(logits) / np.exp(logits).sum()
     opinions = bao_agents.load(file).analyse(board)

@@ -26,7 +26,6 @@ from bao_agents.cli.engine import Engine
 from bao_agents.players import pipe
 from bao_agents.players.pipe import PipeAgent
 from bao_agents.players.registry import load
-from bao_agents.support.legal_bits import bits_of
 from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.envs.single import BaoEnv
@@ -87,7 +86,7 @@ def first_moves(agent: PipeAgent, count: int = 1) -> list[int]:
     """Return the agent's actions in copies of the first position."""
     board = Board()
     positions = np.repeat(board.packed[None], count, axis=0)
-    return agent.act(positions, np.full(count, bits_of(board.legal_actions), np.uint64)).tolist()
+    return agent.act(positions, np.repeat(board.batch()[1], count)).tolist()
 
 
 def children() -> set[str]:

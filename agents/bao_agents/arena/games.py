@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from bao_agents.players.base import ask, new_games
+from bao_agents.players.base import NamedPlayer, new_games
 from bao_agents.players.faults import PlayerFault
 from bao_agents.support.array_types import Float64Array, Int64Array, Uint8Array
-from bao_env.bots import Agent, check_actions
+from bao_env.bots import check_actions
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import PLY, Actions, Legal, PackedPositions, Seats, movers
 
@@ -39,10 +38,9 @@ class MatchGames:
 
 
 def choose(
-    player: Agent,
+    player: NamedPlayer,
     positions: PackedPositions,
     legal: Legal,
-    name: str,
     games: Int64Array | None = None,
 ) -> tuple[Actions, list[str]]:
     """Ask a player for actions, again after each :class:`~bao_agents.players.faults.PlayerFault`.
@@ -51,7 +49,6 @@ def choose(
         player: the player.
         positions: uint64[B, 6]; not changed.
         legal: uint64[B], the legal actions.
-        name: what errors call the player.
         games: int64[B], the numbers of the games; None if each position stands alone.
 
     Returns:
@@ -67,19 +64,19 @@ def choose(
         left = legal[begin:]
         try:
             numbers = None if games is None else games[begin:]
-            found = ask(player, positions[begin:], left, numbers)
-            chosen = check_actions(found, left, name)
+            found = player.act(positions[begin:], left, games=numbers)
+            chosen = check_actions(found, left, player.name)
         except PlayerFault as fault:
             causes.append(fault.cause)
             before = np.array(fault.actions, np.int64)
-            chosen = check_actions(before, left[: len(before)], name)
+            chosen = check_actions(before, left[: len(before)], player.name)
         actions[begin : begin + len(chosen)] = chosen
         begin += len(chosen) + 1
     return actions, causes
 
 
 def play_games(
-    players: tuple[Agent, Agent],
+    players: tuple[NamedPlayer, NamedPlayer],
     positions: PackedPositions,
     first_seats: Seats,
     engine: Engine,
@@ -91,8 +88,7 @@ def play_games(
 
     Args:
         players: each gets all of its positions of a ply in one call, and the numbers of their games
-            if it remembers (:func:`bao_agents.players.base.ask`). Its method
-            ``processor_seconds``, if it has one, returns the time that it has used so far.
+            if it remembers.
         positions: uint64[G, 6], the starts; not changed.
         first_seats: int8[G], the seat of the first player in each game.
         engine: the rules.
@@ -117,13 +113,10 @@ def play_games(
         first_moves = movers(positions[running]) == first_seats[running]
         for i, index in enumerate((running[first_moves], running[~first_moves])):
             if len(index):
-                who = getattr(players[i], "name", ("the first player", "the second player")[i])
-                clock = getattr(players[i], "processor_seconds", time.process_time)
-                start = clock()
-                chosen, causes = choose(
-                    players[i], positions[index], legal[index], who, numbers[index]
-                )
-                seconds[i] += clock() - start
+                player = players[i]
+                start = player.processor_seconds()
+                chosen, causes = choose(player, positions[index], legal[index], numbers[index])
+                seconds[i] += player.processor_seconds() - start
                 moves[i] += len(index) - len(causes)
                 faults[i].extend(causes)
                 lost = index[chosen < 0]

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from bao_agents.arena.elo import Score, score_pairs
 from bao_agents.arena.games import GAME_OVER, MAX_PLIES, MatchGames, play_games
 from bao_agents.arena.openings import BALANCE, OPENING_PLIES, MatchOpenings, draw_openings
+from bao_agents.players.base import as_player
 from bao_agents.support.array_types import Float64Array, Int64Array
 from bao_agents.support.files import printable
 from bao_env.bots import Agent, check_rules
@@ -183,7 +184,7 @@ def play_pairs(
 
     Args:
         first, second: the players; each gets all of its positions of a ply in one call, but not of
-            more games than it can remember at once (``most_games``, if it has that attribute).
+            more games than it can remember at once.
         openings: the openings.
         engine: the rules.
         max_plies: a game that reaches this length is a draw.
@@ -196,15 +197,15 @@ def play_pairs(
     """
     for player in (first, second):
         check_rules(player, engine.ruleset)
+    players = as_player(first, "the first player"), as_player(second, "the second player")
     numbers = numbers or range(len(openings))
-    most = [getattr(player, "most_games", None) or 2 * len(openings) for player in (first, second)]
-    size = max(1, min(most) // 2)
+    size = max(1, min(one.most_games or 2 * len(openings) for one in players) // 2)
     played = Pairs()
     for low in range(0, len(openings), size):
         some = openings[low : low + size]
         first_seats = np.tile(np.array([SOUTH, NORTH], np.int8), len(some))
         games = play_games(
-            (first, second),
+            players,
             np.repeat(some.positions, 2, axis=0),
             first_seats,
             engine,

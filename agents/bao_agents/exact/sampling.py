@@ -12,6 +12,7 @@ import numpy as np
 from bao_agents.arena.games import MAX_PLIES, play_games
 from bao_agents.arena.openings import replay
 from bao_agents.exact.solved_positions import without_seats
+from bao_agents.players.base import as_player
 from bao_agents.support.array_types import Int64Array, Uint8Array
 from bao_env.bots import Agent
 from bao_env.engine.batch import Engine
@@ -67,6 +68,7 @@ def games(
     """
     check_arguments(count, opening_plies, plies)
     engine = Engine(ruleset)
+    players = as_player(player, "the first player"), as_player(opponent, "the second player")
     openings = Openings(engine.ruleset, opening_plies)
     sequence = np.random.SeedSequence(seed)
     found = np.empty((0, WORDS), np.uint64)
@@ -76,7 +78,7 @@ def games(
         size = min(_ROUND, 64 + 2 * (count - len(found)))
         starts, _ = openings.draw(size, rng)
         seats = rng.integers(SOUTH, NORTH + 1, size=size, dtype=np.int8)
-        played = play_games((player, opponent), starts, seats, engine, max_plies=plies[1] + 1)
+        played = play_games(players, starts, seats, engine, max_plies=plies[1] + 1)
         owners, new, new_legal = _positions_of(starts, played.actions, engine, plies[0])
         kept = _one_of_each(owners, rng)
         before = len(found)

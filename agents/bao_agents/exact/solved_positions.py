@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bao_agents.arena.games import choose
+from bao_agents.players.base import as_player
 from bao_agents.search.solver.proof_number import LOSS, WIN
 from bao_agents.support.array_types import Int8Array, Int16Array
 from bao_agents.support.files import write_atomically
@@ -130,7 +131,8 @@ class SolvedPositions:
         """
         if not len(self):
             return np.zeros(0, np.bool_)
-        actions, _ = choose(player, self.positions.copy(), self.legal.copy(), "the player")
+        named = as_player(player, "the player")
+        actions, _ = choose(named, self.positions.copy(), self.legal.copy())
         kept = is_legal(actions, self.winning)  # in a lost position no action is a mistake
         return np.where(actions < 0, self.choices, ~kept)
 

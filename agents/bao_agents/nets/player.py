@@ -16,7 +16,6 @@ from bao_agents.nets.legal_actions import (
 )
 from bao_agents.nets.network import PolicyNetwork, check_finite
 from bao_agents.support.array_types import Float32Array, Int64Array
-from bao_agents.support.legal_bits import bits_of
 from bao_agents.support.opinion import Opinion, by_probability
 from bao_agents.support.remade import Remade
 from bao_env.board import Board
@@ -91,7 +90,7 @@ class NetworkAgent(Remade):
         """
         del limit
         actions = board.legal_actions
-        found = self.evaluate(board.packed[None], np.array([bits_of(actions)], np.uint64))
+        found = self.evaluate(*board.batch())
         shares, values = probabilities(found.logits).tolist(), found.values.clip(-1, 1).tolist()
         return sorted(map(Opinion, actions, values, shares), key=by_probability, reverse=True)
 

@@ -14,7 +14,6 @@ from collections.abc import Hashable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from cachetools import LRUCache
 
 from bao_agents.arena.ladder import anchors_elo
@@ -22,9 +21,7 @@ from bao_agents.nets.checkpoint_files import CHECKPOINTS, shipped, version
 from bao_agents.play.refused import Refused
 from bao_agents.players import plugins, registry
 from bao_agents.players.base import Kind, NamedPlayer, PlayerName, Unit
-from bao_agents.support.legal_bits import bits_of
 from bao_env.board import Board
-from bao_env.bots import check_actions
 from bao_env.engine.ruleset import RULESETS, Ruleset
 
 HUMAN = "human"
@@ -196,7 +193,6 @@ class Roster:
         Raises:
             Refused: the player cannot be loaded, fails, or chooses an illegal action.
         """
-        legal = np.array([bits_of(board.legal_actions)], np.uint64)
         parsed = self.parse(spec)
         try:
             key = str(parsed), parsed.path and version(parsed.path), board.ruleset
@@ -207,8 +203,7 @@ class Roster:
         except Exception as error:  # a damaged file or one for other rules must not stop the server
             raise self.unusable(f"{spec} cannot play", error) from error
         try:
-            chosen = player.act(board.packed[None], legal, games=np.array([game]))
-            action = int(check_actions(chosen, legal, spec)[0])
+            action = player.choose(board, game=game)
         except Exception as error:  # nor must an error or the answer of a player
             words = f"{type(error).__name__}: {error}"[:_MAX_WORDS]
             raise Refused(f"{spec} failed: {words}", 502) from error

@@ -23,10 +23,9 @@ from bao_agents.players.plugins import is_own
 from bao_agents.search.limits import Limit
 from bao_agents.search.player import MAX_GAME
 from bao_agents.support.array_types import Int64Array
-from bao_agents.support.legal_bits import bits_of
 from bao_agents.support.opinion import Opinion
 from bao_env.board import Board
-from bao_env.bots import Agent, check_rules
+from bao_env.bots import Agent, check_actions, check_rules
 from bao_env.engine.array_checks import as_integer
 from bao_env.engine.position import Actions, Legal, PackedPositions
 from bao_env.engine.ruleset import Ruleset
@@ -41,23 +40,6 @@ _numbers = count()
 def new_games(size: int) -> Int64Array:
     """Return numbers for new games, int64[size], which this process has not used before."""
     return np.fromiter(islice(_numbers, size), np.int64, size)
-
-
-def ask(
-    player: Agent, positions: PackedPositions, legal: Legal, games: Int64Array | None
-) -> Actions:
-    """Return a player's actions, as it gives them.
-
-    Args:
-        player: the player.
-        positions, legal: see :meth:`bao_env.bots.Agent.act`.
-        games: int64[B], the numbers of the positions' games, or None; only a player that has a true
-            attribute ``remembers`` is told.
-    """
-    if games is None or not getattr(player, "remembers", False):
-        return player.act(positions, legal)
-    chosen: Actions = player.act(positions, legal, games=games)  # type: ignore[call-arg]
-    return chosen
 
 
 class NamedPlayer:
@@ -130,14 +112,17 @@ class NamedPlayer:
             TypeError, ValueError: ``games`` is wrong, or there is a limit and the player is not a
                 search.
         """
-        if limit is None:
-            return ask(self._agent, positions, legal, games if self.remembers else None)
-        if not hasattr(self._agent, "limit"):
-            raise ValueError(
-                f"player {self.name} takes no limit: expected a search, for example 'alphabeta:6'"
-            )
-        told = {"games": games} if self.remembers else {}
-        chosen: Actions = self._agent.act(positions, legal, limit=limit, **told)
+        options: dict[str, Any] = {}
+        if self.remembers and games is not None:
+            options["games"] = games
+        if limit is not None:
+            if not hasattr(self._agent, "limit"):
+                raise ValueError(
+                    f"player {self.name} takes no limit: expected a search, for example "
+                    "'alphabeta:6'"
+                )
+            options["limit"] = limit
+        chosen: Actions = self._agent.act(positions, legal, **options)
         return chosen
 
     @property
@@ -154,14 +139,14 @@ class NamedPlayer:
             game: the number of the game, from 0 to 2^63 - 1, for a player that remembers it.
 
         Raises:
-            ValueError: the game is over, its number is wrong, or the player takes no limit.
+            ValueError: the game is over, its number is wrong, the player takes no limit, or its
+                action is illegal.
         """
-        actions = board.legal_actions
-        if not actions:
-            raise ValueError("the game is over: there is no move to choose")
-        legal = np.array([bits_of(actions)], np.uint64)
+        self._check(board, "choose")
+        positions, legal = board.batch()
         games = None if game is None else np.array([as_integer(game, "game", 0, MAX_GAME)])
-        return int(self.act(board.packed[None], legal, limit=limit, games=games)[0])
+        chosen = self.act(positions, legal, limit=limit, games=games)
+        return int(check_actions(chosen, legal, self.name)[0])
 
     def analyse(self, board: Board, limit: Limit | None = None) -> list[Opinion] | None:
         """Return an opinion of each legal action, best first; None if the player gives none.
@@ -175,14 +160,24 @@ class NamedPlayer:
         """
         if not hasattr(self._agent, "analyse"):
             return None
-        if not board.legal_actions:
-            raise ValueError("the game is over: there is no move to analyse")
-        check_rules(self, board.ruleset)
+        self._check(board, "analyse")
         found: list[Opinion] | None = self._agent.analyse(board, limit)
         return found
 
+    def _check(self, board: Board, verb: str) -> None:
+        if not board.legal_actions:
+            raise ValueError(f"the game is over: there is no move to {verb}")
+        check_rules(self, board.ruleset)
+
     def __repr__(self) -> str:
         return f"<player {self.name}>"
+
+
+def as_player(agent: Agent, name: str) -> NamedPlayer:
+    """Return an agent as a player, called ``name`` unless it has one; a player as it is."""
+    if isinstance(agent, NamedPlayer):
+        return agent
+    return NamedPlayer(getattr(agent, "name", name), agent)
 
 
 class Unit(NamedTuple):

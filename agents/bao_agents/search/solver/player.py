@@ -16,7 +16,6 @@ from bao_agents.search.solver.proof_number import LOSS, UNKNOWN
 from bao_agents.search.solver.proof_search import ProofSearch
 from bao_agents.search.solver.solver import HIGHEST, LOWEST, TABLE_BITS
 from bao_agents.support.array_types import Int64Array
-from bao_agents.support.legal_bits import bits_of
 
 PROOF_PART = 8
 """One eighth of a limit is spent on the proof."""
@@ -73,7 +72,7 @@ class SolverAgent(AlphaBetaAgent):
             search.table.clear()
         search.begin(nodes and nodes // PROOF_PART, now + (end - now) // PROOF_PART)
         value = search.prove(position)
-        lost = bits_of(one.action for one in search.known() if one.value == LOSS)
+        lost = sum(1 << one.action for one in search.known() if one.value == LOSS)
         open_actions = legal & ~lost or legal
         if value == UNKNOWN:
             return open_actions
