@@ -1,9 +1,10 @@
-"""Test documents: links and commands exist, examples run."""
+"""Test documents: links and commands exist, examples run, those of docstrings included."""
 
 from __future__ import annotations
 
 import ast
 import doctest
+import importlib
 import json
 import re
 import shlex
@@ -25,6 +26,12 @@ DOCUMENTS = sorted(
     for path in (ROOT / folder).glob("*.md" if folder == "." else "**/*.md")
 )
 TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in DOCUMENTS}
+MODULES_WITH_EXAMPLES = sorted(
+    ".".join(path.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__")
+    for package in (ROOT / "bao_env", ROOT / "agents/bao_agents", ROOT / "training/bao_training")
+    for path in package.rglob("*.py")
+    if re.search(r"^ *>>> ", path.read_text(encoding="utf-8"), re.MULTILINE)
+)
 
 
 def anchors(text: str) -> set[str]:
@@ -74,6 +81,14 @@ def test_examples(name: str) -> None:
         str(ROOT / name), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE
     )
     assert results.attempted > 5 and results.failed == 0
+
+
+@pytest.mark.parametrize("module", MODULES_WITH_EXAMPLES)
+def test_examples_of_docstrings(module: str) -> None:
+    results = doctest.testmod(
+        importlib.import_module(module), optionflags=doctest.NORMALIZE_WHITESPACE
+    )
+    assert results.attempted and results.failed == 0
 
 
 @pytest.mark.parametrize("name", TEXTS)

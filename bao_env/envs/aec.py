@@ -53,6 +53,16 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
 
     **End.** Both agents terminate, or are truncated, on the same ply.
 
+    >>> import bao_env
+    >>> env = bao_env.raw_env()
+    >>> env.reset(seed=1)
+    >>> for agent in env.agent_iter():
+    ...     observation, reward, terminated, truncated, info = env.last()
+    ...     over = terminated or truncated
+    ...     env.step(None if over else env.sample_legal_actions())
+    >>> info["winner"], info["plies"]
+    (0, 55)
+
     Args:
         ruleset, observation, dtype, first_player, max_plies, illegal, render_mode: see
             :class:`bao_env.BaoEnv`.

@@ -41,6 +41,17 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
     :mod:`bao_env.envs` describes actions, observations, rewards, the end of a game and the options
     of a reset, which are the same in all environments.
 
+    >>> import bao_env
+    >>> env = bao_env.BaoEnv("greedy")
+    >>> observation, info = env.reset(seed=1)
+    >>> over = False
+    >>> while not over:
+    ...     action = env.sample_legal_actions()  # your policy, of observation and its action_mask
+    ...     observation, reward, terminated, truncated, info = env.step(action)
+    ...     over = terminated or truncated
+    >>> reward, info["plies"]
+    (-1.0, 41)
+
     Args:
         opponent: the name of a player such as ``"greedy"`` or ``"alphabeta:2"``, an object with
             ``act(positions, legal)`` (:class:`bao_env.Agent`), or a function that does the same;

@@ -90,6 +90,20 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 
     The opponent answers all games that wait for it at once.
 
+    >>> import bao_env
+    >>> envs = bao_env.BaoVectorEnv(1024, "greedy", autoreset_mode="SameStep")
+    >>> observations, infos = envs.reset(seed=1)
+    >>> wins = games = 0
+    >>> for _ in range(50):
+    ...     actions = envs.sample_legal_actions()  # int64[1024]
+    ...     observations, rewards, terminated, truncated, infos = envs.step(actions)
+    ...     wins += (rewards > 0).sum()
+    ...     games += (terminated | truncated).sum()
+    >>> observations["observation"].shape, infos["action_mask"].shape
+    ((1024, 52), (1024, 64))
+    >>> bool(wins < games / 4)                # random moves seldom beat greedy
+    True
+
     Args:
         num_envs: number of games, B.
         opponent, ruleset, observation, dtype, flat: see :class:`bao_env.BaoEnv`.
