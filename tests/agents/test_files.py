@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 import os
 import stat
 import subprocess
@@ -15,7 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bao_agents.nets.checkpoint_files import GUIDES
 from bao_agents.support.files import HeldError, hold, write_atomically
+from bao_agents.support.provenance import current_commit, facts, provenance
+from bao_env import RULESETS
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
@@ -171,3 +176,23 @@ def test_full_disk_is_one_error_that_names_the_file(tmp_path: Path) -> None:
     command = [sys.executable, "full.py", *commands]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_record_says_what_made_a_result(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A package tells the commit that built it; a record without machine is the same anywhere."""
+    guide = GUIDES / "kibao.safetensors"
+    rules = RULESETS["kibao"].replace(name="mine")
+    command = ["bao", "match", "a b"]
+    record = provenance(rules, networks={"guided:3": guide}, seed=7, command=command)
+    lines = facts(json.loads(json.dumps(record)))
+    assert lines["rules"].startswith("mine (own rules), version 1, engine ")
+    assert lines["networks"] == f"guided:3 {hashlib.sha256(guide.read_bytes()).hexdigest()[:16]}"
+    assert (lines["seed"], lines["command"]) == ("7", "bao match 'a b'")
+    assert "Python 3." in lines["machine"] and "numba " in lines["versions"]
+    short = facts(provenance(RULESETS["kibao"], with_machine=False))
+    assert list(short) == ["rules", "commit", "versions"] and short["commit"] == lines["commit"]
+    (tmp_path / "COMMIT").write_text("1234abcd\n")
+    monkeypatch.setattr("bao_env.__file__", str(tmp_path / "__init__.py"))
+    current_commit.cache_clear()
+    assert current_commit() == "1234abcd"
+    current_commit.cache_clear()

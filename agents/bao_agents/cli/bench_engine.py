@@ -8,21 +8,19 @@ a machine whose speed drifts affects all of them alike. The table shows medians 
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import statistics
 import time
 import timeit
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from bao_agents.cli.options import Run, add_options, at_least, write_json
 from bao_agents.support.output import say
+from bao_agents.support.provenance import machine
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.sampling import random_states
@@ -31,17 +29,6 @@ from bao_env.envs.aec import raw_env
 from bao_env.envs.vector import BaoVectorEnv
 
 BATCHES = (1, 64, 1024, 16384)
-
-
-def machine() -> dict[str, Any]:
-    """Return the processor (``cpu``), its ``cores``, and the version of ``python``."""
-    model = platform.processor() or platform.machine()
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as info:
-            model = next(line.split(":")[1].strip() for line in info if "model name" in line)
-    except (OSError, StopIteration):
-        pass
-    return {"cpu": model, "cores": os.cpu_count(), "python": platform.python_version()}
 
 
 @dataclass

@@ -12,12 +12,13 @@ import argparse
 import numpy as np
 from tabulate import tabulate
 
-from bao_agents.cli.bench_engine import Case, add_rounds, machine, measure
+from bao_agents.cli.bench_engine import Case, add_rounds, measure
 from bao_agents.cli.options import Run, add_options, at_least, write_json
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.limits import Limit
 from bao_agents.search.mcts import MctsAgent
 from bao_agents.search.player import has_choice
+from bao_agents.support.provenance import machine
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import PackedPositions
 from bao_env.engine.ruleset import Ruleset

@@ -17,10 +17,10 @@ from typing import Any
 import torch
 from tabulate import tabulate
 
-from bao_agents.cli.bench_engine import machine
 from bao_agents.cli.options import Run, add_options, at_least, write_json
 from bao_agents.support.cores import cores
 from bao_agents.support.progress import Progress
+from bao_agents.support.provenance import machine
 from bao_training.train import load_config, make_trainer
 
 
