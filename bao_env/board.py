@@ -300,7 +300,11 @@ class Board:
             reason = str(why_illegal(self._now.packed, self._ruleset, action))
         else:
             reason = f"an action is an integer from 0 to {NUM_ACTIONS - 1}"
-        raise IllegalMoveError(f"{_shown(move)}: {reason}; legal: {' '.join(self.legal_moves)}")
+        if isinstance(move, str):
+            legal = " ".join(self.legal_moves)
+        else:  # as numbers too, which programs pass
+            legal = ", ".join(_shown(legal_action) for legal_action in actions_of(self._now.legal))
+        raise IllegalMoveError(f"{_shown(move)}: {reason}; legal: {legal}")
 
     def _named(self, move: str | int) -> int | None:
         """Return the action of an integer or a canonical name; None for other strings."""
