@@ -31,7 +31,7 @@ def current_commit() -> str:
     """Return the commit of the code: the checkout's at the first call, or the package's.
 
     ``-dirty`` follows if files had been changed. A package holds the commit that built it in
-    ``bao_env/COMMIT`` (``hatch_build.py``).
+    ``bao_env/COMMIT`` (``.ci/hatch_build.py``).
     """
     packaged = Path(bao_env.__file__).with_name("COMMIT")
     if packaged.exists():
