@@ -23,10 +23,10 @@ from hypothesis import strategies as st
 from bao_agents.arena.ladder import load_ladder
 from bao_agents.arena.openings import BALANCED, read_openings
 from bao_agents.arena.pairs import Pairs
+from bao_agents.arena.resumable import read_part
 from bao_agents.exact.proof_tree import head_of, read_answers
 from bao_agents.exact.solved_positions import SHIPPED, SolvedPositions
 from bao_agents.nets.checkpoint_files import GUIDES
-from bao_agents.support.resumable import read_part
 from bao_env import RULESETS, Board, get_ruleset, load_ruleset
 from bao_env.files import read_text
 from bao_env.notation.transcript import parse_transcripts, replay

@@ -25,13 +25,13 @@ from bao_agents.arena.event import Event
 from bao_agents.arena.openings import draw_openings
 from bao_agents.arena.pairs import Pairs
 from bao_agents.arena.plan import Gauntlet, Part, Plan, Results, RoundRobin, cut, pairings
+from bao_agents.arena.pools import LocalPool
 from bao_agents.arena.report import cells, crosstable, markdown_table, match_row, standings
 from bao_agents.arena.scheduler import Clock, Workers, play
 from bao_agents.cli.main import main as bao
 from bao_agents.cli.tournament import COLUMNS
 from bao_agents.players.fingerprint import fingerprint
 from bao_agents.players.registry import load
-from bao_agents.support.pools import LocalPool
 from bao_agents.support.progress import Progress
 from bao_agents.support.provenance import provenance
 from bao_env.engine.ruleset import RULESETS

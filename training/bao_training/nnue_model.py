@@ -27,8 +27,8 @@ from bao_agents.evaluators.nnue import (
     make_nnue,
 )
 from bao_agents.evaluators.pairs import COARSE, PAIRS, PHASES, TABLES, patterns_of
+from bao_agents.nets.vectors import add, jit_float, load_vector, store_vector
 from bao_agents.support.array_types import Float32Array, Int32Array
-from bao_agents.support.vectors import add, jit_float, load_vector, store_vector
 from bao_env.compiled.compile import jit
 from bao_env.engine.position import PackedPositions, read_at
 

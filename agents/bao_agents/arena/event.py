@@ -19,11 +19,11 @@ import numpy as np
 from bao_agents.arena.openings import MatchOpenings, write_openings
 from bao_agents.arena.pairs import Pairs, play_pairs
 from bao_agents.arena.plan import Part
+from bao_agents.arena.resumable import keep_part, part_file, read_part
 from bao_agents.players import registry
 from bao_agents.players.base import NamedPlayer
 from bao_agents.players.fingerprint import fingerprint
 from bao_agents.support.provenance import current_commit, provenance
-from bao_agents.support.resumable import keep_part, part_file, read_part
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
 from bao_env.files import read_text

@@ -18,8 +18,8 @@ from itertools import chain
 from bao_agents.arena.event import Event, Interrupted, program
 from bao_agents.arena.pairs import Pairs
 from bao_agents.arena.plan import Part, Plan
+from bao_agents.arena.pools import LocalPool, RayPool, wait_for_others
 from bao_agents.players import registry
-from bao_agents.support.pools import LocalPool, RayPool, wait_for_others
 from bao_agents.support.progress import Progress
 from bao_env.engine.ruleset import Ruleset
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from bao_agents.arena.pools import LocalPool, RayPool
 from bao_agents.cli.options import (
     Run,
     add_options,
@@ -18,7 +19,6 @@ from bao_agents.exact.exact_values import DatasetSettings, generate
 from bao_agents.exact.proof_tree import ProofTree, read_answers
 from bao_agents.search.solver.solver import Solution, solve
 from bao_agents.support.files import hold
-from bao_agents.support.pools import LocalPool, RayPool
 from bao_agents.support.progress import Progress
 from bao_env.board import Board
 from bao_env.game import SEAT_NAMES

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bao_agents.arena.resumable import part_file, read_part
 from bao_agents.evaluators import tables
 from bao_agents.exact.sampling import Sample, check_arguments, games
 from bao_agents.exact.solved_positions import (
@@ -33,7 +34,6 @@ from bao_agents.search.solver import solver
 from bao_agents.support.files import hold, write_atomically
 from bao_agents.support.progress import Progress
 from bao_agents.support.provenance import provenance
-from bao_agents.support.resumable import part_file, read_part
 from bao_env.engine.masks import unpack_masks
 from bao_env.engine.ruleset import Ruleset
 from bao_env.game import Stage

@@ -18,8 +18,7 @@ import numpy as np
 
 from bao_agents.nets.features import ENCODING_SIZE, expand
 from bao_agents.nets.head import OUTPUTS, logits_and_values
-from bao_agents.support.array_types import Float32Array, Int64Array, Uint8Array
-from bao_agents.support.vectors import (
+from bao_agents.nets.vectors import (
     WIDTH,
     add,
     add_product,
@@ -27,6 +26,7 @@ from bao_agents.support.vectors import (
     load_vector,
     store_vector,
 )
+from bao_agents.support.array_types import Float32Array, Int64Array, Uint8Array
 
 if TYPE_CHECKING:  # torch is slow to import, and the compiled part does not need it
     from bao_agents.nets.network import PolicyNetwork
@@ -45,7 +45,7 @@ class Weights(NamedTuple):
     """float32[(bytes of an encoding * BYTE_VALUES) * units of layer 0], its sums for each value of
     each byte, line after line."""
     widths: Int64Array
-    """int64[L], the units of each layer, multiples of :data:`bao_agents.support.vectors.WIDTH`."""
+    """int64[L], the units of each layer, multiples of :data:`bao_agents.nets.vectors.WIDTH`."""
     biases: Float32Array
     """float32[sum of widths], layer after layer."""
     matrix: Float32Array

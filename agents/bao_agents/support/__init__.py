@@ -1,1 +1,1 @@
-"""Help several rooms: files, progress, provenance, figures, arrays, vectors."""
+"""Help all rooms: array types, cores, files, figures, output, progress, provenance."""
