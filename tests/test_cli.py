@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import re
 import shlex
 import socket
 import subprocess
@@ -22,6 +23,7 @@ from bao_agents.cli.main import COMMANDS
 from bao_agents.cli.main import main as bao
 from bao_agents.support import progress
 from tests.conftest import Capsys
+from tests.processes import python
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -73,6 +75,51 @@ def test_a_missing_extra_is_named(
     monkeypatch.setattr(cli, "find", find)
     assert bao(["train"]) == 2
     assert capsys.readouterr().err == f"error: {advice}\n"
+
+
+DRAWING = {
+    "tournament random greedy --pairs 1 --threads 1 --out t": "t/table.json t/table.md t/elo.png",
+    "train --out . --run n --set steps=2048 --set envs=32 --set rollout=16 --set hidden=[16] "
+    "--set minibatch=512 --set evaluate_pairs=1": "n/final.safetensors n/curves.png",
+    "curve n/metrics.csv --metrics value_loss --out c.svg": "c.svg",
+    "replay start --svg b.svg": "b.svg",
+    "replay start --move 7L* --gif b.gif --pdf b.pdf": "b.gif b.pdf",
+}
+"""Commands that draw, and the files that each writes."""
+
+
+@pytest.mark.parametrize(
+    ("package", "commands", "lost"),
+    [
+        ("starlette", "tournament train curve replay", ""),
+        ("matplotlib", "tournament train curve replay", "t/elo.png n/curves.png c.svg"),
+        ("torch", "tournament train", "n/final.safetensors n/curves.png"),
+        ("PIL", "tournament replay", "t/elo.png b.gif b.pdf"),
+        ("pygame", "replay", "b.gif b.pdf"),
+    ],
+)
+def test_results_do_not_need_pictures(
+    package: str, commands: str, lost: str, tmp_path: Path
+) -> None:
+    """A package is missing; matplotlib is told to use LaTeX and the backend of a notebook."""
+    (tmp_path / "matplotlibrc").write_text("text.usetex: True\n")
+    settings = {"MPLBACKEND": "module://missing", "MATPLOTLIBRC": str(tmp_path)}
+    lines = [line for line in DRAWING if line.split()[0] in commands]
+    program = f"""
+import os, sys
+sys.modules[{package!r}] = None  # its import fails
+os.chdir({str(tmp_path)!r})
+from bao_agents.cli.main import main
+for line in {lines!r}:
+    print("status", main([*line.split(), "--quiet"]), file=sys.stderr)
+"""
+    said = python(program, **settings).stderr
+    for line, status in zip(lines, re.findall("^status (.)", said, re.M), strict=True):
+        missing = [name for name in DRAWING[line].split() if not (tmp_path / name).exists()]
+        assert missing == [name for name in DRAWING[line].split() if name in lost.split()], said
+        needed = {*missing} - {"t/elo.png", "n/curves.png"}
+        assert (line, status) == (line, "2" if needed else "0")
+    assert ("pip install 'bao_env[" in said) == bool(lost)
 
 
 def test_missing_user_module_is_not_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,17 +9,18 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from glob import glob
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter
 
 from bao_agents.arena.report import markdown_table
 from bao_agents.support.array_types import Float64Array
-from bao_agents.support.figures import look
+from bao_agents.support.figures import line_style
 from bao_env.files import read_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 CURVES = {
     "score_against_greedy": "points against greedy, %",
@@ -123,6 +124,9 @@ def draw_curves(
     Raises:
         ValueError: there is no such metric to draw.
     """
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import EngFormatter
+
     tables = [rows for line in lines for rows in line.runs.values()]
     has = [m for m in metrics or CURVES if any(len(_points(rows, x, m)) for rows in tables)]
     if not has or len(has) < len(metrics):
@@ -141,7 +145,7 @@ def draw_curves(
         axes = figure.add_subplot(height, columns, number)
         title = CURVES.get(metric, metric)
         for i, line in enumerate(lines):
-            last, band = _draw(axes, line, x, metric, look(i), notes)
+            last, band = _draw(axes, line, x, metric, line_style(i), notes)
             cells.append([title, line.name, str(len(line.runs)), *last])
             bands |= {band: None} if band else {}
         axes.set_title(_plain(title), size=10)

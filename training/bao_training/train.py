@@ -35,7 +35,7 @@ from typing import Any
 import torch
 
 from bao_agents.support import output
-from bao_agents.support.figures import save_figure
+from bao_agents.support.figures import try_to_save_figure
 from bao_agents.support.progress import Progress
 from bao_agents.support.provenance import current_commit
 from bao_training import distributed
@@ -236,8 +236,8 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> signal.Signals | None:
         return stop or signal.SIGINT  # of another process
     if first:
         trainer.save_policy(folder / "final.safetensors")
-        figure, _ = draw_curves([Line(folder.name, read_runs(folder))])
-        save_figure(figure, folder / "curves.png")
+        lines = [Line(folder.name, read_runs(folder))]
+        try_to_save_figure(lambda: draw_curves(lines)[0], folder / "curves.png")
     return None
 
 

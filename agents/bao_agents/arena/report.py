@@ -16,7 +16,7 @@ from bao_agents.arena.pairs import Pairs
 from bao_agents.arena.plan import of_player
 from bao_agents.arena.ratings import rate
 from bao_agents.players import registry
-from bao_agents.support.figures import errorbars, look
+from bao_agents.support.figures import errorbars, line_style
 from bao_agents.support.provenance import current_commit
 
 if TYPE_CHECKING:
@@ -276,7 +276,7 @@ def plot(rows: Sequence[Row], column: str, title: str, zero: str) -> Figure:
         elos.append([bound if value is None else value for value in known])
     figure = Figure(figsize=(6, 1.6 + 0.5 * len(elos)), layout="constrained")
     axes = figure.subplots()
-    errorbars(axes, range(len(elos)), elos, **look(0) | {"linestyle": ""})
+    errorbars(axes, range(len(elos)), elos, **line_style(0) | {"linestyle": ""})
     axes.set_yticks(range(len(elos)), [row[column] for row in rows])
     axes.invert_yaxis()
     axes.grid(axis="x", alpha=0.3)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Checkpoint
 from bao_agents.players import registry
 from bao_agents.players.fingerprint import fingerprint
-from bao_agents.support.figures import save_figure
+from bao_agents.support.figures import try_to_save_figure
 from bao_agents.support.files import hold, write_atomically
 from bao_agents.support.output import say
 from bao_agents.support.progress import Progress
@@ -278,6 +279,9 @@ def show(
         return "\n\n".join(filter(None, [before, shown, after, last]))
 
     with ExitStack() as last:  # in the opposite order, and each even if another one fails
+        if args.out:
+            draw = partial(plot, rows, columns[0], f"Bao, {event.ruleset.name}", zero)
+            last.callback(try_to_save_figure, draw, args.out / "elo.png")
         if "-" in (args.json, args.csv):
             last.callback(warn, words)
         elif args.format:
@@ -290,8 +294,6 @@ def show(
         if args.games:
             last.callback(write_atomically, args.games, "\n".join(total.games))
         if args.out:
-            picture = plot(rows, columns[0], f"Bao, {event.ruleset.name}", zero)
-            last.callback(save_figure, picture, args.out / "elo.png")
             last.callback(write_atomically, args.out / "table.md", text("pipe") + "\n")
             last.callback(write_json, str(args.out / "table.json"), whole)
 

@@ -1,5 +1,8 @@
 """Draw all plots in one style, and save them for papers as PNG, PDF or SVG.
 
+matplotlib is imported only when a plot is drawn, and draws by its own settings: those of the user
+(a matplotlibrc, ``MPLBACKEND``) may need a LaTeX or a notebook that is not there.
+
 The colours are those of Okabe and Ito (https://jfly.uni-koeln.de/color/), which people with any
 kind of colour vision can tell apart. Each has its own marker.
 """
@@ -7,13 +10,17 @@ kind of colour vision can tell apart. Each has its own marker.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bao_agents.support.files import write_atomically
+from bao_agents.support.output import say
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,20 +30,58 @@ MARKERS = "osD^vPX"
 SUFFIXES = (".png", ".pdf", ".svg")
 
 
-def look(i: int) -> dict[str, Any]:
-    """Return the colour and marker of item i in a plot."""
+def line_style(i: int) -> dict[str, Any]:
+    """Return the colour and marker of line i in a plot."""
     return {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
 
 
-def save_figure(figure: Figure, file: Path) -> None:
-    """Write a figure in the format of the file's suffix.
+def save_figure(draw: Callable[[], Figure], file: Path) -> None:
+    """Draw a plot, and write it in the format of the file's suffix.
+
+    Args:
+        draw: draws the plot; may import matplotlib.
+        file: the file.
 
     Raises:
+        ModuleNotFoundError: matplotlib is not installed.
         OSError: the file cannot be written.
     """
     picture = io.BytesIO()
-    figure.savefig(picture, format=file.suffix.lower()[1:], dpi=150)
+    with _own_settings():
+        draw().savefig(picture, format=file.suffix.lower()[1:], dpi=150)
     write_atomically(file, picture.getvalue())
+
+
+def try_to_save_figure(draw: Callable[[], Figure], file: Path) -> None:
+    """Draw and write a plot beside results, which do not need it.
+
+    If that fails for any reason, a line on stderr says why. See :func:`save_figure`.
+    """
+    try:
+        save_figure(draw, file)
+    except ModuleNotFoundError as error:
+        say(f"note: no {file.name}: {error.name} is not installed (pip install 'bao_env[train]')")
+    except Exception as error:  # matplotlib may raise anything
+        reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+        say(f"note: no {file.name}: it could not be drawn ({reason:.200})")
+
+
+@contextmanager
+def _own_settings() -> Iterator[None]:
+    """Import matplotlib, and let it draw by its own settings inside the block."""
+    is_new = "matplotlib" not in sys.modules
+    backend = os.environ.pop("MPLBACKEND", None)  # one that is not installed ends the import
+    try:
+        import matplotlib
+    finally:
+        if backend is not None:
+            os.environ["MPLBACKEND"] = backend
+    if is_new and backend is not None:
+        with suppress(ValueError):  # the caller's pyplot takes it from here
+            matplotlib.rcParams["backend"] = backend
+    defaults = {key: value for key, value in matplotlib.rcParamsDefault.items() if key != "backend"}
+    with matplotlib.rc_context(defaults):
+        yield
 
 
 def errorbars(

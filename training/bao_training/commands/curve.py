@@ -14,11 +14,15 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bao_agents.cli.options import Run, picture_file
 from bao_agents.support.figures import save_figure
 from bao_agents.support.output import say
 from bao_training.plot import X_AXES, draw_curves, read_lines
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
@@ -47,9 +51,14 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 
 def _run(args: argparse.Namespace) -> None:
-    figure, table = draw_curves(read_lines(args.runs), args.metrics, args.x)
+    lines = read_lines(args.runs)
     only = Path(args.runs[0])
     file = args.out or (only if args.runs[1:] == [] and only.is_dir() else Path()) / "curves.png"
-    say(table, sys.stdout)
-    save_figure(figure, file)
+
+    def draw() -> Figure:
+        figure, table = draw_curves(lines, args.metrics, args.x)
+        say(table, sys.stdout)
+        return figure
+
+    save_figure(draw, file)
     say(f"\n{file}", sys.stdout)
