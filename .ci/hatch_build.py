@@ -1,44 +1,105 @@
-"""Write the commit into each wheel and sdist, as ``bao_env/COMMIT``: results then name it."""
+"""Complete what hatchling builds: the commit in each package, and the pages in the wheel.
+
+``bao_env/COMMIT`` has the commit, so that results can name it. In the wheel the pages lie beside
+each other as in a checkout, in ``bao_training/pages``, and their links to code lead into the
+packages.
+"""
 
 from __future__ import annotations
 
+import posixpath
+import re
+import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-PLACE = "bao_env/COMMIT"
+COMMIT = "bao_env/COMMIT"
+
+PAGES = "bao_training/pages"
+"""The folder of the wheel that stands for the repository's root."""
+
+PAGE_FILES = ("*.md", "CITATION.cff", "agents/*.*", "bao_env/*.md", "tests/*.md", "training/*.md")
+PAGE_FILES += ("docs/**/*.md", "docs/**/*.svg", "training/examples/*.*")
+PAGE_FILES += ("docs/endless.py", "docs/known.py")
+"""Patterns of the pages, and of the pictures, examples and programs that they name."""
+
+PACKAGES = {
+    "bao_env": "bao_env",
+    "agents/bao_agents": "bao_agents",
+    "training/bao_training": "bao_training",
+    "configs": "bao_training/configs",
+}
+"""Where the wheel has the folders of the repository that hold code."""
 
 
-class CommitHook(BuildHookInterface):
-    """Add the file to what is built.
-
-    A checkout asks Git; an sdist has the file already. An editable install is a checkout, which
-    :mod:`bao_agents.support.provenance` asks.
-    """
+class BuildHook(BuildHookInterface):
+    """Add the commit and the pages to what is built."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Write the file into the folder of what is built, and have it included."""
-        root = Path(self.root)
-        self.file = Path(self.directory) / ".commit"
+        """Write them into a temporary folder, and have them included.
+
+        An editable install is a checkout, which has the pages and can ask Git.
+        """
+        self.folder = Path(tempfile.mkdtemp())
         if version == "editable":
             return
+        included = build_data["force_include"]
+        if commit := self._commit():
+            (self.folder / "COMMIT").write_text(commit, encoding="utf-8")
+            included[str(self.folder / "COMMIT")] = COMMIT
+        if self.target_name == "wheel":
+            root = Path(self.root)
+            files = {file for pattern in PAGE_FILES for file in root.glob(pattern)}
+            names = {file.relative_to(root).as_posix() for file in files}
+            for name in sorted(names):
+                source = root / name
+                if source.suffix == ".md":
+                    text = link_in_wheel(source.read_text(encoding="utf-8"), name, names)
+                    source = self.folder / name
+                    source.parent.mkdir(parents=True, exist_ok=True)
+                    source.write_text(text, encoding="utf-8")
+                included[str(source)] = f"{PAGES}/{name}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Remove the temporary folder."""
+        shutil.rmtree(self.folder)
+
+    def _commit(self) -> str:
+        """Return the commit: a checkout asks Git, and an sdist has the file already."""
+        root = Path(self.root)
         if (root / ".git").exists():
             git = ["git", "-C", str(root), "describe", "--always", "--dirty"]
             try:
-                commit = subprocess.run(git, capture_output=True, text=True, check=True).stdout
+                return subprocess.run(git, capture_output=True, text=True, check=True).stdout
             except (OSError, subprocess.CalledProcessError) as error:
                 self.app.display_warning(f"the commit stays unknown, since Git failed: {error}")
-                return
-        elif (root / PLACE).exists():
-            commit = (root / PLACE).read_text(encoding="utf-8")
-        else:
-            return
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        self.file.write_text(commit, encoding="utf-8")
-        build_data["force_include"][str(self.file)] = PLACE
+        return (root / COMMIT).read_text(encoding="utf-8") if (root / COMMIT).exists() else ""
 
-    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Remove the file that was included."""
-        self.file.unlink(missing_ok=True)
+
+def link_in_wheel(text: str, name: str, pages: set[str]) -> str:
+    """Return the text of a page with links that lead to the right place in the wheel.
+
+    Args:
+        text: the Markdown of a page.
+        name: its path in the repository.
+        pages: the paths of all pages, and of the files beside them. Other files are linked in the
+            packages, and what the wheel does not have becomes plain words.
+    """
+    folder = posixpath.dirname(name)
+
+    def link(match: re.Match[str]) -> str:
+        words, target, anchor = match.groups()
+        path = posixpath.normpath(posixpath.join(folder, target))
+        if path in pages:
+            return match[0]
+        for source, package in PACKAGES.items():
+            if path.startswith(f"{source}/"):
+                place = package + path.removeprefix(source)
+                return f"[{words}]({posixpath.relpath(place, f'{PAGES}/{folder}')}{anchor or ''})"
+        return words
+
+    return re.sub(r"\[([^\]]*)\]\((?!\w+:)([^)#\s]+)(#[^)]*)?\)", link, text)
