@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("patience")
 @pytest.mark.parametrize("name", RULESETS)
 def test_game_shows_what_a_board_shows(client: TestClient, name: str) -> None:
     """In random play, every state, event and legal move is the engine's."""
-    game, state = start(client, ruleset=name)
+    game, state = start(client, ruleset=name, first_player="south")
     board = Board(name)
     rng = np.random.default_rng(7)
     for ply in range(60):
@@ -79,6 +79,31 @@ def test_transcripts_go_round(client: TestClient) -> None:
     for text in state["transcripts"]:
         loaded = start(client, transcript=f"\ufeff{text}")[1]  # some editors begin so
         assert loaded | {"version": state["version"]} == state
+
+
+def test_the_rules_say_who_begins(client: TestClient) -> None:
+    """Where they draw a player, or the request asks for it, either begins."""
+    for ruleset, first_player, movers in (
+        ("zanzibar", None, {0}),
+        ("zanzibar", "north", {1}),
+        ("zanzibar", "random", {0, 1}),
+        ("kujifunza", None, {0, 1}),
+    ):
+        how = {"ruleset": ruleset, "first_player": first_player}
+        assert {start(client, **how)[1]["mover"] for _ in range(20)} == movers
+
+
+def test_rules_travel_as_data(client: TestClient) -> None:
+    """A game by other rules names them so that another one by the same rules can begin."""
+    rules = RULESETS["zanzibar"].replace(house_min=8)
+    board = Board(rules)
+    state = start(client, transcript=board.transcript())[1]
+    for position in (None, state["text"]):
+        named = {"ruleset": state["ruleset"], "rules": state["rules"], "position": position}
+        again = start(client, **named)[1]
+        assert [option["action"] for option in again["legal"]] == board.legal_actions
+        assert again["transcripts"] == state["transcripts"]
+    assert start(client)[1]["rules"] is None
 
 
 def test_house_choice(client: TestClient) -> None:

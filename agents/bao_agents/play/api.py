@@ -5,6 +5,7 @@ The types of all values are checked before a function is called; the function ch
 
 from __future__ import annotations
 
+import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -26,6 +27,7 @@ from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import unpack
 from bao_env.engine.ruleset import Ruleset
 from bao_env.notation.positions import format_position
+from bao_env.notation.transcript import Transcript, rules_head
 
 MAX_GAMES = 1000
 MAX_GAMES_OF_CLIENT = 50
@@ -63,7 +65,11 @@ class Tables:
         """Return the rule sets, players and evaluators to choose from, and the first choice."""
         return {
             "rulesets": [
-                {"name": rules.name, "first_player": rules.first_player}
+                {
+                    "name": rules.name,
+                    "rules": rules_head(rules).get("rules"),
+                    "first_player": "south" if rules.first_player == "south" else "random",
+                }
                 for rules in self.roster.rulesets.values()
             ],
             "players": self.roster.choices(),
@@ -83,23 +89,32 @@ class Tables:
         self,
         seats: Players,
         ruleset: str = "zanzibar",
-        first_player: Literal["south", "north"] = "south",
+        rules: str | None = None,
+        first_player: Literal["south", "north", "random"] | None = None,
         position: str | None = None,
         transcript: str | None = None,
         name: Name | None = None,
     ) -> Begun:
         """Begin a game from an opening, a position or a transcript.
 
-        ``name`` is that of a game which the server has lost. If another page of the game was
-        faster, the game that it began is returned.
+        Args:
+            seats: the players.
+            ruleset: the name of the rules.
+            rules: their switches, as in the head of a transcript, if the name is not one of the
+                server's.
+            first_player: who begins; None leaves it to the rules. Either may draw a player.
+            position: the position text to begin from.
+            transcript: the game to continue, which brings its own rules.
+            name: the name of a game which the server has lost. If another page of the game was
+                faster, the game that it began is returned.
         """
         try:
             if transcript is not None:
                 board = Board.from_transcript(transcript)
             elif position is not None:
-                board = Board.from_text(position, self._ruleset(ruleset))
+                board = Board.from_text(position, self._ruleset(ruleset, rules))
             else:
-                board = Board(self._ruleset(ruleset), first_player)
+                board = open_board(self._ruleset(ruleset, rules), first_player)
         except ValueError as error:
             raise Refused(str(error)) from error
         return Game(board, self._checked(seats, board.ruleset)), {}
@@ -158,11 +173,20 @@ class Tables:
         first, second = (self.roster.check(player, rules) for player in players)
         return first, second
 
-    def _ruleset(self, name: str) -> Ruleset:
+    def _ruleset(self, name: str, switches: str | None = None) -> Ruleset:
+        if switches is not None:
+            return Board.from_transcript(Transcript({"ruleset": name, "rules": switches})).ruleset
         rulesets = self.roster.rulesets
         if name not in rulesets:
             raise Refused(f"unknown rule set {name[:80]!r}; expected one of {', '.join(rulesets)}")
         return rulesets[name]
+
+
+def open_board(rules: Ruleset, first_player: str | None) -> Board:
+    """Return the opening of some rules; None or ``random`` draws a first player if they do."""
+    begins = first_player or rules.first_player
+    drawn = random.choice([SOUTH, NORTH])
+    return Board(rules, {"south": SOUTH, "north": NORTH}.get(begins, drawn))
 
 
 @cache

@@ -16,6 +16,7 @@ from bao_env.board import Board, Event, EventKind, IllegalMoveError
 from bao_env.engine.action import pack_action, unpack_action
 from bao_env.game import Stage
 from bao_env.notation.moves import SPELLINGS, why_illegal
+from bao_env.notation.transcript import rules_head
 from bao_env.render.marks import KICHWA
 
 MAX_PLIES = 400
@@ -316,7 +317,8 @@ class Game:
         """Return everything that a screen shows at a ply, as plain values.
 
         ``at`` is the current ply of the game, ``must`` says what the legal moves have in common:
-        they are captures, ``takasa``, or the ``side`` of a capture. ``transcripts`` is the game
+        they are captures, ``takasa``, or the ``side`` of a capture. ``rules`` are the switches, as
+        transcripts have them, or None if ``ruleset`` is a shipped name. ``transcripts`` is the game
         up to the current ply in each of SPELLINGS, for the page to keep.
         """
         board = self.board(ply)
@@ -331,6 +333,7 @@ class Game:
             "at": self.ply,
             "must": must,
             "ruleset": board.ruleset.name,
+            "rules": rules_head(board.ruleset).get("rules"),
             "seats": self.seats,
             "length": len(self._moves),
             "text": board.text(),

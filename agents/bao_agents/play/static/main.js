@@ -4,7 +4,7 @@ import { get, post } from "./api.js";
 import { $, element, onClick, scrollToBoard } from "./dom.js";
 import { Learn } from "./learn.js";
 import { NARROW } from "./pits.js";
-import { PlayerInput, specWords } from "./players.js";
+import { PlayerInput, plays, specWords } from "./players.js";
 import { Review } from "./review.js";
 import { say, tell } from "./say.js";
 import { SetUp } from "./setup.js";
@@ -23,6 +23,9 @@ function quietly(work) {
     return null;
   }
 }
+
+// The rules of a game as a request or a link names them.
+const rulesOf = ({ ruleset, rules }) => (rules === null ? { ruleset } : { ruleset, rules });
 
 const remembered = (name) => quietly(() => localStorage.getItem(`bao ${name}`));
 const recall = (name) => quietly(() => JSON.parse(remembered(name)));
@@ -80,7 +83,8 @@ class Page {
       player.spec = i === 0 ? "human" : first.kind ? setup.levels[1].spec : first.value;
       return player;
     });
-    for (const rules of setup.rulesets) $("ruleset").add(new Option(rules.name, rules.name));
+    this.rulesets = [...setup.rulesets]; // and those of links and files
+    for (const { name } of setup.rulesets) $("ruleset").add(new Option(name));
     this.listen();
     this.translate();
     listenToKeys(this.table, this.study);
@@ -119,7 +123,7 @@ class Page {
         $("seat-1").focus({ preventScroll: true });
       },
       "link-game": () => this.showLink({ transcript: this.table.game.transcripts[0] }),
-      "link-position": () => this.showLink({ ruleset: this.table.state.ruleset, position: this.table.state.text }),
+      "link-position": () => this.showLink({ ...rulesOf(this.table.state), position: this.table.state.text }),
       "tab-play": () => this.learn.leave(),
       "tab-learn": () => this.learn.open(),
     });
@@ -163,8 +167,20 @@ class Page {
 
   // --- games ---
 
+  // The rules that the form shows.
   ruleset() {
-    return this.setup.rulesets.find((one) => one.name === $("ruleset").value);
+    return this.rulesets[$("ruleset").selectedIndex];
+  }
+
+  // Shows the rules of a game in the form, which offers them from then on.
+  showRules({ ruleset, rules }) {
+    let at = this.rulesets.findIndex((offered) => offered.name === ruleset && offered.rules === rules);
+    if (at < 0) {
+      at = this.rulesets.push({ name: ruleset, rules, first_player: "south" }) - 1;
+      $("ruleset").add(new Option(ruleset));
+    }
+    $("ruleset").selectedIndex = at;
+    this.noteRules();
   }
 
   noteRules() {
@@ -193,22 +209,23 @@ class Page {
   // The form shows who plays the game on the board.
   showSeats() {
     const { seats, ruleset } = this.table.game;
-    if (this.setup.rulesets.some((one) => one.name === ruleset)) {
-      $("ruleset").value = ruleset;
-      this.noteRules();
-    }
+    this.showRules(this.table.game);
     this.study.setup(this.setup, ruleset);
     seats.forEach((spec, i) => { this.players[i].spec = spec; });
   }
 
+  // What the form says of a game.
+  chosen() {
+    const { name: ruleset, rules } = this.ruleset();
+    return { seats: this.seats(), ...rulesOf({ ruleset, rules }) };
+  }
+
   newGame(how) {
-    const chosen = $("first-player").value;
-    const first_player = chosen === "lot" ? ["south", "north"][Math.floor(2 * Math.random())] : chosen;
-    return this.begin({ seats: this.seats(), ruleset: $("ruleset").value, first_player }, how);
+    return this.begin({ ...this.chosen(), first_player: $("first-player").value }, how);
   }
 
   setUp(position) {
-    return this.begin({ seats: this.seats(), ruleset: $("ruleset").value, position });
+    return this.begin({ ...this.chosen(), position });
   }
 
   // Begins a learner's game against the weakest player.
@@ -216,15 +233,15 @@ class Page {
     return this.begin({ seats: ["human", this.setup.levels[0].spec], ruleset });
   }
 
-  // Begins another game by the same rules.
+  // Begins another game by the same rules, which say who begins.
   again(seats) {
-    return this.begin({ seats, ruleset: this.table.game.ruleset, first_player: this.ruleset().first_player });
+    return this.begin({ seats, ...rulesOf(this.table.game) });
   }
 
   // The level next to that of a person's opponent, if there is one.
   nextLevel(by) {
     const { seats, ruleset } = this.table.game;
-    const levels = this.setup.levels.filter((one) => one.rulesets.includes(ruleset));
+    const levels = this.setup.levels.filter((level) => plays(this.setup, level, ruleset));
     const at = levels.findIndex((one) => seats.includes(one.spec));
     return at < 0 || !seats.includes("human") ? undefined : levels[at + by]?.spec;
   }

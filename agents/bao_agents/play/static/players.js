@@ -22,6 +22,13 @@ function choiceOf(setup, spec) {
   return {};
 }
 
+// Whether a player or an evaluator can play some rules. One that plays all those of the server also
+// plays those of links and files.
+export function plays(setup, { rulesets }, ruleset) {
+  const offered = setup.rulesets.some(({ name }) => name === ruleset);
+  return rulesets.includes(ruleset) || (!offered && rulesets.length === setup.rulesets.length);
+}
+
 // The name of a player in words, with how much it may think.
 export function specWords(setup, spec, ruleset = "") {
   const level = setup.levels.findIndex((one) => one.spec === spec);
@@ -47,11 +54,11 @@ export class PlayerInput {
   play(ruleset) {
     const levels = element("optgroup");
     levels.label = t("levels");
-    levels.append(...this.setup.levels.flatMap(({ spec, rulesets }, i) => (rulesets.includes(ruleset)
-      ? new Option(levelWords(this.setup.levels, i, ruleset), LEVEL + spec) : [])));
+    levels.append(...this.setup.levels.flatMap((level, i) => (plays(this.setup, level, ruleset)
+      ? new Option(levelWords(this.setup.levels, i, ruleset), LEVEL + level.spec) : [])));
     const more = element("optgroup");
     more.label = t("more_players");
-    const able = this.setup.players.filter((choice) => choice.rulesets.includes(ruleset));
+    const able = this.setup.players.filter((choice) => plays(this.setup, choice, ruleset));
     more.append(...able.map((choice) => new Option(playerWords(choice), choice.value)));
     offer(this.select, [new Option(t("person"), "human"), levels, more], 1);
     this.showBudget(true);

@@ -2,7 +2,7 @@
 
 import { $, button, element, offer, onClick, scrollToBoard } from "./dom.js";
 import { numberOf, spelling } from "./moves.js";
-import { specWords } from "./players.js";
+import { plays, specWords } from "./players.js";
 import { announce, caption, say, slowly } from "./say.js";
 import { eventWords, playerWords, plies, ruleWords, seatName, t, withTerms } from "./texts.js";
 
@@ -38,7 +38,7 @@ export class Study {
 
   // Offers the evaluators that can judge some rules.
   setup(setup, ruleset) {
-    const able = setup.evaluators.filter((one) => one.rulesets.includes(ruleset));
+    const able = setup.evaluators.filter((evaluator) => plays(setup, evaluator, ruleset));
     const words = (one) => (one.kind === "hints" ? playerWords(one) : specWords(setup, one.value));
     offer($("evaluator"), able.map((one) => new Option(words(one), one.value)), 0);
   }
