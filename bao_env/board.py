@@ -19,7 +19,7 @@ from bao_env.engine.position import (
     turn_of,
     unpack,
 )
-from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
+from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.game import (
     SEAT_NAMES,
     Outcome,
@@ -420,8 +420,7 @@ class Board:
 
     def __repr__(self) -> str:
         """Return an expression that makes this board again, with its moves."""
-        named = RULESETS.get(self._ruleset.name) == self._ruleset
-        ruleset = self._ruleset.name if named else self._ruleset
+        ruleset = self._ruleset.name if self._ruleset.is_shipped else self._ruleset
         moves = " ".join(map(action_to_move, self.move_stack))
         if self._now.stated:
             return f"Board.from_transcript({self.transcript()!r})"

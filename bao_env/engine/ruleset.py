@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import tomllib
 from collections import namedtuple
 from collections.abc import Mapping
@@ -34,16 +35,50 @@ _MAX_BYTES = 8 << 10
 NO_CAPTURE_LIMIT = 63
 """A ``capture_limit`` without effect: no hole can hold more seeds and still capture."""
 
+_NAMED: Mapping[str, Mapping[str, Any]] = {
+    "zanzibar": {},
+    "kibao": {"takasia": "none", "house_stops_mtaji_takasa": True},
+    "kujifunza": {
+        "opening_front": (2,) * 8,
+        "opening_back": (2,) * 8,
+        "opening_store": 0,
+        "house": False,
+        "takasia": "none",
+        "lone_kichwa_takasa": "loses",
+        "first_player": "lot",
+    },
+    "dutch": {
+        "capture_side": "free",
+        "endelea_turns": True,
+        "lone_house": "side",
+        "singleton_takasa": "singletons",
+        "capture_limit": NO_CAPTURE_LIMIT,
+        "takasia": "dutch",
+    },
+    "malawi": {
+        "opening_front": (0, 0, 0, 0, 10, 2, 2, 0),
+        "opening_store": 18,
+        "house_min": 10,
+    },
+}
+"""The switches of each named rule set that differ from the defaults."""
+_MOVE_LINE = re.compile("[0-9]:.*;")
+"""What a transcript would read as a move line."""
+
 
 @dataclass(frozen=True)
 class Ruleset:
     """The rules of one kind of Bao. The defaults are Zanzibar Bao as Donkers describes it.
 
+    The ``name`` is a label: two rule sets are equal if all their other switches are. The name of a
+    shipped rule set belongs to its rules alone; with other switches it gains a ``+``.
+
     Raises:
-        ValueError: a switch has an unknown value, or two switches contradict each other.
+        ValueError: a switch has an unknown value, two switches contradict each other, or a
+            transcript cannot hold the name.
     """
 
-    name: str = "zanzibar"
+    name: str = dataclasses.field(default="zanzibar", compare=False)
     opening_front: tuple[int, ...] = (0, 0, 0, 0, 6, 2, 2, 0)
     """Seeds in front holes 1..8 of each player at the start (Donkers 2.1)."""
     opening_back: tuple[int, ...] = (0,) * 8
@@ -86,6 +121,14 @@ class Ruleset:
     """Who begins: ``south``, or by ``lot``."""
 
     def __post_init__(self) -> None:
+        self._check_kinds()
+        self._check_opening()
+        self._check_ranges()
+        self._check_combinations()
+        self._check_name()
+
+    def _check_kinds(self) -> None:
+        """Check the type of each switch, and the word of each that takes one."""
         for field in dataclasses.fields(self):
             kind, value = type(field.default), getattr(self, field.name)
             if kind is not tuple and type(value) is not kind:
@@ -96,8 +139,9 @@ class Ruleset:
             allowed = CHOICES.get(field.name, (value,))
             if value not in allowed:
                 raise ValueError(f"{field.name}={value!r}: expected one of {', '.join(allowed)}")
-        if not self.name.isprintable() or not 0 < len(self.name) <= 100:
-            raise ValueError(f"name={self.name!r}: expected 1 to 100 printable characters")
+
+    def _check_opening(self) -> None:
+        """Make tuples of the opening's rows, and check that a game can start from it."""
         for row in ("opening_front", "opening_back"):
             value = getattr(self, row)
             pits = tuple(value) if isinstance(value, (tuple, list)) else (value,)
@@ -116,6 +160,9 @@ class Ruleset:
             raise ValueError(
                 "house=True needs seeds in hole 5 at the start: an empty house is lost"
             )
+
+    def _check_ranges(self) -> None:
+        """Check the switches that are numbers."""
         for name, value, low, high in (
             ("house_min", self.house_min, 2, NUM_SEEDS),
             ("capture_limit", self.capture_limit, 2, NO_CAPTURE_LIMIT),
@@ -123,6 +170,9 @@ class Ruleset:
         ):
             if not low <= value <= high:
                 raise ValueError(f"{name}={value!r}: expected an integer from {low} to {high}")
+
+    def _check_combinations(self) -> None:
+        """Check that no switch contradicts another."""
         if self.house_lost_below_min and self.opening_front[HOUSE] < self.house_min:
             raise ValueError(
                 f"house_lost_below_min=True needs at least house_min={self.house_min} seeds in "
@@ -139,6 +189,24 @@ class Ruleset:
                 "house_stops_mtaji_takasa: set both to False"
             )
 
+    def _check_name(self) -> None:
+        """Check that a transcript can hold the name, and leave a shipped name to its own rules."""
+        name = self.name
+        if not name.isprintable() or name != name.strip() or not 0 < len(name) <= 100:
+            raise ValueError(
+                f"name={name!r}: expected 1 to 100 printable characters, without spaces around them"
+            )
+        if _MOVE_LINE.search(name):
+            raise ValueError(
+                f"name={name!r}: expected a name, without a move line such as '1: 7L;'"
+            )
+        if name in _NAMED and self.changed_switches() != _NAMED[name]:
+            object.__setattr__(self, "name", f"{name}+")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the switches: a pickle leaves out what can be computed from them."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
     def replace(self, **switches: Any) -> Ruleset:
         """Return a copy with some switches changed; its name gains a ``+`` unless one is given.
 
@@ -154,8 +222,40 @@ class Ruleset:
                     f"unknown rule switch {switch!r}{meant}; the switches are "
                     f"{', '.join(sorted(known))}"
                 )
-        switches.setdefault("name", f"{self.name}+")
+        switches.setdefault("name", f"{self.name[:99].rstrip()}+")
         return dataclasses.replace(self, **switches)
+
+    def changed_switches(self) -> dict[str, Any]:
+        """Return the switches, without the name, that differ from the defaults (zanzibar's)."""
+        return {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.compare and getattr(self, field.name) != field.default
+        }
+
+    @property
+    def is_shipped(self) -> bool:
+        """Whether the name says it all: these are the rules of :data:`RULESETS` with this name."""
+        return self.name in _NAMED
+
+    def contrast(self, expected: Ruleset) -> str:
+        """Return in words how these rules are not the expected ones, for an error.
+
+        Such as ``'zanzibar', not 'dutch'``; the switches of your own rules are named, too:
+        ``'mine' (house_min=8, not 6)``.
+        """
+        names = repr(self.name)
+        if self.name != expected.name:
+            names += f", not {expected.name!r}"
+        if self.is_shipped and expected.is_shipped:
+            return names
+        here, there = self.to_dict(), expected.to_dict()
+        switches = [
+            f"{switch}={value!r}, not {there[switch]!r}"
+            for switch, value in here.items()
+            if switch != "name" and value != there[switch]
+        ]
+        return f"{names} ({'; '.join(switches)})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the switches as plain values, for JSON or TOML; :meth:`from_dict` reads them."""
@@ -171,7 +271,10 @@ class Ruleset:
         Raises:
             ValueError: a switch is unknown, or contradicts another.
         """
-        return cls().replace(**{"name": "custom", **switches})
+        name = switches.get("name", "custom")
+        if isinstance(name, str):
+            name = name.strip()  # earlier versions wrote names with spaces around them
+        return cls().replace(**{**switches, "name": name})
 
     @cached_property
     def kernel(self) -> KernelRules:
@@ -229,41 +332,8 @@ def _rules_of_in_numba(switches):
     return lambda switches: KernelRules(*to_fixed_tuple(switches, count))
 
 
-_ZANZIBAR = Ruleset()
-
 RULESETS: Mapping[str, Ruleset] = MappingProxyType(
-    {
-        ruleset.name: ruleset
-        for ruleset in (
-            _ZANZIBAR,
-            _ZANZIBAR.replace(name="kibao", takasia="none", house_stops_mtaji_takasa=True),
-            _ZANZIBAR.replace(
-                name="kujifunza",
-                opening_front=(2,) * 8,
-                opening_back=(2,) * 8,
-                opening_store=0,
-                house=False,
-                takasia="none",
-                lone_kichwa_takasa="loses",
-                first_player="lot",
-            ),
-            _ZANZIBAR.replace(
-                name="dutch",
-                capture_side="free",
-                endelea_turns=True,
-                lone_house="side",
-                singleton_takasa="singletons",
-                capture_limit=NO_CAPTURE_LIMIT,
-                takasia="dutch",
-            ),
-            _ZANZIBAR.replace(
-                name="malawi",
-                opening_front=(0, 0, 0, 0, 10, 2, 2, 0),
-                opening_store=18,
-                house_min=10,
-            ),
-        )
-    }
+    {name: Ruleset(name, **switches) for name, switches in _NAMED.items()}
 )
 """The named rule sets."""
 

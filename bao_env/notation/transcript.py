@@ -41,7 +41,7 @@ from dataclasses import dataclass, field
 
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import PackedPositions, Position, opening, to_packed, turn_of, unpack
-from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
+from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.game import (
     CUT_SHORT,
     SEAT_NAMES,
@@ -332,11 +332,9 @@ def _stated_rules(transcript: Transcript) -> Ruleset:
 
 def rules_head(ruleset: Ruleset) -> dict[str, str]:
     """Return the header lines that describe the rules to :func:`replay`."""
-    if RULESETS.get(ruleset.name) == ruleset:
+    if ruleset.is_shipped:
         return {"ruleset": ruleset.name}
-    plain = Ruleset().to_dict()
-    switches = {k: v for k, v in ruleset.to_dict().items() if v != plain[k] and k != "name"}
-    return {"ruleset": ruleset.name, "rules": json.dumps(switches)}
+    return {"ruleset": ruleset.name, "rules": json.dumps(ruleset.changed_switches())}
 
 
 def _stated_end(transcript: Transcript, mover: int) -> Outcome | None:

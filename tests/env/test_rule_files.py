@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from bao_env import RULESETS, load_ruleset
+from bao_env import RULESETS, Board, Ruleset, load_ruleset
 from tests.conftest import Says
 
 
@@ -20,3 +22,33 @@ def test_a_file_changes_switches(tmp_path: Path, encoding: str, says: Says) -> N
     says(f"bench perft 3 --ruleset {path}")
     path.write_text("sow_limit = 500")
     assert load_ruleset(path) == RULESETS["zanzibar"].replace(name="mild", sow_limit=500)
+
+
+def test_a_shipped_name_belongs_to_shipped_rules() -> None:
+    own = Ruleset(house_min=8)
+    assert own.name == Ruleset.from_dict({"name": "zanzibar", "house_min": 8}).name == "zanzibar+"
+    assert RULESETS["dutch"].replace(name="malawi").name == "malawi+"
+    for name, shipped in RULESETS.items():
+        assert Ruleset.from_dict(shipped.to_dict()).name == name == shipped.name
+    assert own == Ruleset("mine", house_min=8) != Ruleset("zanzibar+")
+
+
+@given(st.text(max_size=30))
+@example(" mine")
+@example("12: 7L*;")
+@example("a\u00a0")
+@example("\u202eab")
+def test_a_transcript_holds_each_name(name: str) -> None:
+    """A constructor refuses the others."""
+    try:
+        rules = Ruleset(name, house_min=8)
+    except ValueError:
+        return
+    assert Board.from_transcript(Board(rules).transcript()).ruleset.name == rules.name
+
+
+def test_errors_tell_two_rule_sets_apart() -> None:
+    mine, other = Ruleset("mine", house_min=8), Ruleset("mine", takasia="none")
+    assert mine.contrast(other) == "'mine' (house_min=8, not 6; takasia='zanzibar', not 'none')"
+    assert mine.contrast(RULESETS["zanzibar"]) == "'mine', not 'zanzibar' (house_min=8, not 6)"
+    assert RULESETS["dutch"].contrast(RULESETS["kibao"]) == "'dutch', not 'kibao'"

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset
+from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.openings import MAX_OPENING_PLIES
 
 _FOLDERS = (Path(__file__).parent, Path(__file__).parents[2])  # of a wheel, and of a checkout
@@ -168,10 +168,9 @@ class MethodConfig(Settings):
 
 def ruleset_settings(ruleset: Ruleset) -> dict[str, Any]:
     """Return the settings ``ruleset`` and ``rules`` that stand for a rule set."""
-    if RULESETS.get(ruleset.name) == ruleset:
+    if ruleset.is_shipped:
         return {"ruleset": ruleset.name, "rules": {}}
-    base = Ruleset().to_dict()
-    changed = {key: value for key, value in ruleset.to_dict().items() if value != base[key]}
+    changed = {"name": ruleset.name, **ruleset.changed_switches()}
     return {"ruleset": Ruleset().name, "rules": changed}
 
 

@@ -34,7 +34,7 @@ from bao_env.engine.position import (
     PackedPositions,
     unpack,
 )
-from bao_env.engine.ruleset import RULES_VERSION, RULESETS, Ruleset
+from bao_env.engine.ruleset import RULES_VERSION, Ruleset
 from bao_env.files import read_bytes
 from bao_env.game import Stage
 from bao_env.notation.positions import action_to_move, format_position
@@ -189,7 +189,7 @@ class SolvedPositions:
             rules = Ruleset.from_dict(metadata["ruleset"])
             _check_content(arrays, rules)
             if ruleset is not None and ruleset != rules:
-                raise ValueError(f"other rules than {ruleset.name!r}")
+                raise ValueError(f"the rules of {rules.contrast(ruleset)}")
         except Exception as error:  # zip, zlib, numpy and json raise a dozen kinds
             names = ", ".join(sorted(path.stem for path in SHIPPED.glob("*.npz")))
             raise ValueError(
@@ -201,7 +201,7 @@ class SolvedPositions:
 
 def shipped_won_positions(ruleset: Ruleset) -> SolvedPositions | None:
     """Return the won positions that come with the project; None if these rules have none."""
-    if ruleset != RULESETS.get(ruleset.name) or not (SHIPPED / f"{ruleset.name}.npz").is_file():
+    if not ruleset.is_shipped or not (SHIPPED / f"{ruleset.name}.npz").is_file():
         return None
     return SolvedPositions.load(ruleset.name, ruleset)
 

@@ -151,14 +151,9 @@ def load(
     with _open(path) as file:
         trained, names, info = _read_header(path, file)
         if ruleset is not None and trained != ruleset:
-            message = f"{path} was trained under rule set {trained.name!r}, not {ruleset.name!r}"
-            if ruleset.name in shipped() and trained.name != ruleset.name:
+            message = f"{path} was trained under rule set {trained.contrast(ruleset)}"
+            if ruleset.name in shipped():
                 message += f"; the network of {ruleset.name} is {ruleset.name!r}"
-            if trained.name == ruleset.name:
-                found, wanted = trained.to_dict(), ruleset.to_dict()
-                for key in found:
-                    if found[key] != wanted[key]:
-                        message += f"; {key}={found[key]!r}, not {wanted[key]!r}"
             raise OtherRulesError(message)
         weights = {name: _read_weights(path, file, name) for name in names}
         rest = {

@@ -35,7 +35,7 @@ from bao_agents.support.remade import Remade
 from bao_env.engine.action import actions_of
 from bao_env.engine.array_checks import as_batch
 from bao_env.engine.position import Actions, Legal, PackedPositions, unpack
-from bao_env.engine.ruleset import RULESETS, Ruleset
+from bao_env.engine.ruleset import Ruleset
 from bao_env.notation.positions import format_position
 
 PROTOCOL = 1
@@ -192,10 +192,9 @@ class PipeAgent(Remade):
     def _prepare(self, program: _Program, seconds: float) -> None:
         """Tell the program the rules, and wait until it is ready, up to some seconds."""
         ruleset = self._ruleset
-        named = RULESETS.get(ruleset.name) == ruleset
         program.send(
             f"bao {PROTOCOL}",
-            f"ruleset {ruleset.name if named else json.dumps(ruleset.to_dict())}",
+            f"ruleset {ruleset.name if ruleset.is_shipped else json.dumps(ruleset.to_dict())}",
             f"seed {self._seed}",
             f"threads {self._threads or cores()}",
             "isready",
