@@ -1,4 +1,4 @@
-"""Limit searches: say what one may use, read the clock in compiled code, and handle Ctrl-C.
+"""Limit searches: define what a search may use, and read the clock in compiled code.
 
 A compiled search checks its *deadline*, an int64[1] in nanoseconds of :func:`nanoseconds`, many
 times a millisecond. Time limits are wall-clock time, and start afresh with the search of each
@@ -8,14 +8,12 @@ position. Below about a millisecond, preparing a search takes longer than the se
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numba import types
 
 from bao_agents.support.cores import cores
-from bao_agents.support.new_threads import run_in_threads
 from bao_env.compiled.compile import jit
 from bao_env.engine.array_checks import as_integer
 from bao_env.engine.batch import MAX_THREADS
@@ -26,8 +24,6 @@ MAX_NODES = 1 << 62
 NEVER = np.iinfo(np.int64).max
 """The deadline of a search without a time limit."""
 
-SHORT = 0.5
-"""Seconds for which a search in the calling thread may delay Ctrl-C."""
 _LOOK_NODES = 256
 """Nodes between two looks at the clock: some tens of microseconds."""
 
@@ -135,50 +131,3 @@ def is_late(work):
 def deadline(seconds: float | None) -> int:
     """Return the deadline of a search that begins now; :data:`NEVER` without a time limit."""
     return NEVER if seconds is None else nanoseconds() + round(1e9 * seconds)
-
-
-def share(
-    size: int,
-    step: int,
-    work: Callable[[slice, int], None],
-    threads: int,
-    expire: Callable[[], None],
-    seconds: float,
-) -> None:
-    """Run ``work(part, thread)`` on a batch of ``size``, ``step`` at a time, until it is done.
-
-    Each thread takes the next part as soon as it has finished one, so no thread waits for another's
-    hard positions. On Ctrl-C all deadlines expire, no new part begins, and KeyboardInterrupt is
-    raised when the parts have ended. After an error no new part begins either.
-
-    Args:
-        size: the number of positions.
-        step: the most positions in a part.
-        work: the search; it sets the deadline of its thread.
-        threads: the number of threads.
-        expire: lets the deadlines of all threads pass; called again and again after Ctrl-C, since
-            a part may just have set its own.
-        seconds: about how long a position takes at most.
-    """
-    parts = [slice(low, min(low + step, size)) for low in range(0, size, step)]
-    threads = min(threads, len(parts))
-    if threads <= 1 and size * seconds <= SHORT:
-        for part in parts:
-            work(part, 0)
-        return
-    free = list(range(threads))
-    failed: list[BaseException] = []
-
-    def work_on(part: slice) -> None:
-        if failed:
-            return
-        thread = free.pop()
-        try:
-            work(part, thread)
-        except BaseException as error:
-            failed.append(error)
-            raise
-        finally:
-            free.append(thread)
-
-    run_in_threads(work_on, parts, threads, expire)

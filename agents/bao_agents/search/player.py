@@ -8,7 +8,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from bao_agents.search.limits import SHORT, Limit, check_limit, check_threads, deadline, share
+from bao_agents.search.limits import Limit, check_limit, check_threads, deadline
+from bao_agents.search.sharing import SHORT, search_in_threads
 from bao_agents.support.array_types import Int64Array, Uint64Array
 from bao_agents.support.remade import Remade
 from bao_env.compiled.exclusive import Exclusive
@@ -176,7 +177,7 @@ class SearchPlayer(Remade):
             self._deadlines[thread][0] = deadline(limit.seconds)
             found[part] = search(question.part(part), thread)
 
-        share(
+        search_in_threads(
             len(found),
             self.PART if limit.seconds is None else 1,
             work,

@@ -20,8 +20,8 @@ from bao_agents.search.limits import (
     check_limit,
     check_threads,
     deadline,
-    share,
 )
+from bao_agents.search.sharing import search_in_threads
 from bao_agents.search.solver.proof_number import UNKNOWN, WIN
 from bao_agents.search.solver.proof_search import ProofSearch
 from bao_agents.support.array_types import Int16Array
@@ -169,14 +169,15 @@ class Solver:
     def _share(
         self, size: int, step: int, work: Callable[[slice, int], None], nodes: int | None
     ) -> None:
-        """Run ``work(part, thread)`` on a batch; see :func:`~bao_agents.search.limits.share`."""
+        """Run ``work(part, thread)`` on a batch; see
+        :func:`~bao_agents.search.sharing.search_in_threads`."""
 
         def expire() -> None:
             for search in self._searches:
                 search.deadline[0] = 0
 
         seconds = min((nodes or math.inf) / _SPEED, self._seconds or math.inf)
-        share(size, step, work, len(self._searches), expire, seconds)
+        search_in_threads(size, step, work, len(self._searches), expire, seconds)
 
     def _solution(self, search: ProofSearch, position: PackedPositions, shortest: bool) -> Solution:
         """Return what a search finds within its limits; see :meth:`solve`."""
