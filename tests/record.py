@@ -7,7 +7,8 @@
 Run it if a test names it and the change is intended. Read the difference before you commit it.
 
     recorded/playthroughs/NAME.txt    a random game of a rule set, ply by ply (tests/playthrough.py)
-    recorded/numbers/NAME.json        perft numbers of its opening, and the engine's signature
+    recorded/numbers/NAME.json        the engine's signature, perft numbers of its opening, and what
+                                      searches find in a few positions (tests/searches.py)
     recorded/refused/DOOR.txt         refused calls, each with its error (tests/refusals.py)
 """
 
@@ -25,6 +26,7 @@ from bao_env.engine.ruleset import RULESETS
 from bao_env.engine.signature import signature
 from tests.playthrough import playthrough
 from tests.refusals import answered
+from tests.searches import search_signature
 
 FOLDER = Path(__file__).parent / "recorded"
 DOORS = sorted(file.stem for file in (FOLDER / "refused").iterdir())
@@ -34,13 +36,18 @@ MAX_PERFT = 100_000
 
 
 def numbers(name: str) -> str:
-    """Return the engine's signature and perft numbers of a rule set."""
+    """Return the engine's signature, perft numbers and the searches' signature of a rule set."""
     ruleset = RULESETS[name]
     position = packed_opening(ruleset)
     counts = [perft(ruleset.kernel, position, 1)]
     while counts[-1] <= MAX_PERFT:
         counts.append(perft(ruleset.kernel, position, len(counts) + 1))
-    return json.dumps({"signature": signature(ruleset), "perft": counts}) + "\n"
+    recorded = {
+        "signature": signature(ruleset),
+        "perft": counts,
+        "searches": search_signature(name),
+    }
+    return json.dumps(recorded) + "\n"
 
 
 def refusals(door: str) -> str:
@@ -62,7 +69,7 @@ def recorded_file(folder: str, name: str) -> Path:
 
 
 def recorded_numbers(name: str) -> dict[str, Any]:
-    """Return the recorded signature and perft numbers of a rule set."""
+    """Return the recorded numbers of a rule set."""
     return json.loads(recorded_file("numbers", name).read_text(encoding="ascii"))
 
 

@@ -6,8 +6,12 @@ import numpy as np
 
 from bao_agents.evaluators.nnue import NNUE, evaluate
 from bao_agents.evaluators.tables import Tables
+from bao_agents.nets import checkpoint
+from bao_agents.nets.checkpoint_files import GUIDES
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN, WIN_VALUE
+from bao_agents.search.limits import Limit
+from bao_agents.search.mcts import MctsAgent
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
 from bao_agents.search.solver.solver import Solver
 from bao_env.engine.action import actions_of
@@ -16,6 +20,7 @@ from bao_env.engine.kernel import legal_of, play
 from bao_env.engine.position import Packed, movers, turn_of, unpack
 from bao_env.engine.ruleset import KernelRules, get_ruleset
 from bao_env.engine.starts import startable
+from tests.positions import draw
 
 
 def minimax(
@@ -84,3 +89,30 @@ def solved_values(solver: Solver, positions: np.ndarray, legal: np.ndarray) -> n
         if winner is not None:
             values[i] = WIN if winner == turn_of(positions[i]) else LOSS
     return values
+
+
+def search_signature(name: str) -> dict[str, list[list[int]]]:
+    """Return what searches find in a few positions of random games, node for node.
+
+    Returns:
+        action, value, depth and nodes of alpha-beta, plain to a depth and guided by the rule set's
+        network, if it has one; and the action of Monte Carlo tree search.
+    """
+    positions, legal = draw(name, 8, (8, 36), seed=11)
+    searches = {
+        "alphabeta:7": AlphaBetaAgent(name, Limit(plies=7), threads=1),
+        "alphabeta:20000n": AlphaBetaAgent(name, Limit(nodes=20_000), threads=1),
+    }
+    file = GUIDES / f"{name}.safetensors"
+    if file.exists():
+        guide = checkpoint.load(file)
+        searches["guided:40000n"] = AlphaBetaAgent(
+            name, Limit(nodes=40_000), guide=guide, threads=1
+        )
+    results = {
+        search: [list(map(int, agent.search(position)[:4])) for position in positions]
+        for search, agent in searches.items()
+    }
+    playouts = MctsAgent(name, Limit(nodes=400), seed=1, threads=1)
+    results["mcts:400"] = [[int(action)] for action in playouts.act(positions, legal)]
+    return results
