@@ -182,6 +182,25 @@ def packed_opening(ruleset: Ruleset, first_player: int = SOUTH) -> PackedPositio
     return to_packed(opening(ruleset, first_player))
 
 
+def mirrored(positions: PackedPositions) -> PackedPositions:
+    """Return the mirror images of positions, with left and right swapped.
+
+    Without a house the rules are symmetric: games from both are mirror images, too.
+
+    Args:
+        positions: uint64[N, 6].
+
+    Returns:
+        uint64[N, 6], a copy.
+    """
+    mirror = positions.copy()
+    mirror[:, :META] = positions[:, :META].byteswap()
+    meta = mirror.view(np.uint8).reshape(len(mirror), WORDS, 8)[:, META]
+    for pit in (meta[:, 3], meta[:, 4]):  # barred, waiting; 255 for none
+        pit[pit < 8] = 7 - pit[pit < 8]
+    return mirror
+
+
 # --- for compiled code ----------------------------------------------------------------------------
 
 

@@ -29,6 +29,7 @@ from bao_env.board import Board
 from bao_env.bots import GreedyAgent, RandomAgent
 from bao_env.engine.batch import Engine
 from bao_env.engine.kernel import legal_of
+from bao_env.engine.position import unpack
 from bao_env.engine.ruleset import get_ruleset
 from bao_env.notation.transcript import parse_transcripts, replay
 from tests.conftest import Says
@@ -56,6 +57,38 @@ def test_openings(ruleset: str) -> None:
     fewer, other = (draw_openings(ruleset, 25, 8, seed=seed).positions for seed in (3, 4))
     np.testing.assert_array_equal(openings[:25].positions, fewer)
     assert not np.array_equal(other, fewer)
+
+
+def game_key(openings: MatchOpenings, i: int) -> tuple[object, ...]:
+    """Return what the games of kujifunza from two openings share if they are the same games.
+
+    It holds for both seats, which play every opening, and for both directions.
+    """
+    position = unpack(openings.positions[i])
+    sides = [(position.front[seat], position.back[seat]) for seat in (0, 1)]
+    if position.mover:
+        sides.reverse()
+    rows = [row for side in sides for row in side]
+    return min(tuple(rows), tuple(row[::-1] for row in rows))
+
+
+def test_openings_of_kujifunza_are_different_games(tmp_path: Path) -> None:
+    """Three plies have few: 218 of the 500 that differed as positions. So do those of a file."""
+    openings = draw_openings("kujifunza", 200, 3, seed=1, balance=None)
+    keys = {game_key(openings, i) for i in range(200)}
+    assert len(keys) == 200 and not openings.first_players.any()
+    first = Board("kujifunza")
+    lines = []
+    for move in first.legal_moves:
+        board = Board.from_text("start", "kujifunza", moves=[move])
+        lines.append(f"{board.text()}\t{move}")
+    file = tmp_path / "openings"
+    file.write_text("\n".join(lines))
+    half = len(lines) // 2
+    read = read_openings(file, "kujifunza", half, seed=1)
+    assert len({game_key(read, i) for i in range(half)}) == half
+    with pytest.raises(ValueError, match=f"{half} different openings"):
+        read_openings(file, "kujifunza", half + 1, seed=1)
 
 
 def largest_value(openings: MatchOpenings) -> float:

@@ -13,13 +13,12 @@ from bao_agents.exact.exact_values import DatasetSettings, generate
 from bao_agents.exact.solved_positions import (
     SolvedPositions,
     is_for_tests,
-    mirrored,
 )
 from bao_agents.search.solver.solver import Solver
 from bao_env import RULESETS, Board, move_to_action
 from bao_env.engine.action import actions_of
 from bao_env.engine.batch import Engine
-from bao_env.engine.position import PLY, movers, unpack
+from bao_env.engine.position import PLY, mirrored, movers, unpack
 from bao_env.notation.positions import format_position
 from tests.conftest import Says
 from tests.positions import TAKASIA, draw, pack_texts

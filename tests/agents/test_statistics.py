@@ -15,9 +15,11 @@ import numpy as np
 import pytest
 
 from bao_agents.arena.elo import Sprt, expected_score, place, score_pairs
+from bao_agents.arena.openings import draw_openings
 from bao_agents.arena.plan import SPRT_PAIRS
 from bao_agents.arena.ratings import rate
 from bao_agents.support.array_types import Float64Array
+from tests.agents.test_arena import game_key
 
 pytestmark = pytest.mark.slow
 
@@ -96,6 +98,24 @@ def test_match(kind: str, chance: float, pairs: int) -> None:
         score = score_pairs(KINDS[kind].play(rng, chance, openings(rng, pairs)))
         covered.append(score.low <= chance <= score.high)
     assert np.mean(covered) >= 0.915 and (np.mean(covered) <= 0.985 or pairs == 5)
+
+
+def test_match_of_few_openings() -> None:
+    """In kujifunza many positions after three plies are one game; its results depend on it alone.
+
+    The two seats and the two directions of the board make up to four positions of each game.
+    """
+    drawn = draw_openings("kujifunza", 200, 3, seed=1, balance=None)
+    games = [game_key(drawn, i) for i in range(len(drawn))]
+    covered = []
+    for rng in seeds(SIMULATIONS, "few openings"):
+        of_game = dict(zip(games, openings(rng, len(games)), strict=True))
+        results: dict[object, Float64Array] = {
+            game: KINDS["all"].play(rng, 0.6, lean[np.newaxis]) for game, lean in of_game.items()
+        }
+        score = score_pairs(np.concatenate([results[game] for game in games]))
+        covered.append(score.low <= 0.6 <= score.high)
+    assert 0.915 <= np.mean(covered) <= 0.985
 
 
 @pytest.mark.parametrize(("kind", "pairs"), sizes(20, 100))

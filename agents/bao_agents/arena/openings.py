@@ -9,6 +9,7 @@ searches: then it need not compile a search. A file may hold others that a longe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -21,12 +22,13 @@ from bao_agents.evaluators.tables import SCALE
 from bao_agents.support.array_types import Uint8Array
 from bao_env.board import Board
 from bao_env.engine.batch import Engine
-from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import Legal, PackedPositions, Seats
-from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.layout import SOUTH
+from bao_env.engine.position import Legal, PackedPositions, Seats, mirrored, to_packed
+from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.sampling import random_actions, random_states
 from bao_env.files import read_text
 from bao_env.game import SEAT_NAMES
+from bao_env.notation.positions import NotationError, parse_position
 
 OPENING_PLIES = 8
 """Default length of an opening."""
@@ -67,6 +69,9 @@ def draw_openings(
 ) -> MatchOpenings:
     """Draw random legal prefixes of games that lead to ``count`` different positions.
 
+    South begins, also where the rules let either begin: a pair plays an opening from both seats.
+    Without a house, mirror images count as the same position.
+
     Args:
         ruleset: the rules.
         count: number of openings.
@@ -82,12 +87,10 @@ def draw_openings(
         raise ValueError(f"balance={balance}: expected logits, 0 or more")
     engine = Engine(ruleset)
     sequence = np.random.SeedSequence(seed)
-    first_players = (SOUTH, NORTH) if engine.ruleset.first_player == "lot" else (SOUTH,)
-    starts = [engine.opening(first) for first in first_players]
     size = 4096
-    seats = np.arange(size) % len(starts)
     seen: set[bytes] = set()
-    found: list[tuple[PackedPositions, Uint8Array, int]] = []
+    drawn: list[PackedPositions] = []
+    drawn_actions: list[Uint8Array] = []
     search, largest = None, 0.0
     if balance is not None:
         from bao_agents.search.alphabeta.player import AlphaBetaAgent  # slow to import
@@ -96,8 +99,7 @@ def draw_openings(
         search = AlphaBetaAgent(engine.ruleset, Limit(plies=_SEARCH_DEPTH))
         largest = balance * SCALE
     for _ in range(_ROUNDS):
-        positions, legal = (np.array(column)[seats] for column in zip(*starts, strict=True))
-        winners = np.full(size, -1, np.int8)
+        positions, legal, winners = engine.new_games(size)
         rng = random_states(size, sequence.spawn(1)[0])
         played = np.empty((size, plies), np.uint8)
         actions = np.empty(size, np.int64)
@@ -105,28 +107,41 @@ def draw_openings(
             random_actions(legal, rng, actions)
             played[:, ply] = actions
             engine.step(positions, actions, legal, winners)
+        keys = _game_keys(positions, engine.ruleset)
         new = []
         for i in np.flatnonzero(winners < 0):
-            key = positions[i].tobytes()
-            if key not in seen:
-                seen.add(key)
+            if keys[i] not in seen:
+                seen.add(keys[i])
                 new.append(i)
-        while new and len(found) < count:
-            some, new = new[:_SEARCHED], new[_SEARCHED:]
+        while new and len(drawn) < count:
+            batch, new = new[:_SEARCHED], new[_SEARCHED:]
             if search is not None:
-                values = search.values(positions[some], legal[some])
-                some = np.array(some)[np.abs(values) <= largest].tolist()
-            found += [(positions[i], played[i], first_players[seats[i]]) for i in some]
-        if len(found) >= count:
-            drawn, actions_drawn, firsts = zip(*found[:count], strict=True)
+                values = search.values(positions[batch], legal[batch])
+                batch = np.array(batch)[np.abs(values) <= largest].tolist()
+            drawn += [*positions[batch]]
+            drawn_actions += [*played[batch]]
+        if len(drawn) >= count:
             return MatchOpenings(
-                np.array(drawn), np.array(actions_drawn), np.array(firsts, np.int8)
+                np.array(drawn[:count]),
+                np.array(drawn_actions[:count]),
+                np.full(count, SOUTH, np.int8),
             )
     balanced = "" if balance is None else " balanced"
     raise ValueError(
         f"rule set {engine.ruleset.name!r} has fewer than {count} different{balanced} openings of "
-        f"length {plies} ({len(found)} found): ask for longer openings or fewer games"
+        f"length {plies} ({len(drawn)} found): ask for longer openings or fewer games"
     )
+
+
+def _game_keys(positions: PackedPositions, ruleset: Ruleset) -> list[bytes]:
+    """Return a key for each position: positions of the same key lead to the same games.
+
+    Args:
+        positions: uint64[N, 6].
+        ruleset: the rules.
+    """
+    views = [positions] if ruleset.house else [positions, mirrored(positions)]
+    return [min(row.tobytes() for row in rows) for rows in zip(*views, strict=True)]
 
 
 def replay(
@@ -191,7 +206,8 @@ def read_openings(file: str | Path, ruleset: str | Ruleset, count: int, seed: in
 
     A line has a position text, the moves from the start that lead there and, if you like, more,
     with tabs between them. South begins. Empty lines and those that begin with ``#`` are left out,
-    and so are lines that repeat a position: games from it again would be no new evidence.
+    and so are lines that repeat a position or, without a house, its mirror image: games from it
+    again would be no new evidence.
 
     Args:
         file: the file, in UTF-8; ``"balanced"`` is the shipped one, for zanzibar.
@@ -204,12 +220,17 @@ def read_openings(file: str | Path, ruleset: str | Ruleset, count: int, seed: in
         ValueError: it is not UTF-8, has fewer different openings, or has an opening whose moves do
             not lead to its position under these rules, or end the game; the message names the line.
     """
+    ruleset = get_ruleset(ruleset)
     path = BALANCED if file == "balanced" else Path(file)
-    different: dict[str, tuple[str, str]] = {}
+    different: dict[bytes, tuple[str, str]] = {}
     for number, line in enumerate(read_text(path).split("\n"), 1):
         if line.strip() and not line.startswith("#"):
-            position = line.strip().partition("\t")[0].strip()
-            different.setdefault(position, (line, f"{file}, line {number}"))
+            key = line.strip().partition("\t")[0].strip().encode()
+            if not ruleset.house:
+                with suppress(NotationError):  # if the line is drawn, it is refused below
+                    position = to_packed(parse_position(key.decode(), ruleset))
+                    [key] = _game_keys(position[np.newaxis], ruleset)
+            different.setdefault(key, (line, f"{file}, line {number}"))
     lines = list(different.values())
     if len(lines) < count:
         raise ValueError(
@@ -225,7 +246,7 @@ def read_openings(file: str | Path, ruleset: str | Ruleset, count: int, seed: in
     )
 
 
-def _follow(line: str, where: str, ruleset: str | Ruleset) -> Board:
+def _follow(line: str, where: str, ruleset: Ruleset) -> Board:
     """Return the board at the end of an opening in a file."""
     text, tab, rest = line.strip().partition("\t")
     if not tab:

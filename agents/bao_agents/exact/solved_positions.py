@@ -32,6 +32,7 @@ from bao_env.engine.position import (
     Flags,
     Legal,
     PackedPositions,
+    mirrored,
     unpack,
 )
 from bao_env.engine.ruleset import RULES_VERSION, Ruleset
@@ -276,25 +277,6 @@ def without_seats(positions: PackedPositions) -> PackedPositions:
     seen[:, META] &= ~MOVER_IS_NORTH
     seen[:, PLY] = 0
     return seen
-
-
-def mirrored(positions: PackedPositions) -> PackedPositions:
-    """Return positions with left and right swapped.
-
-    Where the rules have no house, the winner is the same.
-
-    Args:
-        positions: uint64[N, 6].
-
-    Returns:
-        uint64[N, 6], a copy.
-    """
-    mirror = positions.copy()
-    mirror[:, :META] = positions[:, :META].byteswap()
-    meta = mirror.view(np.uint8).reshape(len(mirror), WORDS, 8)[:, META]
-    for pit in (meta[:, 3], meta[:, 4]):  # barred, waiting; 255 for none
-        pit[pit < 8] = 7 - pit[pit < 8]
-    return mirror
 
 
 def is_for_tests(positions: PackedPositions) -> Flags:
