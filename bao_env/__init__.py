@@ -63,7 +63,7 @@ __all__ = [
 gymnasium.register(
     "bao/Bao-v0",
     entry_point="bao_env.envs.single:BaoEnv",
-    vector_entry_point="bao_env.envs.vector:BaoVectorEnv",
+    vector_entry_point="bao_env.envs.vector:make_vec",
 )
 if hasattr(pettingzoo, "register"):  # new in PettingZoo 1.27
     pettingzoo.register("aec", "bao/bao-v0", entry_point="bao_env.envs.aec:env")

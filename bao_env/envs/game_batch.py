@@ -175,15 +175,14 @@ def _score(state, low, high, max_plies, actors, viewers, legal, rewards, termina
 
 
 @jit
-def _find_unanswered(state, max_plies, games):
+def _find_unanswered(state, games):
     """Write the running games with the agent to move to ``games``, int64[B]; return their number.
 
     ``state`` is the :class:`GameStates`.
     """
     count = 0
     for g in range(state.winners.shape[0]):
-        running = state.winners[g] < 0 and state.positions[g, PLY] < max_plies
-        if running and _mover(state.positions, g) != state.learner_seats[g]:
+        if state.legal[g] != ZERO and _mover(state.positions, g) != state.learner_seats[g]:
             games[count] = g
             count += 1
     return count
@@ -235,7 +234,7 @@ class GameBatch:
             legal: uint64[n], the legal actions there.
 
         Returns:
-            which of them have ended before the learner can act, bool[n].
+            which of them the agent has won before the learner can act, bool[n].
         """
         state = self.state
         state.positions[games] = positions
@@ -245,8 +244,7 @@ class GameBatch:
         if self.agent is None:
             return np.zeros(len(games), np.bool_)
         self._reply(self.agent)
-        over = (state.winners[games] >= 0) | (state.positions[games, PLY] >= self.max_plies)
-        return np.asarray(over)
+        return np.asarray(state.winners[games] >= 0)
 
     def forfeit(self, games: GameIndices) -> None:
         """End running games as a loss of the player to move."""
@@ -331,7 +329,7 @@ class GameBatch:
         """Play the agent's plies until the learner is to move in every running game."""
         state = self.state
         indices = np.empty(self.size, np.int64)
-        while count := _find_unanswered(state, self.max_plies, indices):
+        while count := _find_unanswered(state, indices):
             games = indices[:count]
             positions, legal, winners, _ = state.rows(games)
             actions = opponent_actions(agent, positions, legal)

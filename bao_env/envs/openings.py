@@ -125,7 +125,7 @@ class Openings:
             _play_randomly(self._rules, positions, legal, plies, states)
         return positions, legal
 
-    def at(self, texts: Sequence[str]) -> tuple[PackedPositions, Legal]:
+    def from_texts(self, texts: Sequence[str]) -> tuple[PackedPositions, Legal]:
         """Return the positions of position texts, uint64[n, 6], and their legal actions uint64[n].
 
         Raises:

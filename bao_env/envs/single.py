@@ -168,8 +168,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
                     break
             else:
                 raise ValueError(
-                    "the episode is over before the learner's first action: the opponent has won, "
-                    f"or max_plies={game.max_plies} is too small"
+                    "the episode is over before the learner's first action: the opponent has won"
                 )
             if self.render_mode == "human":
                 self.render()
@@ -194,6 +193,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
             actor = game.mover
             game.play(played)
             self._reply()
+            game.cut()
             winner, reward = game.winner, 0.0
             if winner >= 0:
                 reward = 1.0 if winner == actor else -1.0

@@ -162,7 +162,7 @@ class SingleGame:
         """
         text = options.get("position")
         if text is not None:
-            return self.openings.at([text])
+            return self.openings.from_texts([text])
         wanted = seat_or_none(options.get("first_player"), "first_player")
         return first_player if wanted is None else wanted
 
@@ -216,7 +216,10 @@ class SingleGame:
         self.legal[0], self.outcome = make_move(position, self.ruleset, action)
         self.actions.append(action)
         self.mover = turn_of(position)
-        if self.outcome is None and position.item(PLY) >= self.max_plies:
+
+    def cut(self) -> None:
+        """Cut the game short if it has taken ``max_plies``; the player to move might play on."""
+        if self.outcome is None and self.positions.item(PLY) >= self.max_plies:
             self.outcome = CUT_SHORT
 
     def observation(self, seat: int) -> Any:

@@ -81,7 +81,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     * ``DISABLED``: by ``reset(options={"reset_mask": bool[B]})``; a step before that is an error.
 
     **Reset options** are for all games that the reset begins: all, or where ``"reset_mask"``,
-    bool[B], is True.
+    bool[B], is True. ``"position"`` may also be a list of B texts, one for each game.
 
     **In self-play** the sum of a game's rewards, which loggers call its return, adds up those of
     both players and says nothing about their strength; ``"winner"`` and ``"plies"`` say who won and
@@ -284,8 +284,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         games = self._masked_games(options.get("reset_mask"))
         seat = check_seat(options.get("seat"), self.opponent)
         first_player = seat_or_none(options.get("first_player"), "first_player")
-        text = options.get("position")
-        start = None if text is None else self._openings.at([text] * len(games))
+        start = self._read_positions(options.get("position"), games)
         with self.guard:
             super().reset(seed=seed)
             if seed is not None or not self._seeded:
@@ -395,6 +394,24 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             )
         return np.flatnonzero(mask)
 
+    def _read_positions(
+        self, position: Any, games: GameIndices
+    ) -> tuple[PackedPositions, Legal] | None:
+        """Return where n games begin by the option: one text, B of them, or None.
+
+        Returns:
+            positions uint64[n, 6], and their legal actions uint64[n].
+        """
+        if position is None:
+            return None
+        several = isinstance(position, (list, tuple, np.ndarray))
+        texts = list(position) if several else [position] * self.num_envs
+        if len(texts) != self.num_envs:
+            raise ValueError(
+                f"options['position']: expected one text or {self.num_envs}, not {len(texts)}"
+            )
+        return self._openings.from_texts([texts[game] for game in games])
+
     def _begin(
         self,
         games: GameIndices,
@@ -430,8 +447,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
                 return
             games = games[over]
         raise ValueError(
-            f"game {games[0]} is over before the learner's first action: the opponent has won, "
-            f"or max_plies={self.max_plies} is too small"
+            f"game {games[0]} is over before the learner's first action: the opponent has won"
         )
 
     def _seed_players(self) -> None:
@@ -473,3 +489,21 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 def _where(games: Flags, **infos: Any) -> Infos:
     """Return infos, and for each a bool[B] of the games that have it, under ``_`` and its key."""
     return infos | {f"_{key}": games.copy() for key in infos}
+
+
+def make_vec(num_envs: int = 1, **arguments: Any) -> BaoVectorEnv:
+    """Make the environment for ``gymnasium.make_vec``.
+
+    Args:
+        num_envs: number of games.
+        arguments: those of :class:`BaoVectorEnv`.
+
+    Raises:
+        ValueError: they are wrong, or contain Gymnasium's own ``max_episode_steps``.
+    """
+    if "max_episode_steps" in arguments:
+        raise ValueError(
+            "max_episode_steps is Gymnasium's limit of the learner's steps: give max_plies, the "
+            "limit of both players' plies"
+        )
+    return BaoVectorEnv(num_envs, **arguments)

@@ -26,9 +26,9 @@ from bao_env import (
 from bao_env.game import CUT_SHORT, Outcome, Termination
 from bao_env.observation.observer import get_observer, make_observations
 from tests.rulesets import EVERY_RULESET
-from tests.vector import DISABLED, NEXT, SAME, arrays_of, same
+from tests.vector import DISABLED, NEXT, SAME, arrays_of
 
-DOORS: dict[str, tuple[Any, dict[str, Any]]] = {
+ENVIRONMENTS: dict[str, tuple[Any, dict[str, Any]]] = {
     "aec": (raw_env, {}),
     "self-play": (BaoEnv, {"opponent": None}),
     "learner": (BaoEnv, {"opponent": "greedy"}),
@@ -58,25 +58,25 @@ class Model:
         self.outcome = board.outcome()
         self.answer()
 
-    def begin(self, options: dict[str, Any], shown: Board, seat: int) -> None:
-        """Begin where an environment may, and as it shows if there is a choice."""
-        given = {**self.arguments, **{k: v for k, v in options.items() if v is not None}}
-        first = given.get("first_player")
+    def begin(self, options: dict[str, Any], env_board: Board, env_seat: int) -> None:
+        """Begin where an environment may, and as it did if there is a choice."""
+        arguments = {**self.arguments, **{k: v for k, v in options.items() if v is not None}}
+        first = arguments.get("first_player")
         seats: list[int | None] = [None]
         if self.opponent:
-            seats = [0, 1] if given.get("seat") is None else [given["seat"]]
+            seats = [0, 1] if arguments.get("seat") is None else [arguments["seat"]]
         firsts = [0, 1] if self.ruleset.first_player == "lot" else [0]
-        boards = [Board(self.ruleset, one) for one in (firsts if first is None else [first])]
-        if given.get("position"):
-            boards = [Board.from_text(given["position"], self.ruleset)]
-        elif given["opening_plies"]:
-            boards = [shown]
-            assert given["opening_plies"] <= shown.ply
+        boards = [Board(self.ruleset, seat) for seat in (firsts if first is None else [first])]
+        if arguments.get("position"):
+            boards = [Board.from_text(arguments["position"], self.ruleset)]
+        elif arguments["opening_plies"]:
+            boards = [env_board]
+            assert arguments["opening_plies"] <= env_board.ply
         for start in product(boards, seats):
             self.start(*start)
-            if self.seat == seat and self.board.text() == shown.text():
+            if self.seat == env_seat and self.board.text() == env_board.text():
                 return
-        raise AssertionError(f"a game may not begin so: {shown!r}")
+        raise AssertionError(f"a game may not begin so: {env_board!r}")
 
     def play(self, action: int) -> None:
         """Play an action of whoever is to act, and the opponent's answers."""
@@ -84,6 +84,8 @@ class Model:
         if action in self.board.legal_actions:
             self.push(action)
             self.answer()
+            if not self.outcome and self.board.ply >= self.arguments["max_plies"]:
+                self.outcome = CUT_SHORT
         else:
             self.outcome = Outcome(1 - self.actor, Termination.ILLEGAL_ACTION)
         winner = self.outcome and self.outcome.winner
@@ -91,8 +93,7 @@ class Model:
 
     def push(self, action: int) -> None:
         self.board.push(action)
-        late = self.board.ply >= self.arguments["max_plies"]
-        self.outcome = self.board.outcome() or (CUT_SHORT if late else None)
+        self.outcome = self.board.outcome()
 
     def answer(self) -> None:
         while self.opponent and self.board.turn != self.learner and not self.outcome:
@@ -106,7 +107,7 @@ class Model:
         lost = self.outcome and self.outcome.reason is Termination.ILLEGAL_ACTION
         return [] if lost or seat != self.board.turn else self.board.legal_actions
 
-    def seen(self, seat: int) -> dict[str, Any]:
+    def observation(self, seat: int) -> dict[str, Any]:
         mask = np.zeros(64, np.int8)
         mask[self.legal(seat)] = 1
         bits = np.array([sum(1 << action for action in self.legal(seat))], np.uint64)
@@ -115,8 +116,7 @@ class Model:
         )
         return {"observation": view[0], "action_mask": mask}
 
-    def told(self) -> tuple[Any, ...]:
-        """Return what a step returns."""
+    def step_result(self) -> tuple[Any, ...]:
         infos: dict[str, Any] = {}
         if self.outcome:
             winner = -1 if self.outcome.winner is None else self.outcome.winner
@@ -124,27 +124,29 @@ class Model:
             if self.outcome.reason is Termination.ILLEGAL_ACTION:
                 infos["illegal"] = True
         if "opponent" in self.arguments:
-            infos |= {"action_mask": self.seen(self.seat)["action_mask"], "seat": self.seat}
+            mask = self.observation(self.seat)["action_mask"]
+            infos |= {"action_mask": mask, "seat": self.seat}
         cut = self.outcome == CUT_SHORT
-        return self.seen(self.seat), self.reward, bool(self.outcome) and not cut, cut, infos
+        return self.observation(self.seat), self.reward, bool(self.outcome) and not cut, cut, infos
 
 
-def told(env: Any, result: Any, game: int, actor: int) -> tuple[Any, ...]:
-    """Return what an environment says of a game after a step, or a reset, which has no rewards."""
+def result_of(env: Any, result: Any, game: int, actor: int) -> tuple[Any, ...]:
+    """Return one game's result of a step, or of a reset, which has no rewards."""
     if isinstance(env, raw_env):
         agent = env.possible_agents[actor]
         ends = env.terminations[agent], env.truncations[agent]
         return env.last()[0], env.rewards[agent], *ends, env.infos[agent]
     if isinstance(env, BaoEnv):
         return result if len(result) == 5 else (result[0], 0, False, False, result[1])
-    seen, *values, infos = result
-    rest = [array[game] for array in values] or [0, False, False]
+    observations, *arrays, infos = result
+    reward_and_ends = [array[game] for array in arrays] or [0, False, False]
     if "final_obs" in infos and infos["_final_obs"][game]:
-        seen, infos = infos["final_obs"][game], infos["final_info"]
+        observation, infos = infos["final_obs"][game], infos["final_info"]
     else:
-        seen = {key: rows[game] for key, rows in seen.items()}
-    kept = [key for key in ("winner", "plies", "illegal", "action_mask", "seat") if key in infos]
-    return seen, *rest, {key: infos[key][game] for key in kept if infos[f"_{key}"][game]}
+        observation = {key: rows[game] for key, rows in observations.items()}
+    keys = ("winner", "plies", "illegal", "action_mask", "seat")
+    game_infos = {key: infos[key][game] for key in keys if key in infos and infos[f"_{key}"][game]}
+    return observation, *reward_and_ends, game_infos
 
 
 def board_of(env: Any, game: int) -> Board:
@@ -152,8 +154,19 @@ def board_of(env: Any, game: int) -> Board:
     return board
 
 
-def check_state(env: Any, game: int, model: Model) -> None:
-    """Compare the board, the mask, a sample and, of two agents, what the other one is told."""
+def compare_result(env: Any, result: Any, game: int, model: Model) -> None:
+    """Compare what a reset or a step returns of a game."""
+    actual, expected = result_of(env, result, game, model.actor), model.step_result()
+    names = ("observation", "reward", "terminated", "truncated", "infos")
+    np.testing.assert_equal(
+        dict(zip(names, actual, strict=True)), dict(zip(names, expected, strict=True))
+    )
+    if expected[3]:
+        assert expected[0]["action_mask"].any(), "nothing to bootstrap from"
+
+
+def compare_state(env: Any, game: int, model: Model) -> None:
+    """Compare the board, the mask, a sample and, of two agents, what the other one gets."""
     board = board_of(env, game)
     assert board == Board.from_packed(model.board.packed, model.ruleset, model.outcome)
     if model.outcome:
@@ -162,15 +175,23 @@ def check_state(env: Any, game: int, model: Model) -> None:
     assert np.flatnonzero(np.atleast_2d(env.action_masks())[game]).tolist() == legal
     assert np.atleast_1d(env.sample_legal_actions())[game] in (legal or [0])
     if isinstance(env, raw_env):
-        actor, other = (env.possible_agents[seat] for seat in (model.actor, 1 - model.actor))
+        actor, waiting = (env.possible_agents[seat] for seat in (model.actor, 1 - model.actor))
         assert env.agent_selection == env.possible_agents[model.board.turn]
         for seat, agent in enumerate(env.possible_agents):
-            assert same(env.observe(agent), model.seen(seat))
-        lost = "illegal" in env.infos[actor]
-        assert env.rewards[other] == (0 if lost else -model.reward)
-        assert same({**env.infos[other], **({"illegal": True} if lost else {})}, env.infos[actor])
-        assert env.terminations[other] == env.terminations[actor]
-        assert env.truncations[other] == env.truncations[actor]
+            np.testing.assert_equal(env.observe(agent), model.observation(seat))
+        illegal = {"illegal": True} if "illegal" in env.infos[actor] else {}
+        assert env.rewards[waiting] == (0 if illegal else -model.reward)
+        np.testing.assert_equal(env.infos[waiting] | illegal, env.infos[actor])
+        assert env.terminations[waiting] == env.terminations[actor]
+        assert env.truncations[waiting] == env.truncations[actor]
+
+
+def compare_arrays(env: Any, result: Any) -> None:
+    """Check that the returned arrays are the caller's: nothing else refers to them."""
+    arrays = [*arrays_of(result), env.positions, env.legal]
+    assert not any(np.shares_memory(*pair) for pair in combinations(arrays, 2))
+    for array in arrays:
+        array.fill(1)
 
 
 def draw_position(rng: np.random.Generator, ruleset: Ruleset) -> str:
@@ -181,91 +202,106 @@ def draw_position(rng: np.random.Generator, ruleset: Ruleset) -> str:
     return board.text()
 
 
-def draw_options(rng: np.random.Generator, model: Model) -> dict[str, Any]:
-    """Draw the options of a reset: a position or who begins, and the seat."""
+def draw_options(rng: np.random.Generator, model: Model, games: int) -> dict[str, Any]:
+    """Draw the options of a reset: the positions or who begins, and the seat."""
     options: dict[str, Any] = {"first_player": rng.choice(SEATS)}
     if rng.random() < 0.3:
-        options = {"position": draw_position(rng, model.ruleset)}
+        texts = [draw_position(rng, model.ruleset) for _ in range(games)]
+        options = {"position": texts if games > 1 and rng.random() < 0.5 else texts[0]}
     return {**options, **({"seat": rng.choice(SEATS)} if model.opponent else {})}
 
 
-def use(env: Any, models: list[Model], strict: bool, rng: np.random.Generator) -> None:
-    """Play on an environment at random, and compare all that it says with the models."""
-    vector = isinstance(env, BaoVectorEnv)
+def begin(env: Any, result: Any, game: int, model: Model, options: dict[str, Any]) -> None:
+    """Begin the model of a game as the environment has begun it, if it may begin so."""
+    seat = env.board.turn if isinstance(env, raw_env) else np.ravel(result[-1]["seat"])[game]
+    if not isinstance(options.get("position", ""), str):
+        options = {**options, "position": options["position"][game]}
+    model.begin(options, board_of(env, game), seat)
+    compare_state(env, game, model)
+
+
+def reset(env: Any, models: list[Model], over: Any, rng: np.random.Generator) -> None:
+    """Reset the games that are over."""
+    options = draw_options(rng, models[0], len(models))
+    mask = {"reset_mask": over} if isinstance(env, BaoVectorEnv) else {}
+    result = env.reset(options=options | mask)
+    for game in np.flatnonzero(over).tolist():
+        begin(env, result, game, models[game], options)
+        compare_result(env, result, game, models[game])
+
+
+def draw_actions(
+    env: Any, models: list[Model], over: Any, strict: bool, rng: np.random.Generator
+) -> list[Any]:
+    """Draw a legal action for each game, or for all an illegal one, which strict ones refuse."""
+    integer: Any = (int, np.int8, np.uint64)[rng.integers(3)]
+    actions = [integer(rng.choice(model.legal(model.seat) or [0])) for model in models]
+    illegal = [
+        int(rng.choice([*{*range(-1, 65)} - {*model.legal(model.seat)}])) for model in models
+    ]
+    if strict:
+        if not over[0]:
+            with pytest.raises(IllegalMoveError, match=rf"{illegal[0]}\b.*legal"):
+                env.step(illegal if isinstance(env, BaoVectorEnv) else illegal[0])
+    elif rng.random() < 0.05:
+        return illegal
+    return actions
+
+
+def act(env: Any, models: list[Model], over: Any, actions: list[Any]) -> None:
+    """Play a step; ``over``, bool[B], says which games are over, and changes."""
     mode = env.metadata.get("autoreset_mode", DISABLED)
+    result = env.step(actions if isinstance(env, BaoVectorEnv) else actions[0])
+    for game, (model, action) in enumerate(zip(models, actions, strict=True)):
+        if over[game]:
+            begin(env, result, game, model, {})
+        else:
+            model.play(action)
+        compare_result(env, result, game, model)
+        over[game] = bool(model.outcome)
+        if over[game] and mode is SAME:
+            begin(env, (result[0], result[-1]), game, model, {})
+            over[game] = False
+        compare_state(env, game, model)
+    compare_arrays(env, result)
 
-    def check(result: Any, game: int) -> None:
-        model = models[game]
-        assert same(told(env, result, game, model.actor), model.told())
 
-    def begin(result: Any, game: int, options: dict[str, Any]) -> None:
-        model = models[game]
-        seat = env.board.turn if isinstance(env, raw_env) else np.ravel(result[-1]["seat"])[game]
-        model.begin(options, board_of(env, game), seat)
-        check_state(env, game, model)
-
-    over = np.ones(len(models), bool)
-    for _ in range(50):
-        if over.any() and (mode is DISABLED or over.all()):
-            options = draw_options(rng, models[0])
-            result = env.reset(options=options | ({"reset_mask": over} if vector else {}))
-            for game in np.flatnonzero(over).tolist():
-                begin(result, game, options)
-                check(result, game)
-            over[:] = False
-        if rng.random() < 0.1:
-            twin = copy.deepcopy(env) if rng.random() < 0.5 else pickle.loads(pickle.dumps(env))
-            env, twin = (env, twin) if rng.random() < 0.5 else (twin, env)
-            twin.step(twin.sample_legal_actions())
-        integer: Any = (int, np.int8, np.uint64)[rng.integers(3)]
-        actions = [integer(rng.choice(model.legal(model.seat) or [0])) for model in models]
-        wrong = [
-            int(rng.choice([*{*range(-1, 65)} - {*model.legal(model.seat)}])) for model in models
-        ]
-        if strict:
-            if not over[0]:
-                with pytest.raises(IllegalMoveError, match=rf"{wrong[0]}\b.*legal"):
-                    env.step(wrong if vector else wrong[0])
-        elif rng.random() < 0.05:
-            actions = wrong
-        result = env.step(actions if vector else actions[0])
-        for game, (model, action) in enumerate(zip(models, actions, strict=True)):
-            if over[game]:
-                begin(result, game, {})
-            else:
-                model.play(action)
-            check(result, game)
-            over[game] = bool(model.outcome)
-            if over[game] and mode is SAME:
-                begin((result[0], result[-1]), game, {})
-                over[game] = False
-            check_state(env, game, model)
-        returned = [*arrays_of(result), env.positions, env.legal]
-        for array, other in combinations(returned, 2):
-            assert not np.shares_memory(array, other)
-        for array in returned:  # they are the caller's
-            array.fill(1)
-        if isinstance(env, raw_env) and over[0]:
-            for _ in range(rng.integers(3)):
-                with pytest.raises(ValueError, match="None"):
-                    env.step(0)
-                env.step(None)
+def copy_and_play(env: Any, rng: np.random.Generator) -> Any:
+    """Return an environment or its copy, after the other one has been played on."""
+    twin = copy.deepcopy(env) if rng.random() < 0.5 else pickle.loads(pickle.dumps(env))
+    env, twin = (env, twin) if rng.random() < 0.5 else (twin, env)
+    twin.step(twin.sample_legal_actions())
+    return env
 
 
 @EVERY_RULESET
-@pytest.mark.parametrize("door", DOORS)
-def test_environments_do_what_the_contract_says(door: str, ruleset: str, seed: int) -> None:
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_environments_do_what_the_contract_says(name: str, ruleset: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    kind, own = DOORS[door]
+    kind, fixed = ENVIRONMENTS[name]
     for _ in range(3):
         arguments: dict[str, Any] = {
-            **own,
+            **fixed,
             "max_plies": rng.choice([8, 30, 500]),
             "opening_plies": rng.choice([0, 0, 3]),
             "first_player": rng.choice(SEATS),
-            **({"seat": rng.choice(SEATS)} if own.get("opponent") else {}),
+            **({"seat": rng.choice(SEATS)} if fixed.get("opponent") else {}),
         }
         strict = rng.random() < 0.5
         illegal = "raise" if strict else "lose"
         env = kind(ruleset=ruleset, observation="replies", illegal=illegal, **arguments)
-        use(env, [Model(ruleset, arguments) for _ in range(own.get("num_envs", 1))], strict, rng)
+        models = [Model(ruleset, arguments) for _ in range(fixed.get("num_envs", 1))]
+        over = np.ones(len(models), bool)
+        for _ in range(50):
+            manual = env.metadata.get("autoreset_mode", DISABLED) is DISABLED
+            if over.any() and (manual or over.all()):
+                reset(env, models, over, rng)
+                over[:] = False
+            if rng.random() < 0.1:
+                env = copy_and_play(env, rng)
+            act(env, models, over, draw_actions(env, models, over, strict, rng))
+            if kind is raw_env and over[0]:
+                for _ in range(rng.integers(3)):
+                    with pytest.raises(ValueError, match="None"):
+                        env.step(0)
+                    env.step(None)
