@@ -15,11 +15,11 @@ house 1 = play the house.
 * ``"observation"``: float32[52] from 0 to 8, in units of eight seeds
   (:mod:`bao_env.observation.board`). ``observation=`` chooses another kind
   (:mod:`bao_env.observation.observer`).
-* ``"action_mask"``: int8[64], 1 = legal: exact, and all zero for a player who is not to act.
+* ``"action_mask"``: int8[64], 1 = legal: exact, and all zero for a player who is not to act. It is
+  not bool, so ``~mask`` is no mask: write ``mask == 0``, or take :meth:`action_masks`, bool[64].
 
-``flat=True`` returns just the ``"observation"`` array. :meth:`action_masks` returns the mask as
-bool, and :meth:`sample_legal_actions` draws a legal action. Gymnasium's environments also give a
-copy of the mask in ``infos["action_mask"]``.
+``flat=True`` returns just the ``"observation"`` array. :meth:`sample_legal_actions` draws a legal
+action. Gymnasium's environments also give a copy of the mask in ``infos["action_mask"]``.
 
 **Opponent.** ``BaoEnv`` and ``BaoVectorEnv`` play against ``opponent``, by default ``"random"``:
 each step is the learner's ply and the opponent's answers, and observations and rewards are the
@@ -30,16 +30,18 @@ is usually the other player, so a value bootstrapped from it changes sign:
 its side; then the same player acts again, and the sign stays. Compare ``infos["seat"]``, the seat
 of the player who is shown the game, before and after the step.
 
-**Rewards.** +1 for a win and -1 for a loss, on the last ply, else 0.
+**Rewards.** +1 for a win and -1 for a loss, on the last ply, else 0. So against an opponent the
+learner has won the games that end with ``reward > 0``.
 
 **End.** Terminated when the game is won: a front row is empty, or the player to act has no legal
-move. Truncated after 500 plies (``max_plies``, both players' plies together; in ``dutch`` each
-action of a turn is a ply). At the end ``infos["winner"]`` is the seat that won, -1 if the game was
-cut short, and ``infos["plies"]`` the length of the game; in PettingZoo in the infos of both agents.
-Against a :class:`bao_env.OpponentPool`, ``infos["opponent"]`` is the number of the member that
-played last. A loop runs until ``terminated or truncated``: Gymnasium's ``max_episode_steps`` cuts a
-game short without a winner or a length, so prefer ``max_plies``.
-The last mask is all zero, unless the game was cut short.
+move. The last mask is then all zero. Truncated after 500 plies (``max_plies``, both players' plies
+together; in ``dutch`` each action of a turn is a ply). Against an opponent a cut waits for the
+opponent's answer. So whoever sees the last observation is to move there, with a mask, and can
+bootstrap from it as from any other. At the end ``infos["winner"]`` is the seat that won, -1 if the
+game was cut short, and ``infos["plies"]`` the length of the game; in PettingZoo in the infos of
+both agents. Against a :class:`bao_env.OpponentPool`, ``infos["opponent"]`` is the number of the
+member that played last. A loop runs until ``terminated or truncated``: Gymnasium's
+``max_episode_steps`` cuts a game short without a winner or a length, so prefer ``max_plies``.
 
 **Illegal actions** lose the game: the player who acted gets -1 and ``infos["illegal"]`` is True,
 as in PettingZoo's own environments. With ``illegal="raise"`` they raise

@@ -69,7 +69,8 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
         first_player: ``"south"``, ``"north"``, or None for the rule set's own rule: South, or by
             lot.
         seat: the learner's, ``"south"`` or ``"north"``; None draws it at each reset.
-        max_plies: plies after which a game is cut short; None means 500.
+        max_plies: plies after which a game is cut short, at the learner's next turn; None means
+            500.
         illegal: what an illegal action does: ``"lose"`` or ``"raise"``.
         render_mode: with ``"ansi"`` :meth:`render` returns the board in characters, with
             ``"rgb_array"`` as an image, uint8[406, 820, 3]; with ``"human"`` a window shows it

@@ -77,7 +77,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
       gets NaN there: use a large negative number and leave that step out, or use ``SAME_STEP``.
     * ``SAME_STEP``: in the same step. ``infos["final_obs"]`` (objects [B]) and
       ``infos["final_info"]`` hold the end, where ``infos["_final_obs"]`` is True. Gymnasium's
-      wrappers that change observations do not support this mode.
+      wrappers that change observations do not support this mode. ``infos["seat"]`` and
+      :attr:`seats` are those of the next game, so count wins by ``reward > 0``.
     * ``DISABLED``: by ``reset(options={"reset_mask": bool[B]})``; a step before that is an error.
 
     **Reset options** are for all games that the reset begins: all, or where ``"reset_mask"``,

@@ -80,7 +80,7 @@ def test_one_game_under_one_id() -> None:
         {
             name: parameter.default
             for name, parameter in signature(kind).parameters.items()
-            if name not in ("num_envs", "autoreset_mode", "max_episode_steps", "threads", "copy")
+            if name not in ("num_envs", "autoreset_mode", "threads")
         }
         for kind in (BaoEnv, BaoVectorEnv)
     ]
