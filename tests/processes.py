@@ -29,7 +29,7 @@ def python(
 def start(line: str) -> subprocess.Popen[str]:
     """Start ``bao`` with the words of a line."""
     return subprocess.Popen(
-        [sys.executable, "-m", "bao_training", *shlex.split(line)],
+        [sys.executable, "-m", "bao_agents", *shlex.split(line)],
         cwd=ROOT,
         stderr=subprocess.PIPE,
         text=True,

@@ -144,7 +144,7 @@ def test_closed_output_is_no_error() -> None:
     """It happens with ``bao --help | head``."""
     read, write = os.pipe()
     os.close(read)
-    command = [sys.executable, "-u", "-m", "bao_training", "--help"]
+    command = [sys.executable, "-u", "-m", "bao_agents", "--help"]
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False)
     os.close(write)
     assert (done.returncode, done.stderr) == (1, b"")
@@ -156,7 +156,7 @@ def test_closed_output_is_no_error() -> None:
 )
 def test_results_do_not_need_notices(line: str) -> None:
     """What is said beside a result may be lost; a result that is lost is an error, in one line."""
-    bao = [sys.executable, "-m", "bao_training"]
+    bao = [sys.executable, "-m", "bao_agents"]
     command = [*bao, *shlex.split(line.format(shlex.join(bao)))]
     hello = "isready\nseed 2\nisready\n"
     with open("/dev/full", "w") as full:
@@ -171,7 +171,7 @@ def test_results_do_not_need_notices(line: str) -> None:
 def test_the_board_needs_nobody_who_reads() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "bao_training", "play", "--no-browser", "--port", f"{port}"]
+    command = [sys.executable, "-m", "bao_agents", "play", "--no-browser", "--port", f"{port}"]
     with open("/dev/full", "w") as full:
         server = subprocess.Popen(command, stdout=full, stderr=full)
     try:

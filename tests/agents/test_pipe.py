@@ -33,7 +33,7 @@ from tests.conftest import Says
 from tests.processes import ROOT, start
 
 EXAMPLE = f"{sys.executable} {ROOT / 'training' / 'examples' / 'engine_bot.py'}"
-OURS = f"{sys.executable} -m bao_training engine"
+OURS = f"{sys.executable} -m bao_agents engine"
 ZANZIBAR = RULESETS["zanzibar"]
 
 READY = "import sys, time; line = sys.stdin.readline\nwhile line() != 'isready\\n': pass\n"

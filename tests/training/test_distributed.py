@@ -32,7 +32,7 @@ def command(folder: Path, settings: str) -> str:
 
 def launch(line: str) -> subprocess.Popen[str]:
     """Start such a run on two processes."""
-    words = f"-m torch.distributed.run --nproc-per-node=2 --standalone -m -- bao_training {line}"
+    words = f"-m torch.distributed.run --nproc-per-node=2 --standalone -m -- bao_agents {line}"
     return subprocess.Popen(
         [sys.executable, *words.split()], cwd=ROOT, text=True, stderr=subprocess.PIPE
     )

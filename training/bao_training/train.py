@@ -18,7 +18,7 @@ finite, it stops and leaves the last checkpoint as it was.
 Under torchrun the processes share the run's workers (:mod:`bao_training.distributed`), with the
 same result::
 
-    torchrun --nproc-per-node 2 -m -- bao_training train quick
+    torchrun --nproc-per-node 2 -m -- bao_agents train quick
 
 If one of them dies, the others stop, and ``--resume`` continues from the last checkpoint.
 """

@@ -20,7 +20,7 @@ expect.set_options(timeout=150_000)  # the first bot compiles, the first network
 
 def run_server(port: str = "0") -> tuple[subprocess.Popen[str], str]:
     """Start a server; return its process and its address."""
-    command = [sys.executable, "-m", "bao_training", "play", "--no-browser", "--port", port]
+    command = [sys.executable, "-m", "bao_agents", "play", "--no-browser", "--port", port]
     server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
     found = re.search(r"http://\S+", server.stdout.readline())

@@ -1,7 +1,0 @@
-"""Run the command ``bao`` as ``python -m bao_training`` (:mod:`bao_agents.cli.main`)."""
-
-import sys
-
-from bao_agents.cli.main import main
-
-sys.exit(main())
