@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
 from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of
-from bao_env.engine.layout import NORTH, SOUTH, Seat, seat_number
+from bao_env.engine.layout import SOUTH, Seat, seat_number
 from bao_env.engine.position import (
     Legal,
     PackedPositions,
@@ -21,7 +22,6 @@ from bao_env.engine.position import (
 )
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.game import (
-    SEAT_NAMES,
     Outcome,
     Stage,
     Termination,
@@ -40,11 +40,11 @@ from bao_env.notation.positions import (
     quoted,
 )
 from bao_env.notation.transcript import (
+    GameRecord,
     Transcript,
     format_transcript,
-    parse_transcripts,
+    iterate_transcripts,
     replay,
-    rules_head,
     transcribe,
 )
 from bao_env.render.drawing import drawing
@@ -109,7 +109,8 @@ class Board:
 
     def _reset(self, ruleset: Ruleset, start: Position) -> None:
         self._ruleset = ruleset
-        self._start = start
+        self._read = GameRecord(ruleset, start, ())
+        """What the board was made from; its head and comments are kept."""
         packed = to_packed(start)
         self._plies = [_Ply(packed, *legal_and_outcome(packed, ruleset), action=-1)]
         """The start, and the position after each action. A move adds one item, and undoing it
@@ -170,30 +171,45 @@ class Board:
 
     @classmethod
     def from_transcript(
-        cls, transcript: str | Transcript, ruleset: str | Ruleset | None = None
+        cls,
+        transcript: str | Transcript,
+        ruleset: str | Ruleset | None = None,
+        *,
+        spelling: str | None = None,
+        strict: bool = True,
     ) -> Board:
         """Return the board at the end of a game, with all its moves.
+
+        The board keeps the head and the comments, for :meth:`transcript` to write.
 
         Args:
             transcript: one game, as text or parsed.
             ruleset: the rules; None means the rules that the head names, or zanzibar.
+            spelling: the spelling of the moves; None means the one that the head names, or the one
+                that the signs in the moves belong to.
+            strict: whether the stars of a takasa and the case of letters must be right.
 
         Raises:
             NotationError: the text is not one game, or a move in it is wrong.
             TypeError: ``transcript`` is neither a string nor a transcript.
-            ValueError: the rule set is unknown.
+            ValueError: the rule set or the spelling is unknown.
         """
         if not isinstance(transcript, (str, Transcript)):
             kind = type(transcript).__name__
             raise TypeError(f"transcript: expected a string or a Transcript, not {kind}")
         if isinstance(transcript, str):
-            games = parse_transcripts(transcript)
+            games = list(islice(iterate_transcripts(transcript), 2))
             if len(games) != 1:
-                raise NotationError(f"{len(games)} games in the text; expected one")
+                number = "more than one game" if games else "no game"
+                raise NotationError(f"{number} in the text; expected one")
             transcript = games[0]
-        game = replay(transcript, ruleset)
-        board = cls.from_text(format_position(game.start), game.ruleset, game.actions)
-        board.end(game.outcome)
+        record = replay(transcript, ruleset, spelling=spelling, strict=strict)
+        board = cls(record.ruleset)
+        board._reset(record.ruleset, record.start)
+        for action in record.actions:
+            board.push(action)
+        board.end(record.outcome)
+        board._read = record
         return board
 
     # --- the position --------------------------------------------------------------------------
@@ -375,11 +391,20 @@ class Board:
         board._plies = list(self._plies)
         return board
 
+    def record(self) -> GameRecord:
+        """Return the game with its rules, start, actions, end, head and comments.
+
+        Head and comments are those of the transcript that the board was made from, as far as they
+        hold for the moves since.
+        """
+        return self._read.continued(self.move_stack, self._now.outcome)
+
     def transcript(self, head: Mapping[str, str] | None = None, spelling: str = "donkers") -> str:
         """Return the game as text, as :meth:`from_transcript` reads it.
 
         The head names the rule set (with its switches, if it is your own), the start if it
-        is not the opening, the winner, and an end that the moves do not show.
+        is not the opening, the winner, and an end that the moves do not show. A board that was made
+        from a transcript also writes its other header lines and its comments.
 
         Args:
             head: further header lines, such as ``{"south": "Omar", "north": "Shamte"}``.
@@ -389,22 +414,9 @@ class Board:
             NotationError: a line of ``head`` is not a valid header line.
             ValueError: the spelling is unknown.
         """
-        lines = {**(head or {}), **rules_head(self._ruleset)}
-        if self._start == opening(self._ruleset, NORTH):
-            lines["first player"] = SEAT_NAMES[NORTH]
-        elif self._start != opening(self._ruleset, SOUTH):
-            lines["position"] = format_position(self._start)
-        if spelling != "donkers":
-            lines["spelling"] = spelling
-        outcome = self._now.outcome
-        if outcome and outcome.winner is not None:
-            lines["winner"] = SEAT_NAMES[outcome.winner]
-        if outcome and self._now.stated:
-            lines["end"] = outcome.reason.value
-        game = transcribe(
-            self._start, self.move_stack, self._ruleset, spelling=spelling, head=lines
-        )
-        return format_transcript(game)
+        record = self.record()
+        record = record._replace(head={**record.head, **(head or {})})
+        return format_transcript(transcribe(record, spelling))
 
     def __eq__(self, other: object) -> bool:
         """Return whether rules, position and outcome are the same; the moves may differ."""
@@ -424,7 +436,7 @@ class Board:
         moves = " ".join(map(action_to_move, self.move_stack))
         if self._now.stated:
             return f"Board.from_transcript({self.transcript()!r})"
-        return f"Board.from_text({format_position(self._start)!r}, {ruleset!r}, {moves!r})"
+        return f"Board.from_text({format_position(self._read.start)!r}, {ruleset!r}, {moves!r})"
 
     def __str__(self) -> str:
         """Return the board in plain characters, seen from South."""

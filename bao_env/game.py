@@ -37,9 +37,9 @@ class Termination(Enum):
     NO_LEGAL_MOVE = "no legal move"
     """The loser is to move and has no move (Donkers 1.2), or only infinite moves (Donkers 1.5a)."""
     ILLEGAL_ACTION = "illegal action"
-    """The loser, who was to move, chose an illegal action in an environment where it loses."""
+    """The loser, who was to move, chose an illegal action, or in a match failed to choose."""
     CUT_SHORT = "cut short"
-    """Nobody has won: the game had reached an environment's limit."""
+    """Nobody has won: the game had reached the limit of an environment or a match."""
 
 
 @dataclass(frozen=True)

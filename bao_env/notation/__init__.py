@@ -16,6 +16,7 @@ from bao_env.notation.positions import (
     parse_position,
 )
 from bao_env.notation.transcript import (
+    GameRecord,
     Transcript,
     format_transcript,
     parse_transcripts,
@@ -25,6 +26,7 @@ from bao_env.notation.transcript import (
 
 __all__ = [
     "SPELLINGS",
+    "GameRecord",
     "NotationError",
     "Transcript",
     "action_to_move",

@@ -21,9 +21,11 @@ upper or lower case:
 * ``spelling``: ``donkers`` or ``kibao``;
 * ``winner``: ``South`` or ``North``;
 * ``end``: ``illegal action``, ``cut short`` or ``front row empty``, if the moves do not show it;
+  earlier versions wrote ``result: draw`` for a game that was cut short;
 * ``opening plies``: how many of the first plies nobody chose; ``bao replay`` does not judge them.
 
-Other keys are kept unchanged. A game may stop before the rules end it: a player has resigned.
+Other keys and comments are kept unchanged. A game may stop before the rules end it: a player has
+resigned.
 
 This project adds two things to Donkers' notation. If North begins, ``-`` takes South's place in the
 first line. In the Dutch rule set a player chooses the side of each later capture in namua, and a
@@ -36,8 +38,10 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import NamedTuple
 
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import PackedPositions, Position, opening, to_packed, turn_of, unpack
@@ -51,7 +55,13 @@ from bao_env.game import (
     make_move,
 )
 from bao_env.notation.moves import SPELLINGS, check_spelling, format_move, read_move
-from bao_env.notation.positions import NotationError, hole_name, parse_position, quoted
+from bao_env.notation.positions import (
+    NotationError,
+    format_position,
+    hole_name,
+    parse_position,
+    quoted,
+)
 
 MAX_GAME = 1 << 20
 """The most characters in a game; a file may have more."""
@@ -65,10 +75,19 @@ _LOST_BREAK = re.compile(
     "|(?<![0-9])0: *;"
 )
 """A move line inside a value or a comment; ``3:2;`` without a space may be a score."""
+_OPENING = "opening plies"
+_START_KEYS = {"ruleset", "rules", "position", "first player", "spelling"}
+_END_KEYS = {"winner", "end", "result"}
+"""The keys that the fields of a record give, of a game that has ended for the second."""
 _UNWRITABLE = {"Cc": "control character", "Cs": "surrogate", "Zl": "line break", "Zp": "line break"}
 """The categories of characters that a line cannot hold."""
 _REORDERING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 """The directions of characters that show what follows them in another order."""
+
+
+def _get(head: Mapping[str, str], key: str) -> str | None:
+    """Return the value of a key in lower case, written in any case; None if it is missing."""
+    return next((text for name, text in head.items() if name.casefold() == key.casefold()), None)
 
 
 @dataclass(frozen=True)
@@ -100,8 +119,7 @@ class Transcript:
 
     def get(self, key: str) -> str | None:
         """Return the value of a head key in upper or lower case; None if it is missing."""
-        same = (v for name, v in self.head.items() if name.casefold() == key.casefold())
-        return next(same, None)
+        return _get(self.head, key)
 
     def stated_winner(self) -> int | None:
         """Return the seat that ``winner`` names; None without one, or for the name of a player."""
@@ -110,9 +128,8 @@ class Transcript:
         return names.index(stated) if stated in names else None
 
 
-@dataclass(frozen=True)
-class Replay:
-    """The game of a transcript, played to its end."""
+class GameRecord(NamedTuple):
+    """A game in full: :func:`transcribe` makes a transcript of it, and :func:`replay` reads one."""
 
     ruleset: Ruleset
     """The rules of the game."""
@@ -120,15 +137,50 @@ class Replay:
     """The position before the first action."""
     actions: tuple[int, ...]
     """Every action; a Dutch turn may take several."""
-    outcome: Outcome | None
-    """The end under the rules, or the ``end`` that the head states; None if the game stopped."""
+    outcome: Outcome | None = None
+    """The end under the rules, or an end that the moves do not show, such as an illegal action;
+    None if the game stopped."""
+    head: Mapping[str, str] = {}
+    """Header lines that the other fields do not give, such as ``title`` and ``south``."""
+    comments: Mapping[int, str] = {}
+    """Comments by the number of actions that precede them."""
+
+    @property
+    def opening_plies(self) -> int:
+        """How many of the first actions nobody chose."""
+        number = _get(self.head, _OPENING) or ""
+        return int(number) if re.fullmatch("[0-9]{1,4}", number) else 0
+
+    def continued(self, actions: Sequence[int], outcome: Outcome | None) -> GameRecord:
+        """Return the record of another game from this start.
+
+        Head and comments stay as far as they hold: what the head says about the end only if the
+        actions are the same, and comments up to the first other action.
+        """
+        actions = tuple(actions)
+        pairs = zip(actions, self.actions, strict=False)
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        head = {
+            key: str(min(shared, self.opening_plies)) if key.casefold() == _OPENING else text
+            for key, text in self.head.items()
+            if actions == self.actions or key.casefold() not in _END_KEYS
+        }
+        comments = {number: text for number, text in self.comments.items() if number <= shared}
+        return self._replace(actions=actions, outcome=outcome, head=head, comments=comments)
 
 
 # --- reading ----------------------------------------------------------------------------------
 
 
 def parse_transcripts(text: str, file: str | None = None) -> list[Transcript]:
-    """Read the games of a transcript without playing them; :func:`replay` plays them.
+    """Return the games of a text; see :func:`iterate_transcripts`."""
+    return list(iterate_transcripts(text, file))
+
+
+def iterate_transcripts(text: str, file: str | None = None) -> Iterator[Transcript]:
+    """Read the games of a text, one after the other, without playing them.
+
+    :func:`replay` plays them.
 
     Args:
         text: any number of games of at most MAX_GAME characters each; a byte order mark may come
@@ -138,20 +190,20 @@ def parse_transcripts(text: str, file: str | None = None) -> list[Transcript]:
     Raises:
         NotationError: the text is not a sequence of games; the error names the line.
     """
-    games: list[Transcript] = []
     head: dict[str, tuple[str, str]] = {}  # keys and values by the key in lower case
     turns: list[Turn] = []
     comments: dict[int, str] = {}
     size = 0
     after_blank = ended = False
 
-    def close() -> None:
+    def close() -> Transcript:
         nonlocal size, ended
-        games.append(Transcript(dict(head.values()), tuple(turns), dict(comments), file))
+        transcript = Transcript(dict(head.values()), tuple(turns), dict(comments), file)
         head.clear()
         turns.clear()
         comments.clear()
         size, ended = 0, False
+        return transcript
 
     for line_number, line in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
         try:
@@ -164,7 +216,7 @@ def parse_transcripts(text: str, file: str | None = None) -> list[Transcript]:
             if line[0].isdigit():
                 number, moves, comment = _read_move_line(line)
                 if ended or (turns and number < 2):
-                    close()
+                    yield close()
                 turns += _read_moves(number, moves, line_number, turns)
                 if comment:
                     comments[number] = comment
@@ -172,7 +224,7 @@ def parse_transcripts(text: str, file: str | None = None) -> list[Transcript]:
             else:
                 key, value = _read_head_line(line)
                 if ended or turns or (after_blank and key.casefold() in head):
-                    close()
+                    yield close()
                 if key.casefold() in head:
                     raise NotationError(f"the header has {quoted(key)} twice")
                 head[key.casefold()] = key, value
@@ -183,8 +235,7 @@ def parse_transcripts(text: str, file: str | None = None) -> list[Transcript]:
         except NotationError as error:
             raise error.located(file, line_number, None) from None
     if ended or head or turns:
-        close()
-    return games
+        yield close()
 
 
 def check_line(text: str) -> None:
@@ -268,7 +319,7 @@ def replay(
     *,
     spelling: str | None = None,
     strict: bool = True,
-) -> Replay:
+) -> GameRecord:
     """Play the game of a transcript and validate every move.
 
     Args:
@@ -285,7 +336,7 @@ def replay(
     """
     file = transcript.file
     try:
-        rules = _stated_rules(transcript) if ruleset is None else get_ruleset(ruleset)
+        rules = parse_rules(transcript.head) if ruleset is None else get_ruleset(ruleset)
         if spelling is None:
             spelling = _stated_spelling(transcript)
         start = _start(transcript, rules)
@@ -293,6 +344,7 @@ def replay(
         raise error.located(file, None, None) from None
     packed = to_packed(start)
     actions: list[int] = []
+    lengths: dict[int, int] = {}  # actions up to the end of each line
     _, outcome = legal_and_outcome(packed, rules)
     for turn in transcript.turns:
         for index, text in enumerate(turn.text.split("/")):
@@ -305,18 +357,28 @@ def replay(
                 raise error.located(file, turn.line, turn.number, turn.text) from None
             _, outcome = make_move(packed, rules, action)
             actions.append(action)
+        lengths[turn.number] = len(actions)
     ended = _stated_end(transcript, turn_of(packed))
     if outcome is not None and ended not in (None, outcome):
         raise NotationError(f"the header ends it by {ended.reason.value}, but {outcome}", file=file)
     outcome = outcome or ended
+    if outcome is None and (transcript.get("result") or "").casefold() == "draw":
+        outcome = CUT_SHORT  # as earlier versions wrote it
     if outcome is not None and transcript.stated_winner() not in (None, outcome.winner):
         raise NotationError(f"the header names another winner, but {outcome}", file=file)
-    return Replay(rules, start, tuple(actions), outcome)
+    written = _START_KEYS | _END_KEYS if outcome else _START_KEYS
+    head = {key: text for key, text in transcript.head.items() if key.casefold() not in written}
+    comments = {lengths.get(number, 0): text for number, text in transcript.comments.items()}
+    return GameRecord(rules, start, tuple(actions), outcome, head, comments)
 
 
-def _stated_rules(transcript: Transcript) -> Ruleset:
-    """Return the rules that the head names, or describes by switches."""
-    name, switches = transcript.get("ruleset"), transcript.get("rules")
+def parse_rules(head: Mapping[str, str]) -> Ruleset:
+    """Return the rules that the lines ``ruleset`` and ``rules`` of a head name or describe.
+
+    Raises:
+        NotationError: they are no rules.
+    """
+    name, switches = _get(head, "ruleset"), _get(head, "rules")
     named = {"name": name} if name else {}
     try:
         if switches is None:
@@ -330,8 +392,11 @@ def _stated_rules(transcript: Transcript) -> Ruleset:
         raise NotationError(f"{'ruleset' if switches is None else 'rules'}: {error}") from None
 
 
-def rules_head(ruleset: Ruleset) -> dict[str, str]:
-    """Return the header lines that describe the rules to :func:`replay`."""
+def format_rules(ruleset: Ruleset) -> dict[str, str]:
+    """Return the lines ``ruleset`` and, for your own rules, ``rules``: :func:`parse_rules` reads.
+
+    ``rules`` is a JSON object of the switches that differ from zanzibar's.
+    """
     if ruleset.is_shipped:
         return {"ruleset": ruleset.name}
     return {"ruleset": ruleset.name, "rules": json.dumps(ruleset.changed_switches())}
@@ -402,34 +467,56 @@ def _check_turn(turn: Turn, index: int, packed: PackedPositions, underway: bool)
 # --- writing ----------------------------------------------------------------------------------
 
 
-def transcribe(
-    start: Position,
-    actions: Sequence[int],
-    ruleset: Ruleset,
-    *,
-    spelling: str = "donkers",
-    head: Mapping[str, str] | None = None,
-) -> Transcript:
-    """Return the transcript of a game, given as legal actions.
+def transcribe(record: GameRecord, spelling: str = "donkers") -> Transcript:
+    """Return the transcript of a game, which :func:`replay` reads.
+
+    Comments after more actions than the game has are left out.
 
     Raises:
         ValueError: ``spelling`` is unknown.
     """
     check_spelling(spelling)
-    packed = to_packed(start)
+    ruleset, packed = record.ruleset, to_packed(record.start)
     turns: list[Turn] = []
-    number = 1
-    for action in actions:
+    numbers = [0]  # of the line after each number of actions
+    _, outcome = legal_and_outcome(packed, ruleset)
+    for action in record.actions:
         seat = turn_of(packed)
         text = format_move(packed, ruleset, action, spelling)
-        make_move(packed, ruleset, action)
+        _, outcome = make_move(packed, ruleset, action)
         if turns and turns[-1].seat == seat:  # a capture chooses its side (Dutch I.a)
-            turns[-1] = Turn(f"{turns[-1].text}/{text}", seat, number)
-            continue
-        if turns and seat == SOUTH:
-            number += 1
-        turns.append(Turn(text, seat, number))
-    return Transcript(dict(head or {}), tuple(turns))
+            turns[-1] = Turn(f"{turns[-1].text}/{text}", seat, numbers[-1])
+        else:
+            turns.append(Turn(text, seat, numbers[-1] + (seat == SOUTH or not turns)))
+        numbers.append(turns[-1].number)
+    numbers[0] = min(1, len(turns))
+    comments: dict[int, str] = {}
+    for count, text in sorted(record.comments.items()):
+        if count < len(numbers):
+            before = comments.get(numbers[count], "")
+            comments[numbers[count]] = f"{before} {text}".strip()
+    head = _format_start(record, spelling) | _format_end(record.outcome, shown=outcome)
+    written = {key.casefold() for key in head}
+    further = {key: text for key, text in record.head.items() if key.casefold() not in written}
+    return Transcript(further | head, tuple(turns), comments)
+
+
+def _format_start(record: GameRecord, spelling: str) -> dict[str, str]:
+    """Return the header lines of the rules, the start and the spelling."""
+    head = format_rules(record.ruleset)
+    if record.start == opening(record.ruleset, NORTH):
+        head["first player"] = SEAT_NAMES[NORTH]
+    elif record.start != opening(record.ruleset, SOUTH):
+        head["position"] = format_position(record.start)
+    return head if spelling == "donkers" else {**head, "spelling": spelling}
+
+
+def _format_end(outcome: Outcome | None, shown: Outcome | None) -> dict[str, str]:
+    """Return the header lines of a game's end, of which the moves show ``shown``."""
+    ended = shown or outcome
+    winner = None if ended is None else ended.winner
+    head = {} if winner is None else {"winner": SEAT_NAMES[winner]}
+    return head if ended is None or shown else {**head, "end": ended.reason.value}
 
 
 def format_transcript(transcript: Transcript) -> str:

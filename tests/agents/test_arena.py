@@ -160,8 +160,11 @@ def test_match_is_fair_and_reproducible(ruleset: str) -> None:
 
 
 def test_long_games_are_draws() -> None:
-    match = play_match(RandomAgent(1), RandomAgent(2), pairs=20, max_plies=10)
+    players = RandomAgent(1), RandomAgent(2)
+    match = play_match(*players, pairs=20, max_plies=10, names=("a", "b"))
     assert match.score.draws > 20 and match.plies.max() == 10
+    ends = [str(Board.from_transcript(game).outcome()) for game in match.games]
+    assert ends.count("cut short") == match.score.draws
 
 
 def test_a_fault_loses_one_game() -> None:
@@ -177,7 +180,12 @@ def test_a_fault_loses_one_game() -> None:
                 raise PlayerFault("me", "was late", actions[:1].tolist())
             return actions
 
-    match, whole = (play_match(one, GreedyAgent(), pairs=3) for one in (Fails(), GreedyAgent()))
+    match, whole = (
+        play_match(player, GreedyAgent(), pairs=3, names=("a", "b"))
+        for player in (Fails(), GreedyAgent())
+    )
+    ends = [str(Board.from_transcript(game).outcome()) for game in match.games]
+    assert ends[2] == "North wins: illegal action" and "\nend: " not in "".join(whole.games)
     assert match.faults == (["was late"], [])
     assert match.plies[1, 0] == 8 and match.points[1, 0] == 0.0  # the opening alone
     others = np.arange(6) != 2

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bao_agents
+from bao_env.board import Board
 from bao_env.engine.position import to_packed
 from bao_env.engine.ruleset import RULESETS
 from bao_env.game import legal_actions
@@ -184,6 +185,14 @@ def test_moves_come_back(ruleset: str, spelling: str, seed: int) -> None:
 def test_commands_print(line: str, printed: list[str], says: Says) -> None:
     out = says(line)
     assert all(text in out for text in printed), out
+
+
+def test_replay_prints_an_end_that_only_the_head_says(tmp_path: Path, says: Says) -> None:
+    file = tmp_path / "game.txt"
+    for end in ("cut short", "illegal action"):
+        file.write_text(f"end: {end}\n1: 7L*;\n")
+        outcome = Board.from_transcript(file.read_text()).outcome()
+        assert f"result: {outcome}\n" in says(f"replay {file}") and end in str(outcome)
 
 
 @pytest.mark.parametrize("line", [f"replay '{TAKASIA}'", f"replay {EXAMPLE}"])

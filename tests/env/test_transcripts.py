@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from bao_env.board import Board
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.ruleset import RULESETS
+from bao_env.game import CUT_SHORT, Outcome, Termination
 from bao_env.notation import SPELLINGS, NotationError
 from bao_env.notation.transcript import (
     MAX_GAME,
@@ -24,7 +25,7 @@ from bao_env.notation.transcript import (
     transcribe,
 )
 from tests.conftest import Says
-from tests.positions import HOUSE_CHOICE, some_positions
+from tests.positions import HOUSE_CHOICE, played, some_positions
 from tests.rulesets import EVERY_RULESET
 
 GAMES = sorted((Path(__file__).parents[1] / "data" / "games").glob("*.txt"))
@@ -144,9 +145,9 @@ def test_the_stated_end() -> None:
 def test_signs_tell_the_spelling() -> None:
     """In that of kibao `8>` names the side; in Donkers' it plays the house."""
     board = "0,0,0,0,8,0,0,1/0,0,0,0,0,0,0,1/1,0,0,0,8,3,1,1/0,0,0,0,0,0,1,1 19,19 SN S -"
-    for reply, played in (("5L", 31), ("6<*", 30)):
+    for reply, action in (("5L", 31), ("6<*", 30)):
         game = read_one(f"position: {board}\n1: 8> {reply};")
-        assert replay(game).actions[0] == played
+        assert replay(game).actions[0] == action
 
 
 @EVERY_RULESET
@@ -171,11 +172,54 @@ def test_short_games_from_a_position_are_read_back(ruleset: str, spelling: str, 
 def test_recorded_games_replay_and_come_out_again(path: Path) -> None:
     text = path.read_text(encoding="ascii")
     game = read_one(text, str(path))
-    played = replay(game)
-    again = transcribe(played.start, played.actions, played.ruleset, head=game.head)
-    assert format_transcript(again) == text
+    record = replay(game)
+    again = transcribe(record)
+    assert (again.turns, again.comments) == (game.turns, game.comments)
+    assert again.head == {**game.head, "ruleset": "zanzibar", "winner": again.head["winner"]}
     # Four end in a win; in the others a player resigned with a move still to make.
-    assert (played.outcome is None) == (path.stem in ("voogt-3", "voogt-4", "voogt-6"))
+    assert (record.outcome is None) == (path.stem in ("voogt-3", "voogt-4", "voogt-6"))
+
+
+LOADED = """\
+title: A game
+South: Omar
+opening plies: 2
+winner: South
+ruleset: zanzibar
+1: 7L* 5R; drawn
+2: 6R* 6R*; good
+3: 7R*;
+"""
+
+
+def test_a_board_keeps_head_and_comments() -> None:
+    """As far as they hold: a resignation goes with the moves, and so do the comments on them."""
+    board = Board.from_transcript(LOADED)
+    assert replay(read_one(board.transcript())) == board.record() == replay(read_one(LOADED))
+    later = Board.from_transcript(board.transcript({"north": "Ali"}))
+    assert later.record().head == {**board.record().head, "north": "Ali"}
+    for _ in range(3):
+        later.pop()
+    later.push("6L*")
+    assert later.transcript() == (
+        "title: A game\nSouth: Omar\nopening plies: 2\nnorth: Ali\nruleset: zanzibar\n"
+        "1: 7L* 5R; drawn\n2: 6L*;\n"
+    )
+    later.pop()
+    later.pop()
+    assert later.record().opening_plies == 1
+
+
+@EVERY_RULESET
+def test_an_end_that_no_move_shows_is_written_and_read(ruleset: str, seed: int) -> None:
+    game = played(ruleset, seed)
+    game.pop()
+    ends = None, CUT_SHORT, Outcome(1 - game.turn, Termination.ILLEGAL_ACTION)
+    for outcome in ends:
+        comments = {len(game.move_stack): "c"}
+        record = game.record()._replace(outcome=outcome, head={"a": "b"}, comments=comments)
+        assert replay(read_one(format_transcript(transcribe(record)))) == record
+    assert Board.from_transcript(f"result: draw\n{game.transcript()}").outcome() == CUT_SHORT
 
 
 def test_an_error_has_its_parts() -> None:

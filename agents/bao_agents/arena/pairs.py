@@ -21,8 +21,8 @@ from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import opening
 from bao_env.engine.ruleset import Ruleset, get_ruleset
-from bao_env.game import SEAT_NAMES
-from bao_env.notation.transcript import format_transcript, rules_head, transcribe
+from bao_env.game import CUT_SHORT, Outcome, Termination
+from bao_env.notation.transcript import GameRecord, format_transcript, transcribe
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,15 +238,14 @@ def _transcripts(
         pair = game // 2
         start = opening(ruleset, int(openings.first_players[pair]))
         played = np.concatenate([openings.actions[pair], games.actions[game]])
-        actions = played[played != GAME_OVER].tolist()
+        actions = tuple(played[played != GAME_OVER].tolist())
         south, north = names if game % 2 == SOUTH else names[::-1]
-        head = {"event": f"pair {numbers[pair] + 1}", "south": south, "north": north}
-        head |= rules_head(ruleset)
-        if start.mover == NORTH:
-            head["first player"] = "North"
-        head["opening plies"] = str(np.sum(openings.actions[pair] != GAME_OVER))
-        if winner < 0:
-            head["result"] = "draw"
-        else:
-            head["winner"] = SEAT_NAMES[winner].lower()
-        yield format_transcript(transcribe(start, actions, ruleset, head=head))
+        head = {
+            "event": f"pair {numbers[pair] + 1}",
+            "south": south,
+            "north": north,
+            "opening plies": str(np.sum(openings.actions[pair] != GAME_OVER)),
+        }
+        # The moves show an end under the rules. Other games were cut short, or lost by a fault.
+        end = CUT_SHORT if winner < 0 else Outcome(int(winner), Termination.ILLEGAL_ACTION)
+        yield format_transcript(transcribe(GameRecord(ruleset, start, actions, end, head)))

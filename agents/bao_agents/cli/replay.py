@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 from functools import partial
 
 from gymnasium.error import DependencyNotInstalled
@@ -23,8 +22,8 @@ from bao_env.board import Board
 from bao_env.files import read_text
 from bao_env.notation.events import EventKind
 from bao_env.notation.moves import SPELLINGS
-from bao_env.notation.positions import NotationError, action_to_move, format_position
-from bao_env.notation.transcript import Transcript, parse_transcripts, replay
+from bao_env.notation.positions import NotationError, action_to_move
+from bao_env.notation.transcript import Transcript, parse_transcripts
 
 _EXAMPLES = """\
 examples:
@@ -114,10 +113,9 @@ def _show_games(file: str, options: argparse.Namespace) -> Board:
         NotationError: a game is wrong; those before it have been printed.
     """
     for index, game in enumerate(_read(file)):
-        played = replay(
+        board = Board.from_transcript(
             game, options.ruleset, spelling=options.spelling, strict=not options.any_stars
         )
-        board = Board.from_text(format_position(played.start), played.ruleset, played.actions)
         winner = game.get("winner") or game.get("result")
         unfinished = f"unfinished; the header says: {winner}" if winner else "unfinished"
         if index:
@@ -128,10 +126,8 @@ def _show_games(file: str, options: argparse.Namespace) -> Board:
         print(f"position: {board.text()}")
         print(f"result: {board.outcome() or unfinished}")
         if options.review:
-            opening = game.get("opening plies") or ""
             print(f"\n{LEGEND}")
-            plies = int(opening) if re.fullmatch("[0-9]{1,4}", opening) else 0
-            for line in lines(board, options.player, plies):
+            for line in lines(board, options.player, board.record().opening_plies):
                 print(line, flush=True)
     return board
 
