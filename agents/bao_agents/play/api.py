@@ -27,7 +27,7 @@ from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import unpack
 from bao_env.engine.ruleset import Ruleset
 from bao_env.notation.positions import format_position
-from bao_env.notation.transcript import Transcript, rules_head
+from bao_env.notation.transcript import Transcript, format_rules
 
 MAX_GAMES = 1000
 MAX_GAMES_OF_CLIENT = 50
@@ -67,7 +67,7 @@ class Tables:
             "rulesets": [
                 {
                     "name": rules.name,
-                    "rules": rules_head(rules).get("rules"),
+                    "rules": format_rules(rules).get("rules"),
                     "first_player": "south" if rules.first_player == "south" else "random",
                 }
                 for rules in self.roster.rulesets.values()

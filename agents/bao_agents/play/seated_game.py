@@ -16,7 +16,7 @@ from bao_env.board import Board, Event, EventKind, IllegalMoveError
 from bao_env.engine.action import pack_action, unpack_action
 from bao_env.game import Stage
 from bao_env.notation.moves import SPELLINGS, why_illegal
-from bao_env.notation.transcript import rules_head
+from bao_env.notation.transcript import format_rules
 from bao_env.render.marks import KICHWA
 
 MAX_PLIES = 400
@@ -333,7 +333,7 @@ class Game:
             "at": self.ply,
             "must": must,
             "ruleset": board.ruleset.name,
-            "rules": rules_head(board.ruleset).get("rules"),
+            "rules": format_rules(board.ruleset).get("rules"),
             "seats": self.seats,
             "length": len(self._moves),
             "text": board.text(),
