@@ -18,7 +18,6 @@ from typing import Any
 
 import httpx2
 import pytest
-from starlette.testclient import TestClient
 
 from bao_agents.play.api import MAX_GAMES_OF_CLIENT
 from bao_agents.play.computing import Computing
@@ -77,9 +76,10 @@ def connect(port: int, address: str = "127.0.0.1") -> httpx2.Client:
     return httpx2.Client(base_url=url, timeout=PATIENCE, transport=transport)
 
 
-def open_socket(port: int, sent: bytes = b"") -> socket.socket:
-    """Connect and send some bytes."""
-    connection = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+def open_socket(port: int, sent: bytes = b"", address: str = "127.0.0.1") -> socket.socket:
+    """Connect from an address of this machine and send some bytes."""
+    target = ("127.0.0.1", port)
+    connection = socket.create_connection(target, PATIENCE, source_address=(address, 0))
     connection.sendall(sent)
     return connection
 
@@ -217,18 +217,55 @@ def test_who_used_much_time_waits() -> None:
     asyncio.run(run())
 
 
-def test_new_addresses_share_an_allowance(monkeypatch: pytest.MonkeyPatch) -> None:
-    clients = []
+FLOODS = {
+    "begin": ("/api/games", json.dumps({"seats": ["human", "human"]})),
+    "transcript": (
+        "/api/games",
+        json.dumps({"seats": ["human", "human"], "transcript": "1: 7L;\n" * 7500}),
+    ),
+    "comment": (
+        "/api/games",
+        json.dumps({"seats": ["human", "human"], "transcript": f"1: 7L; {'x ' * 30000}\n2: 9L;"}),
+    ),
+    "set-up": ("/api/games", json.dumps({"seats": ["human", "human"], "position": "1,1"})),
+    "look": ("/api/games/AAAAAAAAAAAAAAAA/look", '{"ply": 0}'),
+    "bad JSON": ("/api/games", "[" * 60_000),
+    "big body": ("/api/games", " " * 70_000),
+}
+"""Requests of one address, some of which never begin a game."""
 
-    async def noted(self: Computing, work: Any, client: str) -> Any:
-        clients.append(client)
-        return work()
 
-    monkeypatch.setattr(Computing, "briefly", noted)
-    app = create_app(Roster())
-    for address in ("10.0.0.1", "10.0.0.2", "10.0.0.1"):
-        start(TestClient(app, "http://127.0.0.1:8017", client=(address, 1)))
-    assert clients[::3] == ["", "", "10.0.0.1"]
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have one loopback address")
+@pytest.mark.parametrize("flood", FLOODS)
+def test_newcomers_do_not_wait_for_one_address(flood: str) -> None:
+    """While 25 connections of another address ask again and again, each begins a game at once."""
+    path, body = FLOODS[flood]
+    ended = threading.Event()
+    sent: list[bytes] = []
+
+    def ask_again() -> None:
+        while not ended.is_set():
+            with suppress(OSError), open_socket(port, request(path, body), "127.0.0.2") as asked:
+                asked.settimeout(1)
+                sent.append(asked.recv(100))
+
+    def begin(number: int) -> float:
+        begun = time.monotonic()
+        with connect(port, address=f"127.0.1.{number}") as newcomer:
+            start(newcomer)
+        return time.monotonic() - begun
+
+    with serve() as (port, _), ThreadPoolExecutor(25) as pool:
+        begin(1)  # compiles and loads
+        alone = [begin(number) for number in range(2, 9)]
+        for _ in range(25):
+            pool.submit(ask_again)
+        try:
+            until(lambda: sent)
+            beside = [begin(number) for number in range(9, 40)]
+        finally:
+            ended.set()
+    assert max(beside) < 3 * max(alone) + 1
 
 
 # --- connections --------------------------------------------------------------------------------

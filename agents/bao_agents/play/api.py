@@ -36,8 +36,6 @@ BOT_TIMEOUT = 120.0
 """Seconds after which the server gives up on a bot's move, a hint or an evaluation.
 
 Few take long, but the first of its kind compiles for up to a minute on a slow machine."""
-STRANGERS = ""
-"""The client that stands for all clients without a game, when they begin one."""
 PUZZLE_PLIES = 21
 """The longest win in a puzzle, in plies; one-ply wins are not used."""
 PUZZLE_BOT = "solver:300ms"
@@ -222,8 +220,8 @@ def begins(function: Callable[..., Begun]) -> Handler:
     """Call a function that begins a game; return the name and the state of the game."""
 
     async def answer(tables: Tables, client: str, values: Data) -> Data:
-        who = client if client in tables.games.owners else STRANGERS
-        briefly = partial(tables.computing.briefly, client=who)
+        newcomer = client not in tables.games.owners
+        briefly = partial(tables.computing.briefly, client=client, newcomer=newcomer)
         game, more = await briefly(partial(function, tables, **values))
         while not await briefly(game.read):
             pass

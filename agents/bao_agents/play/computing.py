@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -20,15 +20,25 @@ from bao_agents.support.cores import cores
 
 T = TypeVar("T")
 SHARE = 0.1
-"""The share of the time that a client may use; who used more waits."""
+"""The share of the time that a client may use, and all newcomers together."""
 CREDIT = 0.1
 """Seconds that a client may use at once."""
+NEWCOMERS = 4
+"""How many newcomers it takes to use all that newcomers may."""
+ALL_NEWCOMERS = ""
+"""The client that stands for all newcomers."""
 
 
 class Allowance:
-    """The time that each client may use: a SHARE of it, and CREDIT seconds at once."""
+    """The time that each client may use; who used more waits.
 
-    def __init__(self) -> None:
+    Args:
+        share: the share of the time.
+        credit: the seconds that it may use at once.
+    """
+
+    def __init__(self, share: float = SHARE, credit: float = CREDIT) -> None:
+        self._share, self._credit = share, credit
         self._free: dict[str, float] = {}
         """When those who used some time will have waited for all of it."""
 
@@ -37,8 +47,8 @@ class Allowance:
         now = time.monotonic()
         self._free = {other: free for other, free in self._free.items() if free > now}
         free = self._free.get(client, now)
-        self._free[client] = free + seconds / SHARE
-        return max(0, free - now - CREDIT / SHARE)
+        self._free[client] = free + seconds / self._share
+        return max(0, free - now - self._credit / self._share)
 
 
 class Computing:
@@ -51,7 +61,9 @@ class Computing:
     def __init__(self, threads: int | None = None) -> None:
         self._threads = ThreadPoolExecutor(threads or max(2, cores() - 1))
         self._lanes: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
-        self._brief = Allowance()
+        self._clients = Allowance()
+        self._newcomers = Allowance(SHARE / NEWCOMERS)
+        self._all_newcomers = Allowance(credit=NEWCOMERS * CREDIT)
         self._shared: dict[Hashable, tuple[asyncio.Future[Any], list[None]]] = {}
         """Work under way, with an item for each caller that waits for it."""
 
@@ -91,19 +103,31 @@ class Computing:
                 504,
             ) from error
 
-    async def briefly(self, work: Callable[[], T], client: str) -> T:
-        """Return the result of some brief work, done once the client's allowance has room for it.
+    async def briefly(self, work: Callable[[], T], client: str, newcomer: bool = False) -> T:
+        """Return the result of a brief task, run once the client's allowance has room for it.
 
-        A client's works are done one after another. If the caller is cancelled before, it is not
-        done.
+        A client's tasks run one after another. A task whose caller is cancelled first does not run.
+
+        Args:
+            work: the task; its errors are raised here.
+            client: who asks.
+            newcomer: whether the client has no game yet. The time of newcomers also counts for all
+                of them together, so that many addresses do not take the server from those who play;
+                and each has a smaller allowance, so that one does not use up that of all.
         """
-        async with self._lane(("brief", client)):
-            await asyncio.sleep(self._brief.use(client, 0))
+        allowances = [(self._clients, client)]
+        if newcomer:
+            allowances = [(self._newcomers, client), (self._all_newcomers, ALL_NEWCOMERS)]
+        async with AsyncExitStack() as lanes:
+            for allowance, user in allowances:
+                await lanes.enter_async_context(self._lane((allowance, user)))
+                await asyncio.sleep(allowance.use(user, 0))
             begun = time.monotonic()
             try:
                 return work()
             finally:
-                self._brief.use(client, time.monotonic() - begun)
+                for allowance, user in allowances:
+                    allowance.use(user, time.monotonic() - begun)
 
     def _lane(self, lane: Hashable) -> asyncio.Lock:
         return self._lanes.setdefault(lane, asyncio.Lock())
