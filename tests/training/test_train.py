@@ -30,6 +30,7 @@ from bao_agents.nets import checkpoint
 from bao_agents.support import files
 from bao_env.engine.ruleset import load_ruleset
 from bao_training import train
+from bao_training.config import ConfigError
 from bao_training.metrics import Metrics
 from bao_training.td import TdConfig, TdTrainer
 from bao_training.train import load_config
@@ -51,6 +52,50 @@ RUN = f"train --run r {options(TINY)} --out "
 def tiny(settings: str = "") -> Any:
     """Make the trainer of a tiny run, with some settings changed."""
     return make(TINY + settings)
+
+
+LEARNERS = {
+    "td": "",
+    "search_guided": (
+        "envs=32 rollout=8 minibatch=128 max_plies=60 "
+        "search_guided.nodes=20 search_guided.buffer=2000"
+    ),
+}
+"""The settings of each method with which an update is fast."""
+
+
+@pytest.mark.parametrize("method", train.METHODS)
+def test_an_update_learns(method: str) -> None:
+    """Every layer changes, and the loss of what was played falls."""
+    trainer = tiny(f"method={method} bfloat16=false workers=1 {LEARNERS[method]}")
+    [worker] = trainer.workers
+    decisions, targets, losses = np.array([], np.int64), None, []
+
+    def measure_loss() -> None:
+        worker.games.start_update(0)  # so that each time it draws the same positions
+        losses.append(worker.loss(decisions, targets)[0].item())
+
+    learn, gradient_norm = trainer.learn, 0.0
+    before = {name: array.clone() for name, array in trainer.model.state_dict().items()}
+
+    def learn_between_losses() -> dict[str, float]:
+        nonlocal decisions, targets
+        worker.draw_minibatches(1)
+        [decisions] = worker.minibatches
+        targets = worker.targets(decisions)
+        if len(decisions):
+            measure_loss()
+        row = learn()
+        if len(decisions):
+            measure_loss()
+        return row
+
+    trainer.learn = learn_between_losses
+    while not gradient_norm:
+        gradient_norm = trainer.train_update()["gradient_norm"]
+    assert losses[-1] < losses[-2]
+    for name, array in trainer.model.state_dict().items():
+        assert not torch.equal(array, before[name]), name
 
 
 @every_ruleset("zanzibar")
@@ -116,6 +161,66 @@ def test_config_files(tmp_path: Path) -> None:
     assert config.steps == 1_000_000 and isinstance(config.steps, int)
     assert table == TdConfig(epochs=3, noise=0.1)
     assert train.config_from_dict(config.to_dict() | {"td": table.to_dict()}) == (config, table)
+
+
+BOUNDS = {
+    "seed": (0, 2**63 - 1),
+    "steps": (1, 10**15),
+    "workers": (1, 256),
+    "envs": (1, 1 << 20),
+    "rollout": (1, 4096),
+    "minibatch": (1, 1 << 24),
+    "learning_rate": (0.0, 1.0),
+    "final_learning_rate": (0.0, 1.0),
+    "max_gradient": (1e-6, 1e6),
+    "gamma": (0.0, 1.0),
+    "opening_plies": (0, 40),
+    "max_plies": (10, 100_000),
+    "evaluate_every": (0, 10**15),
+    "evaluate_pairs": (1, 10_000),
+    "keep_every": (0, 10**15),
+    "checkpoint_every": (0.0, 1e9),
+    "td.td_lambda": (0.0, 1.0),
+    "td.noise": (0.0, 10.0),
+    "td.exploration": (0.0, 1.0),
+    "td.final_exploration": (0.0, 1.0),
+    "td.max_cost": (0.0, 2.0),
+    "td.epochs": (1, 100),
+    "search_guided.nodes": (1, 10**9),
+    "search_guided.buffer": (1000, 10**9),
+    "search_guided.replay_ratio": (0.0, 1000.0),
+    "search_guided.nnue_replay_ratio": (0.0, 1000.0),
+    "search_guided.value_weight": (0.0, 100.0),
+    "search_guided.search_value": (0.0, 1.0),
+}
+"""The lowest and the highest value of each setting that is a number."""
+
+
+def test_every_number_has_its_bounds() -> None:
+    """A setting takes its lowest and its highest value, and nothing beyond them."""
+
+    def out_of_bounds(setting: str, value: float) -> bool:
+        try:
+            load_config(None, [f"{setting}={value!r}"])
+        except ConfigError as error:  # settings that do not fit each other are refused later
+            return re.match(rf"{setting}=\S+ should be (greater|less) than", str(error)) is not None
+        return False
+
+    tables = {"": train.TrainConfig}
+    tables |= {f"{name}.": trainer.config_class for name, trainer in train.METHODS.items()}
+    numbers = {
+        prefix + key
+        for prefix, table in tables.items()
+        for key, field in table.model_fields.items()
+        if type(field.default) in (int, float)
+    }
+    assert numbers == BOUNDS.keys()
+    for setting, (lowest, highest) in BOUNDS.items():
+        step = 1 if isinstance(lowest, int) else 1e-9
+        assert not out_of_bounds(setting, lowest), setting
+        assert not out_of_bounds(setting, highest), setting
+        assert out_of_bounds(setting, lowest - step), setting
+        assert out_of_bounds(setting, highest + max(step, abs(highest) * step)), setting
 
 
 def test_every_setting_is_described(says: Says) -> None:
