@@ -68,8 +68,8 @@ class TrainConfig(Settings):
     rules: dict[str, Any] = Field(default_factory=dict)
     """Rule switches that differ from that rule set (see ``bao_env.Ruleset``)."""
     method: str = "td"
-    """Training method: ``td``, or ``search_guided``. The table of that name holds its settings; the
-    table of the other method is checked but not used."""
+    """Training method: ``td``, or ``search_guided``. The table of that name holds its settings;
+    tables of other methods are checked but not used."""
     hidden: Annotated[
         tuple[Annotated[int, Field(ge=1, le=65536)], ...],
         Field(strict=False, min_length=1, max_length=64),

@@ -43,12 +43,13 @@ def player(name: str) -> None:
     board.trace(load(name).choose(board))
 
 
-def training(method: str) -> None:
-    """Compile an update of a training method."""
-    from bao_training.train import load_config, make_trainer  # it needs torch
+def training() -> None:
+    """Compile an update of each training method."""
+    from bao_training.train import METHODS, load_config, make_trainer  # it needs torch
 
     small = "envs=64 rollout=8 minibatch=512 hidden=[8] workers=1 device=cpu search_guided.nodes=20"
-    make_trainer(*load_config(None, [f"method={method}", *small.split()])).train_update()
+    for method in METHODS:
+        make_trainer(*load_config(None, [f"method={method}", *small.split()])).train_update()
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
@@ -62,7 +63,7 @@ def _run(args: argparse.Namespace) -> None:
     parts: list[Callable[[], object]] = [Board]  # soon done: a cache that is read-only shows
     parts += [partial(games, observation) for observation in OBSERVATIONS]
     parts += [partial(player, name) for name in ours]
-    parts += [partial(training, method) for method in ("search_guided", "td")]
+    parts.append(training)
     for part in Progress(parts, desc="compiling"):
         with suppress(ModuleNotFoundError):  # what is not installed is left out
             part()
