@@ -1,10 +1,11 @@
-"""Let the process keep and reuse the memory that it has freed."""
+"""Keep and reuse memory that was freed, and tell when there is too little."""
 
 from __future__ import annotations
 
 import ctypes
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
@@ -25,3 +26,25 @@ def keep_freed_memory() -> None:
             mallopt(_M_ARENA_MAX, 1)
             mallopt(_M_MMAP_THRESHOLD, 1 << 30)
             mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
+
+
+_SIGNS = (
+    "allocate memory",
+    "could not create a primitive",
+    "failed to map segment",
+    "not enough memory",
+    "out of memory",
+    "std::bad_alloc",
+)
+"""What libraries say where there is too little memory."""
+
+
+@contextmanager
+def memory_errors() -> Iterator[None]:
+    """Raise a MemoryError in this block where a library says so in another kind of error."""
+    try:
+        yield
+    except (RuntimeError, ImportError) as error:
+        if not any(sign in str(error) for sign in _SIGNS):
+            raise
+        raise MemoryError(str(error).partition("\n")[0]) from error

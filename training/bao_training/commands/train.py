@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bao_agents.cli.options import Run, add_options
+from bao_training.memory import memory_errors
 
 if TYPE_CHECKING:
     from bao_training.trainer import Trainer
@@ -61,10 +62,11 @@ def _run(args: argparse.Namespace) -> int:
             print(f"bao train {name:10} {path.read_text(encoding='utf-8').splitlines()[0][2:]}")
         return 0
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    from bao_training import distributed
+    with memory_errors():
+        from bao_training import distributed
 
-    with distributed.process_group():
-        return _train(args)
+        with distributed.process_group():
+            return _train(args)
 
 
 def _train(args: argparse.Namespace) -> int:
@@ -89,12 +91,14 @@ def _train(args: argparse.Namespace) -> int:
         settings = read_settings(args.config, args.set) | options
         # A configuration is for a new run: a resumed one has its own settings.
         given = read_settings(None, args.set) | options if args.resume else None
-        trainer, stop = train(settings, folder, given)
-    except (distributed.ProcessLost, DivergedError, OSError) as error:
+        with memory_errors():
+            trainer, stop = train(settings, folder, given)
+    except (distributed.ProcessLost, DivergedError, MemoryError, OSError) as error:
         left = f"the last good checkpoint is {folder / LAST}: {goes_on}"
         if not os.path.exists(folder / LAST):  # Path.exists would raise some errors
             left = f"{folder} has no checkpoint that can be read"
-        output.say(f"error: {error!s:.400}; {left}")
+        reason = "too little memory" if isinstance(error, MemoryError) else f"{error!s:.400}"
+        output.say(f"error: {reason}; {left}")
         return 1
     if stop:
         say(f"stopped by {stop.name}, and saved; {goes_on}")
@@ -107,19 +111,18 @@ def _train(args: argparse.Namespace) -> int:
 def closing_table(trainer: Trainer[Any, Any], folder: Path) -> str:
     """Describe a finished run: its last scores, its files, and what to type next."""
     from bao_env.engine.ruleset import get_ruleset
-    from bao_training.trainer import GUIDED, NODES
 
     lines = [f"{folder}: {trainer.steps:,} steps in {trainer.seconds / 60:.1f} minutes", ""]
-    for column, score in trainer.scores.items():
-        player = f"guided, {NODES:,} nodes" if column.startswith(GUIDED) else "network alone"
-        opponent, interval = trainer.opponents[column], f"{score.low:.1%} to {score.high:.1%}"
+    for opponent, score in trainer.evaluation.scores.items():
+        interval = f"{score.low:.1%} to {score.high:.1%}"
         lines.append(
-            f"  {score.rate:6.1%} ({interval}) against {opponent}, {score.games} games ({player})"
+            f"  {score.rate:6.1%} ({interval}) against {opponent.name}, {score.games} games "
+            f"({opponent.player})"
         )
     run_folder = shlex.quote(str(folder))
-    strongest, opponent = run_folder, "alphabeta:4"
-    if trainer.model.nnue is not None:
-        strongest, opponent = f"guided:{run_folder}:5ms", "alphabeta:5ms"
+    strongest, rival = run_folder, "alphabeta:4"
+    if any(opponent.guided for opponent in trainer.OPPONENTS):
+        strongest, rival = f"guided:{run_folder}:5ms", "alphabeta:5ms"
     # The ladder has its own rules; a match takes those of the run.
     rated = trainer.ruleset == get_ruleset("zanzibar")
     return "\n".join(
@@ -129,7 +132,7 @@ def closing_table(trainer: Trainer[Any, Any], folder: Path) -> str:
             f"  {folder / 'final.safetensors'}  the player",
             f"  {folder / 'curves.png'}  how it learnt; metrics.csv has the numbers",
             "",
-            f"  bao match {strongest} {opponent}",
+            f"  bao match {strongest} {rival}",
             *([f"  bao rate {strongest}"] if rated else []),
         ]
     )
