@@ -22,6 +22,7 @@ from bao_agents.search.solver.player import PROOF_PART, SolverAgent
 from bao_agents.search.solver.solver import Solver
 from bao_env.engine.action import actions_of
 from bao_env.engine.ruleset import RULESETS
+from bao_training.evaluation import Opponent
 from tests.conftest import Says
 from tests.play import Lowest
 from tests.positions import draw
@@ -124,11 +125,11 @@ def test_training_logs_it(found: SolvedPositions, tmp_path: Path, says: Says) ->
     settings += "minibatch=512 evaluate_pairs=2 "
     logging = f"{settings}blunder_positions={file}"
     trainer = make(logging)
-    row = trainer.evaluate()
+    row = trainer.measure()
     assert 0 < row["blunders"] < found.won.choices.mean()
     interval = row["blunders_low"], row["blunders_high"]
     assert interval == wilson_interval(row["blunders"], len(found.won.choices))
-    score = trainer.scores["score_against_greedy"]
+    score = trainer.evaluation.scores[Opponent("greedy")]
     ends = tuple(row[f"score_against_greedy{end}"] for end in ("", "_low", "_high"))
     assert ends == (score.rate, score.low, score.high)
     assert "blunders" not in make(settings).columns

@@ -78,7 +78,7 @@ def test_what_the_nnue_learns(monkeypatch: pytest.MonkeyPatch) -> None:
     """It learns searched positions, and the boards after the legal actions of a minibatch."""
     trainer = trained(12, "search_guided.nnue_replay_ratio=6 search_guided.replay_ratio=2")
     worker = trainer.workers[0]
-    nnue, buffer, learnt = worker.replica.nnue, worker.buffer, []
+    nnue, buffer, learnt = worker.replica.model.nnue, worker.buffer, []
 
     def loss(*batch: np.ndarray) -> torch.Tensor:
         learnt.append(batch)

@@ -103,4 +103,4 @@ def test_it_learns() -> None:
     trainer = make(f"method=td {settings} steps=100000 gamma=1.0")
     while trainer.steps < trainer.config.steps:
         trainer.train_update()
-    assert trainer.evaluate()["score_against_greedy"] > 0.85
+    assert trainer.measure()["score_against_greedy"] > 0.85

@@ -26,6 +26,7 @@ from safetensors.numpy import load_file
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from bao_agents.cli.main import main
+from bao_agents.exact.solved_positions import SolvedPositions
 from bao_agents.nets import checkpoint
 from bao_agents.support import files
 from bao_env.engine.ruleset import load_ruleset
@@ -238,20 +239,25 @@ def test_every_setting_is_described(says: Says) -> None:
 
 NEW = options(TINY + "evaluate_pairs=1")
 """Words for a new tiny run."""
+ONLY_AT_THE_END = "evaluate_every=0 checkpoint_every=1e9"
+"""Settings of a run that is evaluated and saved once."""
 
 
 def test_a_rule_file_and_a_seed(tmp_path: Path, says: Says) -> None:
     rules = tmp_path / "mine.toml"
     rules.write_text('base = "kibao"\ncapture_limit = 63')
     how = f"--set steps=1024 --ruleset {rules} --seed 7 --out {tmp_path} --run r"
-    lines = says(f"train {NEW} {how}").splitlines()
+    lines = says(f"train {NEW} {options(ONLY_AT_THE_END)} {how}").splitlines()
     final = tmp_path / "r" / "final.safetensors"
     saved = checkpoint.load(final)
     assert saved.ruleset == load_ruleset(rules) and saved.info["config"]["seed"] == 7
+    assert checkpoint.load(tmp_path / "r" / train.LAST).info["steps"] == 1024
+    [row] = metrics(tmp_path)
+    assert row["steps"] == "1024" and row["score_against_greedy"]
     assert lines[0].startswith(f"{tmp_path / 'r'}: 1,024 steps in 0.")
     assert f"  bao match {final.parent} alphabeta:4" == lines[-1]
-    for name in TdTrainer.OPPONENTS:
-        assert any(f"against {name}, 2 games" in line for line in lines)
+    for opponent in TdTrainer.OPPONENTS:
+        assert any(f"against {opponent.name}, 2 games" in line for line in lines)
     assert all(len(line.replace(str(tmp_path), "runs")) <= 80 for line in lines)
 
 
@@ -262,7 +268,7 @@ def run(tmp_path: Path, fails: Fails) -> Iterator[Fails]:
     It draws no curves, which takes longer than a tiny run.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train, "save_figure", lambda *_: None)
+        patch.setattr(train, "try_to_save_figure", lambda *_: None)
         yield lambda line, status=2: fails(f"train --out {tmp_path} --run r {line}", status)
 
 
@@ -290,7 +296,7 @@ def test_a_signal_saves_the_run(
 
     monkeypatch.setattr(sys, "stdout", stream())
     monkeypatch.setattr(sys, "stderr", errors)
-    monkeypatch.setattr(train, "save_figure", lambda *_: None)
+    monkeypatch.setattr(train, "try_to_save_figure", lambda *_: None)
     words = f"train --out {tmp_path} --run r".split()
     with monkeypatch.context() as patch:
         patch.setattr(TdTrainer, "train_update", stop)
@@ -400,12 +406,17 @@ def test_resume_keeps_the_settings_of_the_run(tmp_path: Path, run: Fails) -> Non
     assert (note.parent / "step-3072.safetensors").exists()
 
 
-def test_a_caller_may_have_switched_gradients_off() -> None:
-    with torch.no_grad():
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_a_caller_may_have_switched_gradients_off(mode: Any, tmp_path: Path) -> None:
+    with mode():
         trainer = tiny("workers=1")
         trainer.train_update()
+        trainer.save(tmp_path / train.LAST)
+        trainer.restore(tmp_path / train.LAST)
+        trainer.train_update()
     other = tiny("workers=1")
-    other.train_update()
+    for _ in range(2):
+        other.train_update()
     assert weights(trainer) == weights(other)
 
 
@@ -437,12 +448,34 @@ def test_metrics_of_a_resumed_run(tmp_path: Path) -> None:
     assert [(event.step, event.value) for event in read] == [(64, 0), (128, 1), (192, 1)]
 
 
-def test_a_run_starts_from_a_checkpoint(tmp_path: Path) -> None:
+def test_a_run_holds_all_that_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Fails
+) -> None:
+    """It starts from a checkpoint of other rules; then the files that its settings name may go."""
+    monkeypatch.chdir(tmp_path)
     first = tiny()
     first.train_update()
-    path = tmp_path / "first.safetensors"
-    first.save_policy(path)
-    assert weights(tiny(f"start={path} seed=1 ruleset=kibao")) == weights(first)
+    first.save_policy(Path("first.safetensors"))
+    SolvedPositions.load("kujifunza")[:50].save("won.npz")
+    files = "start=first.safetensors seed=1 ruleset=kujifunza blunder_positions=won.npz"
+    assert weights(tiny(files)) == weights(first)
+    folder = tmp_path / "r"
+    train.start_run(folder, *load_config(None, (TINY + files).split()))
+    for name in ("first.safetensors", "won.npz"):
+        (tmp_path / name).unlink()
+    monkeypatch.chdir("/")
+    resumed = train.resume_run(folder)
+    assert weights(resumed) == weights(first) and "blunders" in resumed.columns
+    resumed.save(folder / train.LAST)
+    error = run("--resume --set blunder_positions=gone.npz")
+    assert error.startswith(f"error: {folder} cannot be resumed: blunder_positions='gone.npz': ")
+    assert "version" not in error
+    (folder / "start.safetensors").unlink()  # as in a run of an earlier version
+    assert weights(train.resume_run(folder)) == weights(first)
+    (folder / train.LAST).unlink()
+    error = run("--resume")
+    assert "start='first.safetensors': there is no such checkpoint" in error
+    assert "version" not in error
 
 
 def test_the_next_commands_work_as_printed(tmp_path: Path, says: Says) -> None:

@@ -35,6 +35,7 @@ from pydantic import Field
 from torch import Tensor
 from typing_extensions import override
 
+from bao_agents.evaluators.nnue import NNUE
 from bao_agents.evaluators.tables import SCALE
 from bao_agents.nets.checkpoint import Arrays, Checkpoint
 from bao_agents.nets.encoding import encode
@@ -46,6 +47,7 @@ from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import FULL
 from bao_env.engine.position import PLY, movers
 from bao_training.config import ConfigError, MethodConfig, TrainConfig
+from bao_training.evaluation import GUIDED_OPPONENT, OPPONENTS
 from bao_training.nnue_model import NNUEModel
 from bao_training.replay_buffer import Histories, ReplayBuffer
 from bao_training.saved import join
@@ -119,7 +121,29 @@ def search_statistics(
     return torch.stack([policy_loss, value_loss, entropy, agreement]) / count
 
 
-class SearchGuidedWorker(Worker[SearchGuidedConfig]):
+class GuidedModel(Model):
+    """What guides alpha-beta: a policy network and an NNUE."""
+
+    def __init__(self, network: PolicyNetwork) -> None:
+        super().__init__(network)
+        self.nnue = NNUEModel()
+
+    @override
+    def take_over(self, start: Checkpoint) -> None:
+        super().take_over(start)
+        if start.nnue is not None:
+            self.nnue.load_state_dict(NNUEModel(start.nnue).state_dict())
+
+    @override
+    def quantised_nnue(self) -> NNUE:
+        return self.nnue.quantised()
+
+    @override
+    def unsaved_tensors(self) -> dict[str, Tensor]:
+        return {f"nnue.{name}": tensor for name, tensor in self.nnue.state_dict().items()}
+
+
+class SearchGuidedWorker(Worker[SearchGuidedConfig, GuidedModel]):
     """One thread's games, searches, replay buffer and copy of the model."""
 
     STATS: ClassVar = ("policy_loss", "value_loss", "entropy", "agreement", "nnue_loss")
@@ -129,7 +153,7 @@ class SearchGuidedWorker(Worker[SearchGuidedConfig]):
         self,
         config: TrainConfig,
         method_config: SearchGuidedConfig,
-        model: Model,
+        model: GuidedModel,
         seed: np.random.SeedSequence,
     ) -> None:
         super().__init__(config, method_config, model, seed)
@@ -172,10 +196,8 @@ class SearchGuidedWorker(Worker[SearchGuidedConfig]):
             int64[2], the games that ended and their plies.
         """
         games, totals = self.games, np.zeros(2, np.int64)
-        network, nnue = self._model.network, self._model.nnue
-        assert nnue is not None
-        ruleset = games.engine.ruleset
-        guide = Checkpoint(network.arrays(), ruleset, nnue=nnue.quantised())
+        ruleset, model = games.engine.ruleset, self._model
+        guide = Checkpoint(model.network.arrays(), ruleset, nnue=model.quantised_nnue())
         limit = Limit(nodes=self.method_config.nodes)
         search = AlphaBetaAgent(ruleset, limit, guide=guide, threads=1)
         for _ in range(self.config.rollout):
@@ -231,8 +253,7 @@ class SearchGuidedWorker(Worker[SearchGuidedConfig]):
             legal_actions: int64[K], their legal actions (position * 64 + action).
             values: float32[K], the network's values of these actions.
         """
-        nnue, engine, buffer = self.replica.nnue, self.games.engine, self.buffer
-        assert nnue is not None
+        nnue, engine, buffer = self.replica.model.nnue, self.games.engine, self.buffer
         positions = buffer.positions[index]
         before, actions = np.divmod(legal_actions, 64)
         after, legal = positions[before], buffer.legal[index][before]
@@ -260,10 +281,11 @@ class SearchGuidedTrainer(Trainer[SearchGuidedWorker, SearchGuidedConfig]):
 
     config_class = SearchGuidedConfig
     worker_class = SearchGuidedWorker
+    OPPONENTS: ClassVar = (*OPPONENTS, GUIDED_OPPONENT)
 
     @override
-    def make_model(self) -> Model:
-        return Model(PolicyNetwork(self.config.hidden), NNUEModel())
+    def make_model(self) -> GuidedModel:
+        return GuidedModel(PolicyNetwork(self.config.hidden))
 
     @override
     def collect(self) -> dict[str, float]:

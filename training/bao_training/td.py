@@ -160,7 +160,7 @@ def lambda_returns(rewards, best, costs, dones, turn_passed, gamma, lam, max_cos
             out[t, b] = gamma * sign * following
 
 
-class TdWorker(Worker[TdConfig]):
+class TdWorker(Worker[TdConfig, Model]):
     """One thread's games, its copy of the network, and the rollout it learns from."""
 
     STATS: ClassVar = ("value_loss",)

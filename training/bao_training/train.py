@@ -29,8 +29,9 @@ import signal
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -47,6 +48,7 @@ from bao_training.config import (
     describe,
     read_settings,
 )
+from bao_training.inputs import Inputs, copies_in, read_inputs
 from bao_training.metrics import Metrics
 from bao_training.plot import Line, draw_curves, read_runs
 from bao_training.run_settings import NOTE, check_changes, read_note, runs_in, write_note
@@ -90,13 +92,15 @@ def load_config(
     return config_from_dict(read_settings(path, overrides))
 
 
-def make_trainer(config: TrainConfig, method_config: MethodConfig) -> Trainer[Any, Any]:
-    """Make a trainer for a configuration.
+def make_trainer(
+    config: TrainConfig, method_config: MethodConfig, inputs: Inputs | None = None
+) -> Trainer[Any, Any]:
+    """Make a trainer for a configuration; see :class:`Trainer`.
 
     Raises:
         ConfigError, CheckpointError: see :class:`Trainer`.
     """
-    return METHODS[config.method](config, method_config)
+    return METHODS[config.method](config, method_config, inputs)
 
 
 # A run: started or resumed, then trained.
@@ -109,8 +113,11 @@ def start_run(folder: Path, config: TrainConfig, method_config: MethodConfig) ->
         ConfigError, CheckpointError: it cannot be started.
         OSError: the folder cannot be written.
     """
-    trainer = make_trainer(config, method_config)
+    inputs = read_inputs(config)
+    trainer = make_trainer(config, method_config, inputs)
     if distributed.rank() == 0:
+        folder.mkdir(parents=True, exist_ok=True)
+        inputs.copy_into(folder)  # before the note: with it, the run exists
         write_note(
             folder,
             {
@@ -140,21 +147,120 @@ def resume_run(folder: Path, given: Mapping[str, Any] | None = None) -> Trainer[
         if isinstance(wanted[table], dict):
             wanted[table] = settings[table] | wanted[table]
     try:
-        trainer = make_trainer(*config_from_dict(wanted))
+        config_from_dict(settings)
     except ConfigError as error:
         raise ConfigError(
             f"{folder} cannot be resumed: {error}. A run goes on with the version of the project "
             "that started it"
         ) from error
+    config, method_config = config_from_dict(wanted)
+    path = folder / LAST
+    # A checkpoint has the weights, so the run no longer needs what it started with.
+    needed = config.model_copy(update={"start": ""}) if path.exists() else config
+    copies = {
+        setting: copy
+        for setting, copy in copies_in(folder).items()
+        if wanted[setting] == settings[setting]
+    }
+    try:
+        inputs = read_inputs(needed, copies)
+        trainer = make_trainer(config, method_config, inputs)
+    except ConfigError as error:
+        raise ConfigError(f"{folder} cannot be resumed: {error}") from error
     check_changes(folder, settings, trainer.settings())
     if trainer.config.steps != settings["steps"]:
         say(f"steps grows from {settings['steps']:,} to {trainer.config.steps:,}")
-    path = folder / LAST
     if path.exists():
         trainer.restore(path)
     if distributed.rank() == 0:
+        inputs.copy_into(folder)
         write_note(folder, note | {"config": trainer.settings()})
     return trainer
+
+
+class _StopSignals:
+    """Inside this block SIGINT, SIGTERM and SIGUSR1 (Slurm's warning) ask the run to stop."""
+
+    def __init__(self) -> None:
+        self.received: signal.Signals | None = None
+        self._handlers: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():  # only it may handle signals
+            for name in ("SIGINT", "SIGTERM", "SIGUSR1"):
+                if hasattr(signal, name):  # not every system has all
+                    number = getattr(signal, name)
+                    self._handlers[number] = signal.signal(number, self._receive)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+
+    def _receive(self, number: int, frame: object) -> None:
+        if self.received:
+            raise KeyboardInterrupt
+        self.received = signal.Signals(number)
+        output.say("stopping after this update; repeat to stop at once")
+
+
+class _Record:
+    """What the first process of a run shows and writes down while it trains; the others nothing.
+
+    Args:
+        trainer: the run, after its last checkpoint.
+        folder: the run's folder.
+
+    Raises:
+        ValueError, OSError: metrics.csv cannot be read or written. The methods below raise
+            OSError, too.
+    """
+
+    def __init__(self, trainer: Trainer[Any, Any], folder: Path) -> None:
+        self._trainer, self._folder = trainer, folder
+        self._first = distributed.rank() == 0
+        self._bar = Progress(
+            total=trainer.config.steps,
+            initial=trainer.steps,
+            unit="step",
+            unit_scale=True,
+            desc=folder.name,
+            **({} if self._first else {"disable": True}),  # passing it would override --quiet
+        )
+        columns = trainer.columns if self._first else ()
+        self._metrics = Metrics(folder, columns, trainer.update, trainer.steps) if columns else None
+
+    def close(self) -> None:
+        """Remove the bar, and close the files."""
+        self._bar.close()
+        if self._metrics is not None:
+            self._metrics.close()
+
+    def start(self) -> None:
+        """Evaluate the network before it learns, if the settings say so."""
+        if self._metrics is not None and self._trainer.config.evaluate_every:
+            self._metrics.write({"update": 0, "steps": 0, "seconds": 0.0} | self._evaluate())
+
+    def add(self, row: dict[str, float]) -> None:
+        """Write down an update, with an evaluation and a generation where they are due."""
+        trainer = self._trainer
+        if self._metrics is not None:
+            if trainer.finished or trainer.has_passed(trainer.config.evaluate_every):
+                row |= self._evaluate()
+            keep = trainer.config.keep_every
+            if trainer.has_passed(keep):
+                steps = trainer.steps // keep * keep
+                trainer.save_policy(self._folder / f"step-{steps}.safetensors")
+            self._metrics.write(row)
+        self._bar.update(min(trainer.steps, trainer.config.steps) - self._bar.n)
+
+    def _evaluate(self) -> dict[str, float]:
+        """Measure the network, and print the measures."""
+        row = self._trainer.measure()
+        if not self._bar.disable:
+            measures = [f"{name} {row[name]:.1%}" for name in self._trainer.evaluation.measures]
+            output.say(f"{self._trainer.steps / 1e6:.2f}M steps: {', '.join(measures)}")
+        return row
 
 
 def run(trainer: Trainer[Any, Any], folder: Path) -> signal.Signals | None:
@@ -168,76 +274,28 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> signal.Signals | None:
         ValueError, OSError: a file of the run cannot be read or written.
         ProcessLost: another process of the run has ended.
     """
-    config = trainer.config
-    stop: signal.Signals | None = None
-
-    def ask_to_stop(number: int, frame: object) -> None:
-        nonlocal stop
-        if stop:
-            raise KeyboardInterrupt
-        stop = signal.Signals(number)
-        output.say("stopping after this update; repeat to stop at once")
-
     first = distributed.rank() == 0
-    # Only the main thread may handle signals.
-    handled = threading.current_thread() is threading.main_thread()
-    names = ("SIGINT", "SIGTERM", "SIGUSR1") if handled else ()
-    signals = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    handlers = {number: signal.signal(number, ask_to_stop) for number in signals}
-    metrics = Metrics(folder, trainer.columns, trainer.update, trainer.steps) if first else None
-    bar = Progress(
-        total=config.steps,
-        initial=trainer.steps,
-        unit="step",
-        unit_scale=True,
-        desc=folder.name,
-        **({} if first else {"disable": True}),  # passing it would override --quiet
-    )
-    saved = time.monotonic()
-
-    def evaluate() -> dict[str, float]:
-        """Evaluate the network, and print the scores."""
-        row = trainer.evaluate()
-        if not bar.disable:
-            scores = [f"{name} {row[name]:.1%}" for name in trainer.measures]
-            output.say(f"{trainer.steps / 1e6:.2f}M steps: {', '.join(scores)}")
-        return row
-
-    try:
-        if metrics is not None and config.evaluate_every and not trainer.update:
-            metrics.write({"update": 0, "steps": 0, "seconds": 0.0} | evaluate())
-        stopping = False
-        while trainer.steps < config.steps and not stopping:
-            before = trainer.steps
+    saved, stopping = time.monotonic(), False
+    with _StopSignals() as signals, closing(_Record(trainer, folder)) as record:
+        if not trainer.update:
+            record.start()
+        while not trainer.finished and not stopping:
             row = trainer.train_update()
-            every = config.evaluate_every
-            finished = trainer.steps >= config.steps
-            due = finished or time.monotonic() - saved >= config.checkpoint_every
+            waited = time.monotonic() - saved
+            due = trainer.finished or waited >= trainer.config.checkpoint_every
             # All processes save and stop after the same update.
-            due, stopping = distributed.any_rank(first and due, stop is not None)
-            if metrics is not None:
-                if finished or (every and trainer.steps // every > before // every):
-                    row |= evaluate()
-                keep = config.keep_every
-                if keep and trainer.steps // keep > before // keep:
-                    trainer.save_policy(folder / f"step-{trainer.steps // keep * keep}.safetensors")
-                metrics.write(row)
-            bar.update(min(trainer.steps, config.steps) - min(before, config.steps))
+            due, stopping = distributed.any_rank(first and due, signals.received is not None)
+            record.add(row)
             if due or stopping:
                 trainer.save(folder / LAST)
                 saved = time.monotonic()
-    finally:
-        bar.close()
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        if metrics is not None:
-            metrics.close()
-    if trainer.steps < config.steps:
-        return stop or signal.SIGINT  # of another process
+    if not trainer.finished:
+        return signals.received or signal.SIGINT  # of another process
     if first:
         trainer.save_policy(folder / "final.safetensors")
-        lines = [Line(folder.name, read_runs(folder))]
-        try_to_save_figure(lambda: draw_curves(lines)[0], folder / "curves.png")
+        try_to_save_figure(
+            lambda: draw_curves([Line(folder.name, read_runs(folder))])[0], folder / "curves.png"
+        )
     return None
 
 

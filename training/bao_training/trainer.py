@@ -9,7 +9,6 @@ A trainer has ``collect``, which lets its workers play, and ``learn``.
 
 from __future__ import annotations
 
-import copy
 import math
 import time
 from abc import ABC, abstractmethod
@@ -21,36 +20,18 @@ from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar
 import numpy as np
 import torch
 
-from bao_agents.arena.elo import Score, wilson_interval
-from bao_agents.arena.pairs import play_match
-from bao_agents.exact.solved_positions import SolvedPositions
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Arrays, Checkpoint, CheckpointError, model_arrays
-from bao_agents.nets.checkpoint_files import find_checkpoint
 from bao_agents.nets.network import PolicyNetwork
-from bao_agents.nets.player import NetworkAgent
-from bao_agents.players import registry
-from bao_agents.search.alphabeta.player import AlphaBetaAgent
-from bao_agents.search.limits import Limit
 from bao_agents.support.array_types import Int64Array
 from bao_env.compiled.threads import Threads
 from bao_training import distributed
 from bao_training.config import C, ConfigError, TrainConfig
+from bao_training.evaluation import OPPONENTS, Evaluation, Opponent
+from bao_training.inputs import Inputs, read_inputs
 from bao_training.memory import keep_freed_memory
-from bao_training.nnue_model import NNUEModel
 from bao_training.saved import check_arrays, digest, join
 from bao_training.worker import Model, Worker
-
-NODES = 2000
-"""The nodes of guided alpha-beta and of its opponent in an evaluation."""
-GUIDED_OPPONENT = f"alphabeta:{NODES}n"
-"""Its opponent: alpha-beta with the shipped tables."""
-GUIDED = "guided_"
-"""The beginning of the column for its score."""
-
-_BOT_SEED = 1
-_MATCH_SEED = 12345
-"""Seeds of every evaluation, so that two evaluations of a run play the same openings."""
 
 
 @contextmanager
@@ -74,7 +55,7 @@ class DivergedError(RuntimeError):
         )
 
 
-W = TypeVar("W", bound=Worker[Any])
+W = TypeVar("W", bound=Worker[Any, Any])
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -85,10 +66,12 @@ class Trainer(ABC, Generic[W, C]):
     Args:
         config: the common settings.
         method_config: the method's settings.
+        inputs: what the run reads; by default, the files that the settings name.
 
     Raises:
-        ConfigError: a device or a checkpoint that the settings name does not exist, or the workers
-            cannot be divided among the processes.
+        ConfigError: a device or a file that the settings name does not exist or does not fit them,
+            or the workers cannot be divided among the processes.
+        CheckpointError: the checkpoint that the run starts with cannot be read.
     """
 
     config_class: type[C]
@@ -98,10 +81,11 @@ class Trainer(ABC, Generic[W, C]):
     COLUMNS: ClassVar[tuple[str, ...]] = ()
     """The columns of metrics.csv that :meth:`collect` and :meth:`learn` return, besides the
     worker's statistics, ``gradient_norm`` and ``plies_per_game``."""
-    OPPONENTS: ClassVar[tuple[str, ...]] = ("greedy", "alphabeta:2", "alphabeta:4")
-    """The opponents of the network alone in each evaluation."""
+    OPPONENTS: ClassVar[tuple[Opponent, ...]] = OPPONENTS
+    """The opponents in each evaluation."""
 
-    def __init__(self, config: TrainConfig, method_config: C) -> None:
+    @torch.inference_mode(False)  # whatever the caller has switched on
+    def __init__(self, config: TrainConfig, method_config: C, inputs: Inputs | None = None) -> None:
         keep_freed_memory()
         self.config = config
         self.method_config = method_config
@@ -112,9 +96,10 @@ class Trainer(ABC, Generic[W, C]):
         with torch.random.fork_rng(devices=[]), torch.device("cpu"):
             torch.manual_seed(int(seeds[0].generate_state(1)[0]))
             self.model = self.make_model().to(self.device)
-        self._won = self._won_positions()
-        if config.start:
-            self._start_with(config.start)
+        inputs = inputs or read_inputs(config)
+        if inputs.start is not None:
+            self.model.take_over(inputs.start)
+        self.evaluation = Evaluation(self.OPPONENTS, config.evaluate_pairs, inputs.won)
         self.workers = [
             self.worker_class(config, method_config, self.model, seeds[1 + i]) for i in self._here
         ]
@@ -131,8 +116,6 @@ class Trainer(ABC, Generic[W, C]):
         self.update = 0
         self.steps = 0
         self.seconds = 0.0
-        self.scores: dict[str, Score] = {}
-        """The results of the last evaluation, by their columns in metrics.csv."""
         self._threads = Threads(len(self._here) - 1)
 
     @property
@@ -178,40 +161,24 @@ class Trainer(ABC, Generic[W, C]):
             worker.replica.sync_weights(self.model)
 
     def _tensors(self) -> dict[str, torch.Tensor]:
-        """Adam's state, and the weights of the NNUE, which a checkpoint rounds for the search."""
-        tensors = {
+        """Adam's state, and the weights that the network's checkpoint rounds or leaves out."""
+        return {
             f"adam.{i}.{name}": tensor
             for i, parameter in enumerate(self.model.parameters())
             for name, tensor in self.optimizer.state[parameter].items()
-        }
-        if self.model.nnue is not None:
-            tensors |= {f"nnue.{name}": t for name, t in self.model.nnue.state_dict().items()}
-        return tensors
-
-    @property
-    def opponents(self) -> dict[str, str]:
-        """Return the opponents of an evaluation, by the column of metrics.csv for the score."""
-        found = {f"score_against_{name}": name for name in self.OPPONENTS}
-        if self.model.nnue is not None:
-            found[f"{GUIDED}score_against_{GUIDED_OPPONENT}"] = GUIDED_OPPONENT
-        return found
-
-    @property
-    def measures(self) -> list[str]:
-        """Return the columns that an evaluation fills, without those of their intervals."""
-        return [*self.opponents, *(["blunders"] if self._won else [])]
+        } | self.model.unsaved_tensors()
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Return the columns of this run's metrics.csv."""
         columns = ["update", "steps", "seconds", "steps_per_second", "learning_rate"]
         columns += [*self.COLUMNS, *self.worker_class.STATS, "gradient_norm", "plies_per_game"]
-        return (*columns, *(name + end for name in self.measures for end in ("", "_low", "_high")))
+        return (*columns, *self.evaluation.columns)
 
     # An update and its parts.
 
     @one_thread()
-    @torch.enable_grad()
+    @torch.inference_mode(False)  # also switches gradients on
     def train_update(self) -> dict[str, float]:
         """Play, learn, and return a row of metrics.
 
@@ -248,6 +215,16 @@ class Trainer(ABC, Generic[W, C]):
     def updates(self) -> int:
         """Return the number of updates in the whole run."""
         return math.ceil(self.config.steps / self.config.steps_per_update)
+
+    @property
+    def finished(self) -> bool:
+        """Return whether the run has played all its steps."""
+        return self.steps >= self.config.steps
+
+    def has_passed(self, every: int) -> bool:
+        """Return whether the last update has passed a multiple of some steps; never of 0."""
+        before = self.steps - self.config.steps_per_update
+        return every > 0 and self.steps // every > before // every
 
     @property
     def learning_rate(self) -> float:
@@ -324,77 +301,10 @@ class Trainer(ABC, Generic[W, C]):
             replica.sync_weights(self.model)
         return norm
 
-    # Other players and checkpoints.
-
     @one_thread()
-    def evaluate(self) -> dict[str, float]:
-        """Return the scores of paired games against :attr:`opponents`, each with its interval.
-
-        The network plays alone, without search. If it has an NNUE, guided alpha-beta also plays
-        with both, against plain alpha-beta with the same number of nodes. If the settings name won
-        positions, also return ``blunders``: the share of the network's moves from them that give
-        the win away. ``NAME_low`` and ``NAME_high`` are the ends of the 95% interval of ``NAME``.
-        """
-        guide = self._checkpoint()
-        player = NetworkAgent(copy.deepcopy(self.network).cpu(), self.ruleset)
-        for column, name in self.opponents.items():
-            guided = column.startswith(GUIDED)
-            self.scores[column] = play_match(
-                AlphaBetaAgent(self.ruleset, Limit(nodes=NODES), guide=guide) if guided else player,
-                registry.load(name, ruleset=self.ruleset, seed=_BOT_SEED),
-                ruleset=self.ruleset,
-                pairs=self.config.evaluate_pairs,
-                seed=_MATCH_SEED,
-            ).score
-        measured = {
-            column: (score.rate, score.low, score.high) for column, score in self.scores.items()
-        }
-        if self._won is not None:
-            mistakes = self._won.mistakes(player)
-            share = float(mistakes.mean())
-            measured["blunders"] = (share, *wilson_interval(share, len(mistakes)))
-        return {
-            name + end: value
-            for name, values in measured.items()
-            for end, value in zip(("", "_low", "_high"), values, strict=True)
-        }
-
-    def _won_positions(self) -> SolvedPositions | None:
-        """The won positions that the settings name.
-
-        Raises:
-            ConfigError: the file does not exist, or is for other rules.
-        """
-        name = self.config.blunder_positions
-        if not name:
-            return None
-        try:
-            return SolvedPositions.load(name, self.ruleset).won
-        except ValueError as error:
-            raise ConfigError(f"blunder_positions={name!r}: {error}") from error
-
-    def _start_with(self, name: str) -> None:
-        """Take over the weights of a checkpoint: a path, or the name of a shipped one.
-
-        Raises:
-            ConfigError: the checkpoint does not exist, or its network differs from this run's.
-            CheckpointError: it cannot be read.
-        """
-        path = find_checkpoint(name)
-        if path is None:
-            raise ConfigError(
-                f"start={name!r}: there is no such checkpoint; expected a file or a shipped name"
-            )
-        found = checkpoint.load(path)
-        network = found.network
-        if network.hidden != self.config.hidden:
-            raise ConfigError(
-                f"start={name!r} has hidden={list(network.hidden)}, this run has "
-                f"hidden={list(self.config.hidden)}"
-            )
-        self.network.load_state_dict(network.state_dict())
-        if self.model.nnue is not None and found.nnue is not None:
-            self.model.nnue.load_state_dict(NNUEModel(found.nnue).state_dict())
+    def measure(self) -> dict[str, float]:
+        """Measure how strong the network is; see :meth:`Evaluation.measure`."""
+        return self.evaluation.measure(self._checkpoint())
 
     # How a run is saved.
 
@@ -404,8 +314,8 @@ class Trainer(ABC, Generic[W, C]):
 
     def _checkpoint(self, arrays: Arrays | None = None) -> Checkpoint:
         """Return the model, with the settings and the progress of the run."""
-        nnue = None if self.model.nnue is None else self.model.nnue.quantised()
         info = {"config": self.settings(), "steps": self.steps, "seconds": self.seconds}
+        nnue = self.model.quantised_nnue()
         return Checkpoint(self.network.arrays(), self.ruleset, info, arrays or {}, nnue)
 
     def save_policy(self, path: Path) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Generic
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from bao_agents.nets.checkpoint import Arrays
+from bao_agents.evaluators.nnue import NNUE
+from bao_agents.nets.checkpoint import Arrays, Checkpoint
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.support.array_types import Float64Array, Int64Array, Uint64Array
 from bao_env.engine.batch import Engine
@@ -19,7 +20,6 @@ from bao_env.engine.position import PLY, WORDS, Actions, Flags, Seats, movers
 from bao_env.engine.sampling import random_actions, random_states
 from bao_env.envs.openings import Openings
 from bao_training.config import C, TrainConfig
-from bao_training.nnue_model import NNUEModel
 
 _MAX_CHUNK = 2048
 """Decisions per pass through the network while learning: their activations fit in the L2 cache."""
@@ -103,15 +103,29 @@ class Games:
 
 
 class Model(nn.Module):
-    """What a run learns: a policy network, and an NNUE if the method trains one."""
+    """What a run learns: a policy network. A method may add to it."""
 
-    def __init__(self, network: PolicyNetwork, nnue: NNUEModel | None = None) -> None:
+    def __init__(self, network: PolicyNetwork) -> None:
         super().__init__()
         self.network = network
-        self.nnue = nnue
+
+    def take_over(self, start: Checkpoint) -> None:
+        """Take over the weights of a checkpoint with a network of the same shape."""
+        self.network.load_state_dict(start.network.state_dict())
+
+    def quantised_nnue(self) -> NNUE | None:
+        """Return the NNUE that a checkpoint holds; None if the method learns none."""
+        return None
+
+    def unsaved_tensors(self) -> dict[str, Tensor]:
+        """Return the weights that a checkpoint rounds or leaves out, by their names in a run."""
+        return {}
 
 
-class Replica:
+M = TypeVar("M", bound=Model)
+
+
+class Replica(Generic[M]):
     """One thread's copy of the model, whose network is in the dtype in which it computes.
 
     Args:
@@ -120,12 +134,12 @@ class Replica:
             software it takes twenty times as long.
     """
 
-    def __init__(self, model: Model, bfloat16: bool) -> None:
+    def __init__(self, model: M, bfloat16: bool) -> None:
         self.device = next(model.parameters()).device
         dtype = torch.bfloat16 if bfloat16 and has_bfloat16(self.device) else torch.float32
-        self._model = copy.deepcopy(model)
-        self.network, self.nnue = self._model.network.to(dtype), self._model.nnue
-        self._parameters = list(self._model.parameters())
+        self.model = copy.deepcopy(model)
+        self.network = self.model.network.to(dtype)
+        self._parameters = list(self.model.parameters())
         self.gradients = [torch.zeros_like(p) for p in model.parameters()]
         """float32, one for each parameter. :meth:`backward` adds to them."""
 
@@ -151,10 +165,10 @@ class Replica:
             for total, parameter in zip(self.gradients, self._parameters, strict=True):
                 if parameter.grad is not None:
                     total += parameter.grad
-        self._model.zero_grad(set_to_none=True)
+        self.model.zero_grad(set_to_none=True)
 
 
-class Worker(ABC, Generic[C]):
+class Worker(ABC, Generic[C, M]):
     """One thread's games and its copy of the model; what a method plays and learns from.
 
     Args:
@@ -171,7 +185,7 @@ class Worker(ABC, Generic[C]):
         self,
         config: TrainConfig,
         method_config: C,
-        model: Model,
+        model: M,
         seed: np.random.SeedSequence,
     ) -> None:
         self.config = config

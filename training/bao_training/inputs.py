@@ -1,0 +1,89 @@
+"""Read the files that a run's settings name, and keep copies of them in the run's folder.
+
+So a run holds all that it needs: once it has started, the path in a setting only says where a file
+came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bao_agents.exact.solved_positions import SolvedPositions
+from bao_agents.nets import checkpoint
+from bao_agents.nets.checkpoint import Checkpoint
+from bao_agents.nets.checkpoint_files import find_checkpoint
+from bao_training.config import ConfigError, TrainConfig
+
+COPIES = {"start": "start.safetensors", "blunder_positions": "blunder_positions.npz"}
+"""The settings that name a file, each with the name of its copy in the run's folder."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a run reads from the files that its settings name; None where they name none."""
+
+    start: Checkpoint | None = None
+    """What the run starts with (``start``)."""
+    won: SolvedPositions | None = None
+    """The won positions of the metric ``blunders`` (``blunder_positions``)."""
+
+    def copy_into(self, folder: Path) -> None:
+        """Write a copy of each into a run's folder.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        if self.start is not None:
+            checkpoint.save(folder / COPIES["start"], replace(self.start, arrays={}))
+        if self.won is not None:
+            self.won.save(folder / COPIES["blunder_positions"])
+
+
+def copies_in(folder: Path) -> dict[str, Path]:
+    """Return the copies in a run's folder, by the names of their settings."""
+    paths = {setting: folder / name for setting, name in COPIES.items()}
+    return {setting: path for setting, path in paths.items() if path.exists()}
+
+
+def read_inputs(config: TrainConfig, copies: Mapping[str, Path] | None = None) -> Inputs:
+    """Read the files that a run's settings name.
+
+    Args:
+        config: the settings.
+        copies: files that are read instead, by the names of their settings.
+
+    Raises:
+        ConfigError: a file does not exist or does not fit the settings.
+        CheckpointError: the checkpoint ``start`` cannot be read.
+    """
+    copies = copies or {}
+    return Inputs(
+        _read_start(config, copies.get("start")) if config.start else None,
+        _read_won(config, copies.get("blunder_positions")) if config.blunder_positions else None,
+    )
+
+
+def _read_start(config: TrainConfig, copy: Path | None) -> Checkpoint:
+    path = copy or find_checkpoint(config.start)
+    if path is None:
+        raise ConfigError(
+            f"start={config.start!r}: there is no such checkpoint; expected a file or a shipped "
+            "name"
+        )
+    start = checkpoint.load(path)
+    if start.hidden != [*config.hidden]:
+        raise ConfigError(
+            f"start={config.start!r} has hidden={start.hidden}, this run has "
+            f"hidden={list(config.hidden)}"
+        )
+    return start
+
+
+def _read_won(config: TrainConfig, copy: Path | None) -> SolvedPositions:
+    name = config.blunder_positions
+    try:
+        return SolvedPositions.load(copy or name, config.get_ruleset()).won
+    except ValueError as error:
+        raise ConfigError(f"blunder_positions={name!r}: {error}") from error
