@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import io
 import os
 import re
@@ -11,16 +12,19 @@ import socket
 import subprocess
 import sys
 import time
+import webbrowser
 from pathlib import Path
 from subprocess import PIPE
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
 from bao_agents.cli import main as cli
 from bao_agents.cli.main import COMMANDS
 from bao_agents.cli.main import main as bao
+from bao_agents.cli.play import open_page
 from bao_agents.support import progress
 from tests.conftest import Capsys
 from tests.processes import python
@@ -182,6 +186,25 @@ def test_the_board_needs_nobody_who_reads() -> None:
     finally:
         server.kill()
         server.wait()
+
+
+def test_a_notebook_is_told_where_to_play(capsys: Capsys) -> None:
+    async def cell() -> int:
+        return bao(["play", "--port", "0"])
+
+    assert asyncio.run(cell()) == 2
+    assert "error: a notebook cannot serve the board: run bao play in" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "is_opened"), [("/usr/bin/w3m", False), ("firefox", True)])
+def test_only_graphical_browsers_are_opened(
+    name: str, is_opened: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = MagicMock(spec=webbrowser.GenericBrowser)
+    browser.name = name
+    monkeypatch.setattr(webbrowser, "get", lambda: browser)
+    open_page("http://127.0.0.1:8017/")
+    assert browser.open.called == is_opened
 
 
 def test_progress_without_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:

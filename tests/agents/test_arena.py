@@ -199,6 +199,12 @@ def test_a_decision_is_not_an_estimate(says: Says) -> None:
     assert row["sprt"] == "H1" and row["stopped_early"] and row["games"] < 400
     said = says(line.removesuffix("--json "))
     assert "H1 accepted: nearer to +400 than to +0." in said and "leans to the verdict" in said
+    assert "not decided within these games" in says("match greedy random --sprt 0 5 --pairs 3")
+    line = "match greedy random --sprt 0 100 --pairs 20 --balance 1 "  # a look is due after 50
+    [row] = json.loads(says(line + "--json -"))["results"]
+    assert row["sprt"] == "H1" and not row["stopped_early"] and row["games"] == 40
+    said = says(line)
+    assert "H1 accepted" in said and "stopped the match" not in said
 
 
 @every_ruleset("zanzibar", "dutch")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import permutations
 from statistics import NormalDist
 
 import numpy as np
@@ -125,6 +126,20 @@ def test_ratings_of_two_players_are_an_elo_difference() -> None:
     half = 1.959964 * slope * means.std(ddof=1) / math.sqrt(len(means))
     assert (ratings.low[0], ratings.high[0]) == pytest.approx((elo - half, elo + half), abs=1e-3)
     assert (elo - half, elo + half) == pytest.approx((low, high), abs=0.5)  # score_pairs' own
+
+
+def test_names_do_not_decide_who_has_a_rating() -> None:
+    """Each group is one player: who met most of the others is at 0, then who is the strongest."""
+    sweep = pairs_of((0, 0, 0, 0, 6))
+    for a, b, c in permutations("abc"):
+        for results, expected in (
+            ({(a, b): sweep}, {a: 0.0, b: -math.inf}),
+            ({(a, b): sweep, (b, c): sweep}, {a: math.inf, b: 0.0, c: -math.inf}),
+            ({(a, c): sweep, (b, c): sweep}, {a: math.inf, b: math.inf, c: 0.0}),
+            ({(a, b): sweep, (b, c): sweep, (a, c): sweep}, {a: 0.0, b: -math.inf, c: -math.inf}),
+        ):
+            ratings = rate(results)
+            assert dict(zip(ratings.names, ratings.elo, strict=True)) == expected
 
 
 def test_a_clean_sweep_is_as_in_a_match() -> None:

@@ -247,7 +247,7 @@ def test_tournament_on_two_processes_and_continued(
 ) -> None:
     """The version shows that the program is the same, so its games are not played again."""
     line = f"tournament 'front=pipe:{EXAMPLE}' greedy random --pairs 30 --out {tmp_path}"
-    monkeypatch.setattr(scheduler, "START_SECONDS", -1.0)
+    monkeypatch.setattr(scheduler, "SECONDS_BEFORE_POOL", -1.0)
     says(f"{line} --threads 2")
     monkeypatch.setattr(Event, "play", lambda *_: 1 / 0)
     says(f"{line} --threads 1")

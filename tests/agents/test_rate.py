@@ -32,6 +32,7 @@ from bao_agents.nets.checkpoint_files import CHECKPOINTS
 from bao_agents.players import registry
 from bao_agents.support.progress import Progress
 from bao_env.engine.ruleset import RULESETS
+from bao_env.notation.transcript import parse_transcripts
 from docs.make_ladder import make_ladder
 from tests.conftest import Capsys, Fails, Says
 
@@ -115,7 +116,7 @@ def simulate(plan: OnLadder, elo: float) -> dict[Part, Pairs]:
 
 def test_no_game_is_played_twice() -> None:
     """A precision that is out of reach takes every opening against every anchor but itself."""
-    results = simulate(OnLadder(SMALL, "greedy", precision=1.0), 333.0)
+    results = simulate(OnLadder(SMALL, "greedy", "greedy", precision=1.0), 333.0)
     games = {(part.second, opening) for part in results for opening in part.numbers}
     assert len(games) == sum(map(len, results.values())) == 2 * OPENINGS
     assert {part.second for part in results} == {"random", "alphabeta:1"}
@@ -123,7 +124,9 @@ def test_no_game_is_played_twice() -> None:
 
 def test_nearest_anchors_are_played() -> None:
     """The first round begins in the middle of the ladder, for who has no time for more."""
-    plan, same, other = (OnLadder(load_ladder(), "me", seed=seed) for seed in (1, 1, 2))
+    plan, same, other = (
+        OnLadder(load_ladder(), "me", "mine:lowest", seed=seed) for seed in (1, 1, 2)
+    )
     first = plan.next_round({})
     assert first == same.next_round({}) != other.next_round({})
     elos = {anchor.player: anchor.elo for anchor in plan.ladder.anchors}
@@ -159,9 +162,19 @@ def test_the_clock_starts_with_the_first_game(monkeypatch: pytest.MonkeyPatch) -
 def test_a_few_games_are_no_rating() -> None:
     draw = Pairs(points=np.full((3, 2), 0.5), plies=np.full((3, 2), 9))
     played = Played({Part("greedy", "random", (0, 1, 2)): draw})
-    row = rate.to_dict("me", OnLadder(SMALL, "greedy"), played)
+    row = rate.to_dict("me", OnLadder(SMALL, "greedy", "greedy"), played)
     assert row["rating"] == "6 games are too few" and row["games"] == 6
     assert row["elo"] is row["elo_low"] is row["elo_high"] is None
+
+
+def test_a_rating_may_be_precise_as_the_time_is_up() -> None:
+    plan = OnLadder(SMALL, "me", "mine:lowest", precision=100.0)
+    for precision, ended in ((100.0, "precise"), (10.0, "time is up")):
+        played = Played(simulate(plan, 333.0), "time is up")
+        for pairs in played.results.values():
+            object.__setattr__(pairs, "plies", np.full(pairs.points.shape, 9))
+        row = rate.to_dict("me", replace(plan, precision=precision), played)
+        assert row["ended"] == ended
 
 
 # --- the ladder ---------------------------------------------------------------------------------
@@ -193,10 +206,13 @@ def test_shipped_anchors_play_as_when_they_were_rated() -> None:
 def test_rate_a_bot(ladder: Path, tmp_path: Path, says: Says) -> None:
     """The report is that of the printed command, on any number of workers."""
     file = tmp_path / "out.json"
-    line = f"rate greedy --ladder {ladder} --precision 120 --threads 2 --json {file}"
+    line = f"rate me=greedy --ladder {ladder} --precision 120 --threads 2 --json {file}"
     out, text = says(line), file.read_text()
     assert f"- command: `bao {line}`\n" in out
-    says(line.replace("--threads 2", "--threads 1"))
+    games = tmp_path / "games"
+    says(line.replace("--threads 2", f"--threads 1 --games {games}"))
+    played = parse_transcripts(games.read_text())
+    assert all("me" in (game.get("south"), game.get("north")) for game in played)
     made_with, [found], [again] = (
         json.loads(text)["made_with"],
         *(json.loads(one)["results"] for one in (text, file.read_text())),
@@ -204,7 +220,7 @@ def test_rate_a_bot(ladder: Path, tmp_path: Path, says: Says) -> None:
     for key in ("elo", "elo_low", "elo_high", "games", "pairs_by_points", "mean_plies"):
         assert found[key] == again[key]
     low, high = found["elo_low"], found["elo_high"]
-    assert f"# greedy: {found['elo']:.0f} Elo (95% interval {low:.0f} to {high:.0f})" in out
+    assert f"# me: {found['elo']:.0f} Elo (95% interval {low:.0f} to {high:.0f})" in out
     assert low <= 376 <= high and found["ended"] == "precise"
     assert found["games"] == sum(row["games"] for row in found["against"])
     for row in found["against"]:
@@ -243,6 +259,10 @@ def test_ends_without_the_precision(ladder: Path, says: Says, limit: str, why: s
     out = says(f"rate greedy alphabeta:1 --ladder {ladder} --threads 1 --{limit}")
     assert out.count("| greedy ") == out.count("| alphabeta:1 ") == 1
     assert len(re.findall(rf"{why} before \+-\d+ Elo was reached", out)) == 2
+
+
+def test_a_name_of_an_anchor_is_taken(ladder: Path, fails: Fails) -> None:
+    assert "give alphabeta:3 another name" in fails(f"rate random=alphabeta:3 --ladder {ladder}")
 
 
 def test_player_that_fails(ladder: Path, tmp_path: Path, fails: Fails) -> None:

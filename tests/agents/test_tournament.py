@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from multiprocessing import current_process
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -111,13 +113,15 @@ def test_a_gauntlet_stops_where_it_is_decided() -> None:
             results[part] = drawn(part, *points)
             if plan.is_decided(results):
                 break
-    assert [len(pairs) for pairs in pairings(results).values()] == [50, 50]
+    assert [len(pairs) for pairs in pairings(results).values()] == [52, 52]
     assert plan.next_round(results) == []
 
 
 def test_more_openings_only_add_parts() -> None:
     few, more = (RoundRobin("abc", pairs).next_round({}) for pairs in (50, 60))
     assert {*few} < {*more} and len(more) == 9
+    few, more = (Gauntlet("a", "b", pairs).next_round({}) for pairs in (100, 1000))
+    assert {*few[:-1]} < {*more} and len(few) >= 16 and len(more) <= 100
 
 
 # --- workers --------------------------------------------------------------------------------------
@@ -147,7 +151,7 @@ def test_workers_change_nothing(monkeypatch: pytest.MonkeyPatch, kind: str) -> N
     for plan in (RoundRobin(names, 60), Gauntlet(names[1], names[2:], 60, Sprt(0, 100))):
         here = run(asked, plan)
         with monkeypatch.context() as soon:
-            soon.setattr(scheduler, "START_SECONDS", 0.0)
+            soon.setattr(scheduler, "SECONDS_BEFORE_POOL", 0.0)
             ray = "local" if kind == "ray" else None
             workers = Backwards(1) if kind == "backwards" else Workers(2, ray)
             assert run(asked, plan, workers) == here
@@ -207,7 +211,7 @@ def test_a_pool_ends_without_a_word(capfd: pytest.CaptureFixture[str]) -> None:
 def test_a_script_on_stdin_is_told_why_its_workers_died(tmp_path: Path) -> None:
     """A spawned process imports the script that started it, which has no file here."""
     code = (
-        "import sys; from bao_agents.arena import scheduler; scheduler.START_SECONDS = -1.0; "
+        "import sys; from bao_agents.arena import scheduler; scheduler.SECONDS_BEFORE_POOL = -1.0; "
         "from bao_agents.cli.main import main; "
         f"sys.exit(main(['tournament', 'random', 'greedy', '--out', {str(tmp_path / 'out')!r}]))"
     )
@@ -215,6 +219,25 @@ def test_a_script_on_stdin_is_told_why_its_workers_died(tmp_path: Path) -> None:
     last = done.stderr.splitlines()[-1]
     assert done.returncode == 1 and "<stdin>: save the script in a file" in last
     assert "error: a worker process died, because it cannot import the script" in last
+
+
+def test_an_event_in_a_daemon_starts_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker of ``multiprocessing.Pool`` must not have children."""
+    monkeypatch.setattr(scheduler, "SECONDS_BEFORE_POOL", 0.0)
+    monkeypatch.setattr(current_process(), "daemon", True)
+    plan = RoundRobin(["random", "greedy"], 5)
+    assert run(event(), plan, Workers(2)) == run(event(), plan)
+
+
+def test_a_pool_leaves_the_environment_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its processes compute in one thread each, unless the user says otherwise."""
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    before = dict(os.environ)
+    with LocalPool(1) as pool:
+        threads = [pool.submit(os.getenv, f"{name}_NUM_THREADS") for name in ("MKL", "OMP")]
+        assert [future.result() for future in threads] == ["1", "3"]
+    assert dict(os.environ) == before
 
 
 # --- kept results ---------------------------------------------------------------------------------
@@ -378,4 +401,9 @@ def test_tables() -> None:
 def test_a_sweep_has_a_bound_and_its_winner_no_interval() -> None:
     sweep = Pairs(points=np.ones((6, 2)), plies=np.full((6, 2), 30))
     [won, lost] = cells(standings({("a", "b"): sweep}), ["elo"])[1]
-    assert re.fullmatch(r"above \d+ 0|0 below -\d+", f"{won[0]} {lost[0]}")
+    assert re.fullmatch(r"0 below -\d+", f"{won[0]} {lost[0]}")
+
+
+def test_zero_has_no_sign() -> None:
+    row = {"elo": -0.2, "elo_low": -0.4, "elo_high": -0.1}
+    assert cells([row], ["elo"])[1] == [["0\n0 to 0"]]

@@ -145,10 +145,10 @@ class Placement:
 
     def __str__(self) -> str:
         if math.isinf(self.high):
-            return f"above {self.low:.0f} Elo (95%)"
+            return f"above {self.low:z.0f} Elo (95%)"
         if math.isinf(self.low):
-            return f"below {self.high:.0f} Elo (95%)"
-        return f"{self.elo:.0f} Elo (95% interval {self.low:.0f} to {self.high:.0f})"
+            return f"below {self.high:z.0f} Elo (95%)"
+        return f"{self.elo:z.0f} Elo (95% interval {self.low:z.0f} to {self.high:z.0f})"
 
 
 def place(

@@ -37,8 +37,10 @@ class OnLadder(Plan):
 
     ladder: Ladder
     player: str
-    """The rated player. An anchor with that name is skipped: a deterministic player always draws a
-    pair of games against itself."""
+    """The name of the rated player."""
+    spec: str
+    """The rated player for :func:`bao_agents.players.registry.load`. It does not meet the anchor
+    that is the same: a deterministic player always draws a pair of games against itself."""
     precision: float = 30.0
     """The required length of the interval's longer arm, in Elo."""
     seed: int = 1
@@ -112,7 +114,7 @@ class OnLadder(Plan):
 
     def _used(self, anchor: str, results: Results) -> int:
         """Return how many openings have been played against an anchor."""
-        if anchor == self.player:
+        if anchor == self.spec:
             return len(self.ladder.openings)
         return sum(len(part.numbers) for part in results if part.second == anchor)
 

@@ -7,10 +7,9 @@ add one, write a class with :meth:`Plan.next_round`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations, repeat
 from typing import NamedTuple, TypeAlias
 
 from bao_agents.arena.elo import Sprt
@@ -18,9 +17,9 @@ from bao_agents.arena.pairs import Pairs
 
 PART_PAIRS = 25
 """Pairs that a process plays at a time, at most."""
-LEAST_PARTS = 16
-"""Parts of a match, if it has as many pairs: a match of few pairs between slow players uses several
-cores too."""
+FIRST_PARTS = (1,) * 16 + (2,) * 8 + (4,) * 8 + (8,) * 8 + (16,) * 8
+"""Pairs in the first parts of a match: one of few pairs between slow players uses several cores
+too. A longer match has the same first parts, so it goes on from a shorter one."""
 SPRT_PAIRS = 50
 """Least number of pairs between two checks of a sequential test."""
 
@@ -90,18 +89,17 @@ class Gauntlet(Plan):
     def next_round(self, results: Results) -> list[Part]:
         """See :class:`Plan`; each opponent has a round."""
         met = {part.second for part in results}
-        size = min(PART_PAIRS, math.ceil(self.pairs / LEAST_PARTS))
         for opponent in self.opponents:
             if opponent not in met:
-                return cut(self.player, opponent, self.pairs, size)
+                return cut(self.player, opponent, self.pairs, FIRST_PARTS)
         return []
 
     def is_decided(self, results: Results) -> bool:
         """See :class:`Plan`."""
         if self.sprt is None:
             return False
-        last = [*results][-1].second
-        own = [pairs for part, pairs in results.items() if part.second == last]
+        opponent = [*results][-1].second
+        own = [pairs for part, pairs in results.items() if part.second == opponent]
         played = checked = 0
         is_due = False
         for pairs in own:
@@ -110,16 +108,30 @@ class Gauntlet(Plan):
             checked = played if is_due else checked
         return is_due and self.sprt.verdict(sum(own, Pairs()).score.pair_counts) is not None
 
+    def is_stopped(self, opponent: str, results: Results) -> bool:
+        """Return whether the test has stopped the games against an opponent before their end."""
+        own = {part: pairs for part, pairs in results.items() if part.second == opponent}
+        return sum(map(len, own.values())) < self.pairs and self.is_decided(own)
 
-def cut(first: str, second: str, pairs: int, size: int = PART_PAIRS) -> list[Part]:
-    """Return the parts, each of up to ``size`` pairs, in which two players play ``pairs`` openings.
+
+def cut(first: str, second: str, pairs: int, sizes: Sequence[int] = ()) -> list[Part]:
+    """Return the parts in which two players play some openings.
 
     More openings only add parts, unless the last one was not full.
+
+    Args:
+        first, second: the players.
+        pairs: the number of openings.
+        sizes: pairs in each of the first parts; the others have up to :data:`PART_PAIRS`.
     """
-    return [
-        Part(first, second, tuple(range(low, min(low + size, pairs))))
-        for low in range(0, pairs, size)
-    ]
+    parts: list[Part] = []
+    begin = 0
+    for size in chain(sizes, repeat(PART_PAIRS)):
+        if begin >= pairs:
+            return parts
+        parts.append(Part(first, second, tuple(range(begin, min(begin + size, pairs)))))
+        begin += size
+    return parts
 
 
 def pairings(results: Results) -> dict[tuple[str, str], Pairs]:

@@ -7,9 +7,9 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
@@ -36,6 +36,18 @@ def _start_worker(parent: Connection, barrier: Barrier) -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
 
 
+@contextmanager
+def _one_thread_in_children() -> Iterator[None]:
+    """Let the processes that start within the block compute in one thread each, by default."""
+    unset = [name for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS") if name not in os.environ]
+    os.environ |= dict.fromkeys(unset, "1")
+    try:
+        yield
+    finally:
+        for name in unset:
+            os.environ.pop(name, None)
+
+
 def wait_for_others() -> None:
     """Wait in a process of a :class:`LocalPool` until all of its processes have come so far."""
     if _others is not None:
@@ -51,8 +63,6 @@ class LocalPool(ProcessPoolExecutor):
     """
 
     def __init__(self, processes: int) -> None:
-        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-            os.environ.setdefault(name, "1")  # the workers inherit it
         context = get_context("spawn")
         receiver, self._sender = context.Pipe(duplex=False)
         super().__init__(
@@ -61,6 +71,11 @@ class LocalPool(ProcessPoolExecutor):
             initializer=_start_worker,
             initargs=(receiver, context.Barrier(processes)),
         )
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """See :class:`concurrent.futures.Executor`; the first call starts the processes."""
+        with _one_thread_in_children():
+            return super().submit(function, *args, **kwargs)
 
     def __exit__(self, *exception: object) -> None:
         processes = list((self._processes or {}).values())

@@ -41,9 +41,9 @@ def rate(results: Mapping[tuple[str, str], Float64Array], *, anchor: str | None 
     39, 1952) on Elo's scale; a draw counts as half a win for each. In this model a player who won
     or lost everything has no finite rating (Ford, American Mathematical Monthly 64, 1957). The
     same holds for a group of players that won or lost everything against the others. So ratings are
-    fitted among the players who can be compared with the anchor, or among the largest such group.
-    The others are infinitely better or worse, with the bound that
-    :func:`bao_agents.arena.elo.place` gives.
+    fitted among the players who can be compared with the anchor, or among the largest such group;
+    of equally large ones, the one that met most others and, then, the strongest. The others are
+    infinitely better or worse, with the bound that :func:`bao_agents.arena.elo.place` gives.
 
     An interval ends 1.96 standard errors from the rating. The error is taken over pairs, as in
     :func:`bao_agents.arena.elo.score_pairs`. Percentiles of a bootstrap are too narrow: with 5
@@ -83,7 +83,15 @@ def rate(results: Mapping[tuple[str, str], Float64Array], *, anchor: str | None 
         raise ValueError(f"players who never met cannot be compared: {listed}")
     better = _closure(table > 0)
     alike = better & better.T
-    compared = alike[names.index(anchor) if anchor is not None else alike.sum(axis=1).argmax()]
+    score = table.sum(axis=1) / (table + table.T).sum(axis=1)
+    if anchor is not None:
+        origin = names.index(anchor)
+    else:
+        met_by_group = alike @ (table + table.T > 0)
+        strength = (alike @ score) / alike.sum(axis=1)
+        keys = strength, better.sum(axis=1), met_by_group.sum(axis=1), alike.sum(axis=1)
+        origin = np.lexsort(keys)[-1]
+    compared = alike[origin]
     placed = np.zeros((len(names), 3))  # the Elo, and the ends of its interval
     rank = np.cumsum(compared) - 1  # among those who are compared
     among = compared[first] & compared[second]
@@ -102,7 +110,6 @@ def rate(results: Mapping[tuple[str, str], Float64Array], *, anchor: str | None 
         if own.any():
             bound = place(placed[opponents[own], 0], np.arange(len(of_i)), of_i)
         placed[i] = bound.elo, bound.low, bound.high
-    score = table.sum(axis=1) / (table + table.T).sum(axis=1)
     order = np.lexsort((-score, -placed[:, 0]))
     return Ratings(tuple(names[i] for i in order), *placed[order].T)
 

@@ -174,9 +174,9 @@ def _cell(row: Row, name: str) -> str:
     """Return a value as text; its interval is a second line."""
     value, low, high = (row.get(key) for key in (name, f"{name}_low", f"{name}_high"))
     if value is None and low is not None:
-        return f"above {low:.0f}"
+        return f"above {low:z.0f}"
     if value is None and high is not None:
-        return f"below {high:.0f}"
+        return f"below {high:z.0f}"
     if value is None:
         return str(row.get("rating", "")) if name == "elo" else ""
     if isinstance(value, str):
@@ -186,9 +186,9 @@ def _cell(row: Row, name: str) -> str:
     if "ms_a_move" in name:
         return f"{value:.{3 if value < 1 else 1}f}"
     scale, digits = (1, 0) if "elo" in name else (100, 1)
-    text = f"{scale * value:.{digits}f}"
+    text = f"{scale * value:z.{digits}f}"
     if low is not None and high is not None and low < high:
-        text += f"\n{scale * low:.{digits}f} to {scale * high:.{digits}f}"
+        text += f"\n{scale * low:z.{digits}f} to {scale * high:z.{digits}f}"
     return text
 
 

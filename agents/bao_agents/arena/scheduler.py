@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
+from multiprocessing import current_process
 
 from bao_agents.arena.event import Event, Interrupted, program
 from bao_agents.arena.pairs import Pairs
@@ -23,7 +24,7 @@ from bao_agents.players import registry
 from bao_agents.support.progress import Progress
 from bao_env.engine.ruleset import Ruleset
 
-START_SECONDS = 10.0
+SECONDS_BEFORE_POOL = 10.0
 """An event plays in this process what takes no longer than this: processes take seconds to start.
 """
 
@@ -110,7 +111,8 @@ class Workers(ExitStack):
 
     Args:
         processes: the number of processes, and of threads of a search in this process; with 1 all
-            parts are played here.
+            parts are played here, and so they are in a worker of ``multiprocessing.Pool``, which
+            must not start processes.
         ray_address: play on the Ray cluster there instead (:class:`RayPool`).
     """
 
@@ -118,6 +120,7 @@ class Workers(ExitStack):
         super().__init__()
         self.callback(program.cache_clear)  # ends the programs
         self._processes = processes
+        self._may_start_pool = processes > 1 and not current_process().daemon
         self._pool: Executor | None = None
         if ray_address is not None:
             self._pool = self.enter_context(RayPool(ray_address))
@@ -144,18 +147,20 @@ class Workers(ExitStack):
         if self._pool is None:
             with clock.stopped():
                 _get_ready(specs, event.ruleset)
-        begun = time.monotonic()
+        begun, played = time.monotonic(), 0
         while waiting:
-            left = (time.monotonic() - begun) / max(1, len(parts) - len(waiting)) * len(waiting)
-            if self._pool is None and self._processes > 1 and left > START_SECONDS:
+            seconds_a_pair = (time.monotonic() - begun) / max(1, played)
+            left = seconds_a_pair * sum(len(part.numbers) for part in waiting)
+            if self._pool is None and self._may_start_pool and left > SECONDS_BEFORE_POOL:
                 with clock.stopped():
                     self._start_pool(specs, event.ruleset)
             if self._pool is not None:
                 yield from _play_in_pool(self._pool, event, waiting, bar, clock)
                 return
-            found = self._play_here(event, waiting[0], bar, clock)
-            if found is not None:
-                yield waiting.popleft(), found
+            pairs = self._play_here(event, waiting[0], bar, clock)
+            if pairs is not None:
+                played += len(pairs)
+                yield waiting.popleft(), pairs
 
     def _play_here(self, event: Event, part: Part, bar: Progress, clock: Clock) -> Pairs | None:
         """Play a part in this process; return None if it takes so long that a pool is better."""
@@ -165,8 +170,8 @@ class Workers(ExitStack):
             nonlocal counted
             counted += ended
             bar.update(ended)
-            slow = self._processes > 1 and time.monotonic() - begun > START_SECONDS
-            if slow or clock.left == 0.0:
+            is_slow = time.monotonic() - begun > SECONDS_BEFORE_POOL
+            if (is_slow and self._may_start_pool) or clock.left == 0.0:
                 raise Interrupted
 
         try:

@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         with _environment_kept():
-            return _run(words)
+            return _run(words, is_process=argv is None)
     except KeyboardInterrupt as stop:
         say(f"\nstopped{': ' + str(stop) if str(stop) else ''}")
         return 130
@@ -139,7 +139,8 @@ def _environment_kept() -> Iterator[None]:
         os.environ |= before
 
 
-def _run(words: list[str]) -> int:
+def _run(words: list[str], *, is_process: bool) -> int:
+    """Run a command; ``is_process`` says that this process runs nothing else."""
     if not words or words[0] in ("-h", "--help", "help"):
         print(_overview())
         return 0
@@ -151,6 +152,7 @@ def _run(words: list[str]) -> int:
     if "--quiet" in words:  # before tqdm is imported
         os.environ |= {"BAO_ENV_QUIET": "1", "TQDM_DISABLE": "1"}
     run, args = parse(words)
+    args.is_process = is_process
     for folder in getattr(args, "path", ()):
         if not os.path.isdir(folder):
             raise ValueError(f"--path {folder}: there is no such folder")

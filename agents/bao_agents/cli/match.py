@@ -79,10 +79,13 @@ def _run(args: argparse.Namespace) -> None:
     def report(played: dict[str, Played]) -> None:
         rows, decisions = [], []
         for (_, name), pairs in pairings(played["match"].results).items():
-            verdict = sprt.verdict(pairs.score.pair_counts) if sprt else None
-            rows.append(match_row(player, name, pairs))
-            rows[-1] |= {"sprt": verdict, "stopped_early": verdict is not None}
-            decisions += [decision(name, sprt, verdict)] if sprt else []
+            row = match_row(player, name, pairs) | {"sprt": None, "stopped_early": False}
+            if sprt:
+                verdict = sprt.verdict(pairs.score.pair_counts)
+                is_stopped = plan.is_stopped(name, played["match"].results)
+                row |= {"sprt": verdict, "stopped_early": is_stopped}
+                decisions.append(decision(name, sprt, verdict, is_stopped))
+            rows.append(row)
         show(
             args,
             event,
@@ -101,14 +104,23 @@ def _run(args: argparse.Namespace) -> None:
     play_plans(args, {"match": (event, plan)}, report)
 
 
-def decision(name: str, sprt: Sprt, verdict: str | None) -> str:
-    """Return what a sequential test against an opponent has decided, in words."""
+def decision(name: str, sprt: Sprt, verdict: str | None, is_stopped: bool) -> str:
+    """Return what a sequential test against an opponent has decided, in words.
+
+    Args:
+        name: the opponent.
+        sprt: the test.
+        verdict: the hypothesis that it accepts after the last game, if any.
+        is_stopped: whether it stopped the match.
+    """
     tested = f"{name}: SPRT of {sprt.elo0:+g} against {sprt.elo1:+g} Elo: "
     if verdict is None:
         return tested + "not decided within these games"
     ends = (sprt.elo0, sprt.elo1) if verdict == "H0" else (sprt.elo1, sprt.elo0)
-    return tested + (
-        f"{verdict} accepted: nearer to {ends[0]:+g} than to {ends[1]:+g}.\nThe test stopped the "
-        "match, so its Elo leans to the verdict, and its interval is too narrow:\nit covers the "
-        "truth in about 89% of such matches."
+    decided = f"{tested}{verdict} accepted: nearer to {ends[0]:+g} than to {ends[1]:+g}."
+    if not is_stopped:
+        return decided
+    return (
+        f"{decided}\nThe test stopped the match, so its Elo leans to the verdict, and its interval "
+        "is too narrow:\nit covers the truth in about 89% of such matches."
     )

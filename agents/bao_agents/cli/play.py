@@ -10,6 +10,7 @@ import socket
 import sys
 import threading
 import webbrowser
+from contextlib import suppress
 from pathlib import Path
 
 from bao_agents.cli.options import Run, add_options, add_player_options, at_least
@@ -18,6 +19,9 @@ from bao_env.board import Board
 
 RUNS = Path("runs")
 """The folder of training runs, whose checkpoints may play by default."""
+
+_TEXT_BROWSERS = {"browsh", "elinks", "links", "links2", "lynx", "w3m", "www-browser"}
+"""Browsers that would take the terminal, and cannot show the page."""
 
 SWITCH_SECONDS = 0.0005
 """After so long a thread that computes in Python lets the server answer others."""
@@ -60,6 +64,9 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 def _run(options: argparse.Namespace) -> None:
     """Serve the board until Ctrl-C."""
+    with suppress(RuntimeError):
+        asyncio.get_running_loop()
+        raise ValueError("a notebook cannot serve the board: run bao play in a terminal")
     from bao_agents.play.roster import HUMAN, Roster
     from bao_agents.play.seated_game import Game
     from bao_agents.play.server import create_app, make_server
@@ -84,15 +91,29 @@ def _run(options: argparse.Namespace) -> None:
     address = f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"
     say(f"The board is at {address} (Ctrl-C stops it)", sys.stdout)
     if not options.no_browser:
-        threading.Timer(0.7, webbrowser.open, [address]).start()
+        threading.Timer(0.7, open_page, [address]).start()
     server = make_server(create_app(roster, hosts))
     game = Game(Board(), (HUMAN, HUMAN))
     game.play(game.board().legal_actions[0], 0)  # compiles and loads
     gc.freeze()  # what every game needs; going through it stopped the server for 0.1 s at a time
+    interval = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
 
     async def serve() -> None:
         await server.serve(sockets=[listener])
-        os._exit(0)  # otherwise asyncio and Python would wait for bots that still think
+        if options.is_process:
+            os._exit(0)  # otherwise asyncio and Python would wait for bots that still think
 
-    asyncio.run(serve())
+    try:
+        asyncio.run(serve())
+    finally:
+        sys.setswitchinterval(interval)
+        gc.unfreeze()
+
+
+def open_page(address: str) -> None:
+    """Open a page in the default browser, if that is a graphical one."""
+    with suppress(webbrowser.Error):  # there is none
+        browser = webbrowser.get()
+        if os.path.basename(getattr(browser, "name", "")) not in _TEXT_BROWSERS:
+            browser.open(address)

@@ -84,18 +84,18 @@ def to_dict(name: str, plan: OnLadder, played: Played) -> dict[str, Any]:
     text, ends = str(found), (found.elo, found.low, found.high)
     if len(total) < FEW_PAIRS:
         text, ends = f"{total.points.size} games are too few", (math.nan, math.nan, math.nan)
-    ended = played.ended
-    if ended == "finished":
-        ended = "precise" if plan.is_precise(played.results) else "no openings left"
+    ended = "no openings left" if played.ended == "finished" else played.ended
+    if plan.is_precise(played.results):  # also if the time was up with the last game
+        ended = "precise"
     matches = pairings(played.results)
     return {
         "player": name,
-        "steps": steps_of(plan.player),
+        "steps": steps_of(plan.spec),
         "rating": text,
         **rating(*ends),
         **result(total),
         "ended": ended,
-        "spec": plan.player,
+        "spec": plan.spec,
         "against": [
             {
                 "opponent": anchor.player,
@@ -176,11 +176,15 @@ def _run(args: argparse.Namespace) -> None:
         raise LadderError(f"--ruleset: the ladder has the rules ({remark})")
     players = parse_players([*expand(args.players)])
     plans = {
-        name: OnLadder(ladder, spec, args.precision, args.seed) for name, spec in players.items()
+        name: OnLadder(ladder, name, spec, args.precision, args.seed)
+        for name, spec in players.items()
     }
-    specs = [*(anchor.player for anchor in ladder.anchors), *players.values()]
+    anchors = {anchor.player: anchor.player for anchor in ladder.anchors}
+    for name, spec in players.items():
+        if anchors.get(name, spec) != spec:
+            raise ValueError(f"an anchor is called {name!r}: give {spec} another name, NAME=PLAYER")
     try:
-        event = make_event(args, {spec: spec for spec in specs}, ladder.ruleset, ladder.starts)
+        event = make_event(args, anchors | players, ladder.ruleset, ladder.starts)
     except OtherRulesError as error:
         raise LadderError(f"{error} ({remark})") from error
     changed = ladder.changed()
