@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from bao_agents.play.roster import Roster
 from bao_agents.play.server import create_app
 from bao_agents.players import registry
-from bao_agents.players.base import Kind
+from bao_agents.players.names import Kind
 from bao_env.engine.action import actions_of
 
 HOUSE = "0,0,1,0,7,0,0,1/0,0,0,0,0,0,1,1/1,0,0,0,7,2,0,1/0,0,0,0,0,0,1,1 20,20 SN S -"

@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bao_agents.players import registry
-from bao_agents.players.base import NamedPlayer, PlayerName
+from bao_agents.players.names import PlayerName
+from bao_agents.players.player import NamedPlayer
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.limits import Limit
 from bao_agents.search.solver.solver import Solution, Solver
@@ -69,9 +70,8 @@ def analyse(
 
     Args:
         board: a game that is not over.
-        player: one that gives opinions (:meth:`~bao_agents.players.base.NamedPlayer.analyse`), such
-            as alpha-beta, guided or plain, the solver, or a network. Its limit is shared by the
-            moves.
+        player: one that gives opinions (:meth:`~bao_agents.players.player.Player.analyse`), such as
+            alpha-beta, guided or plain, the solver, or a network. Its limit is shared by the moves.
         lines: the number of moves to return; None for all.
         proof_nodes: positions that the solver visits to prove who wins, and as many for the moves.
 

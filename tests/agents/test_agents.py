@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import pickle
 import shutil
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,8 +22,8 @@ import bao_agents
 from bao_agents.arena.pairs import play_match
 from bao_agents.cli.tournament import parse_players
 from bao_agents.nets.checkpoint_files import CHECKPOINTS, GUIDES
-from bao_agents.players.base import NamedPlayer, new_games
 from bao_agents.players.fingerprint import fingerprint
+from bao_agents.players.player import NamedPlayer, new_games
 from bao_agents.players.registry import PLAYERS, parse
 from bao_agents.search.limits import Limit
 from bao_env import RULESETS, Board, check_agent
@@ -339,6 +340,35 @@ def test_a_fingerprint_is_of_what_decides() -> None:
     guide = hashlib.sha256((GUIDES / "kibao.safetensors").read_bytes()).hexdigest()[:16]
     assert marks["greedy"] == marks["alphabeta:1"] == "" and marks["guided:1"] == guide
     assert marks["guided:kibao:1"] == marks["kibao"] != guide
+
+
+SILENT = """
+import sys
+for line in sys.stdin:
+    if line.startswith("isready"): print("ready", flush=True)
+"""
+
+
+@pytest.mark.parametrize("name", [*SEARCHES, "greedy", "alphabeta:1", "pipe", "mine:player"])
+def test_a_player_refuses_a_board_with_other_rules(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also users' code that does not say what rules it was made for. Only random plays by any."""
+    (tmp_path / "silent.py").write_text(SILENT)
+    (tmp_path / "mine.py").write_text(
+        "from types import SimpleNamespace\nfrom bao_env import RandomAgent\n"
+        "def player(ruleset, seed): return SimpleNamespace(act=RandomAgent(seed).act)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    if name == "pipe":
+        name = f"pipe:{sys.executable} {tmp_path / 'silent.py'}"
+    player = bao_agents.load(name)
+    for ask in (player.choose, player.analyse):
+        with pytest.raises(ValueError, match="by the rules of 'zanzibar', but the game is 'dutch'"):
+            ask(Board("dutch"))
+    with pytest.raises(ValueError, match="by the rules of 'zanzibar', but the game is 'dutch'"):
+        play_match(bao_agents.load("random"), player, ruleset="dutch", pairs=1)
+    assert bao_agents.load("random").choose(Board("dutch")) in Board("dutch").legal_actions
 
 
 def test_a_player_knows_its_rules() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bao_agents.evaluators.tables import load_tables
-from bao_agents.players.base import new_games
+from bao_agents.players.player import new_games
 from bao_agents.search.alphabeta import game_tables
 from bao_agents.search.alphabeta.game_tables import GameTables
 from bao_agents.search.alphabeta.player import MAX_DEPTH, AlphaBetaAgent

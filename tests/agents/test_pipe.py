@@ -25,7 +25,7 @@ from bao_agents.arena.plan import cut
 from bao_agents.cli.engine import Engine
 from bao_agents.players import pipe
 from bao_agents.players.pipe import PipeAgent
-from bao_agents.players.registry import load
+from bao_agents.players.registry import load, parse
 from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.envs.single import BaoEnv
@@ -161,9 +161,13 @@ def test_silence_is_reported(
 
 
 def test_time_limit() -> None:
-    assert pipe.split_limit("bao engine alphabeta:9ms") == (60.0, 0.0, "bao engine alphabeta:9ms")
-    assert pipe.split_limit("2s:a 'b c'") == (2.0, 0.0, "a 'b c'")
-    assert pipe.split_limit("50ms+1s:5ms:x") == (0.05, 1.0, "5ms:x")
+    for name, limit, command in (
+        ("pipe:bao engine alphabeta:9ms", (60.0, 0.0), "bao engine alphabeta:9ms"),
+        ("pipe:2s:a 'b\nc'", (2.0, 0.0), "a 'b\nc'"),
+        ("pipe:50ms+1s:5ms:x", (0.05, 1.0), "5ms:x"),
+    ):
+        parts = parse(name).parts
+        assert (pipe.read_time(name, parts.get("TIME")), parts["COMMAND"]) == (limit, command)
 
 
 def test_margin(tmp_path: Path) -> None:

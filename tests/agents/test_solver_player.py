@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from bao_agents.players.base import NamedPlayer
+from bao_agents.players.player import NamedPlayer
 from bao_agents.search.limits import Limit
 from bao_agents.search.solver.player import PROOF_PART, SolverAgent
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN

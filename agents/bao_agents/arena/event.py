@@ -21,8 +21,8 @@ from bao_agents.arena.pairs import Pairs, play_pairs
 from bao_agents.arena.plan import Part
 from bao_agents.arena.resumable import keep_part, part_file, read_part
 from bao_agents.players import registry
-from bao_agents.players.base import NamedPlayer
 from bao_agents.players.fingerprint import fingerprint
+from bao_agents.players.player import NamedPlayer
 from bao_agents.support.provenance import current_commit, provenance
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
@@ -77,13 +77,13 @@ class Event:
         first, second = self.specs(part)
         players = []
         for side, spec in enumerate((first, second)):
-            seed = self._seeds(part)[side]
-            if registry.parse(spec).kind.gets_ready:
+            seed, parsed = self._seeds(part)[side], registry.parse(spec)
+            if parsed.kind.is_program:
                 player = program(side, spec, self.ruleset, threads)
                 player.reseed(seed)
             else:
-                player = registry.load(spec, ruleset=self.ruleset, seed=seed, threads=threads)
-            if spec in self.known and fingerprint(spec, player, self.ruleset) != self.known[spec]:
+                player = registry.load(parsed, ruleset=self.ruleset, seed=seed, threads=threads)
+            if spec in self.known and fingerprint(parsed, player, self.ruleset) != self.known[spec]:
                 raise ValueError(
                     f"player {spec} changed meanwhile: give a file that does not change, and "
                     "another --out"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bao_agents.players.base import NamedPlayer, new_games
 from bao_agents.players.faults import PlayerFault
+from bao_agents.players.player import NamedPlayer, new_games
 from bao_agents.support.array_types import Float64Array, Int64Array, Uint8Array
 from bao_env.bots import check_actions
 from bao_env.engine.batch import Engine

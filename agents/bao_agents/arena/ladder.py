@@ -28,8 +28,8 @@ from typing_extensions import TypedDict
 
 from bao_agents.arena.openings import MatchOpenings, parse_openings
 from bao_agents.players import registry
-from bao_agents.players.base import NamedPlayer
 from bao_agents.players.fingerprint import fingerprint
+from bao_agents.players.player import NamedPlayer
 from bao_agents.support.array_types import Float64Array
 from bao_agents.support.files import fault
 from bao_env.engine.batch import Engine

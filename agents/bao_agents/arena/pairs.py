@@ -13,10 +13,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from bao_agents.arena.elo import Score, score_pairs
 from bao_agents.arena.games import GAME_OVER, MAX_PLIES, MatchGames, play_games
 from bao_agents.arena.openings import BALANCE, OPENING_PLIES, MatchOpenings, draw_openings
-from bao_agents.players.base import as_player
+from bao_agents.players.player import as_player
 from bao_agents.support.array_types import Float64Array, Int64Array
 from bao_agents.support.files import printable
-from bao_env.bots import Agent, check_rules
+from bao_env.bots import Agent
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import opening
@@ -195,9 +195,9 @@ def play_pairs(
     Raises:
         ValueError: a player chose an illegal action, or plays by other rules; the message names it.
     """
-    for player in (first, second):
-        check_rules(player, engine.ruleset)
     players = as_player(first, "the first player"), as_player(second, "the second player")
+    for player in players:
+        player.check_rules(engine.ruleset)
     numbers = numbers or range(len(openings))
     size = max(1, min(one.most_games or 2 * len(openings) for one in players) // 2)
     played = Pairs()

@@ -18,9 +18,9 @@ import threading
 from collections.abc import Callable, Iterator
 
 from bao_agents.cli.options import Run, add_player_options, at_least
-from bao_agents.players.base import NamedPlayer
 from bao_agents.players.fingerprint import fingerprint
 from bao_agents.players.pipe import PROTOCOL
+from bao_agents.players.player import NamedPlayer
 from bao_agents.players.registry import load, parse
 from bao_agents.search.limits import Limit
 from bao_agents.support.provenance import current_commit

@@ -12,7 +12,7 @@ import numpy as np
 from bao_agents.arena.games import MAX_PLIES, play_games
 from bao_agents.arena.openings import replay
 from bao_agents.exact.solved_positions import without_seats
-from bao_agents.players.base import as_player
+from bao_agents.players.player import as_player
 from bao_agents.support.array_types import Int64Array, Uint8Array
 from bao_env.bots import Agent
 from bao_env.engine.batch import Engine

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bao_agents.arena.games import choose
-from bao_agents.players.base import as_player
+from bao_agents.players.player import as_player
 from bao_agents.search.solver.proof_number import LOSS, WIN
 from bao_agents.support.array_types import Int8Array, Int16Array
 from bao_agents.support.files import write_atomically

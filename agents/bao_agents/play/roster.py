@@ -20,7 +20,8 @@ from bao_agents.arena.ladder import anchors_elo
 from bao_agents.nets.checkpoint_files import CHECKPOINTS, shipped, version
 from bao_agents.play.refused import Refused
 from bao_agents.players import plugins, registry
-from bao_agents.players.base import Kind, NamedPlayer, PlayerName, Unit
+from bao_agents.players.names import Kind, PlayerName, Unit
+from bao_agents.players.player import NamedPlayer
 from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS, Ruleset
 
@@ -75,9 +76,9 @@ class Roster:
         """The rules to choose from, by name."""
         self.rulesets |= {n: rules for n, rules in RULESETS.items() if n != ruleset.name}
         self.further = {str(spec): spec for spec in map(registry.parse, players)}
-        for name, spec in self.further.items():
-            if spec.kind.code and plugins.is_own(name):
-                plugins.find(name)  # so that a wrong name is refused now
+        for spec in self.further.values():
+            if spec.function:
+                plugins.find(spec.function)  # so that a wrong name is refused now
         """The further players, by name."""
         self._seed = seed
         self.files = {name: CHECKPOINTS / f"{name}.safetensors" for name in shipped()}
@@ -222,7 +223,7 @@ class Roster:
 def _offers() -> Iterator[tuple[Kind, str, Unit | None]]:
     """Yield the offered kinds of players, each with a unit of its limit, if it has one."""
     for kind in registry.KINDS:
-        if kind.code is None and not kind.units:
+        if not kind.is_foreign and not kind.units:
             yield kind, "", None
         for suffix, unit in kind.units.items():
             if unit.high:

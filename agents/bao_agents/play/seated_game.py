@@ -11,7 +11,7 @@ from pydantic import Field
 from bao_agents.play.refused import Refused, check_types
 from bao_agents.play.roster import HUMAN
 from bao_agents.play.rule_texts import rule_text
-from bao_agents.players.base import new_games
+from bao_agents.players.player import new_games
 from bao_env.board import Board, Event, EventKind, IllegalMoveError
 from bao_env.engine.action import pack_action, unpack_action
 from bao_env.game import Stage

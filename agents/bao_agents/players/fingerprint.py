@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 
-from bao_agents.players import registry
-from bao_agents.players.base import NamedPlayer
+from bao_agents.players import plugins, registry
+from bao_agents.players.names import PlayerName
+from bao_agents.players.player import NamedPlayer
+from bao_agents.support.provenance import digest
 from bao_env.engine.ruleset import Ruleset
 
 
-def fingerprint(spec: str, player: NamedPlayer, ruleset: Ruleset) -> str | None:
+def fingerprint(spec: str | PlayerName, player: NamedPlayer, ruleset: Ruleset) -> str | None:
     """Return a hash of a player, 16 hex digits; empty for a bot that comes with the project.
 
     It covers a checkpoint's file, the version that a program gives, or the source file of
@@ -23,14 +25,15 @@ def fingerprint(spec: str, player: NamedPlayer, ruleset: Ruleset) -> str | None:
         ruleset: the rules that it plays.
 
     Raises:
-        ValueError: the agent's fingerprint is not a string.
+        ValueError: no player has that name, or the rule set has no guide.
     """
-    found = registry.parse(spec)
-    file, code = found.file(ruleset), found.kind.code
+    parsed = registry.parse(spec) if isinstance(spec, str) else spec
+    file = parsed.file(ruleset)
     if file is not None:
-        return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
-    if code is None:
+        return digest(file)
+    if not parsed.kind.is_foreign:
         return ""
     if player.fingerprint is None:
         return None
-    return hashlib.sha256(code(found) + player.fingerprint.encode()).hexdigest()[:16]
+    code = parsed.function and plugins.source(parsed.function, parsed.parts.get("FILE", ""))
+    return hashlib.sha256((code or b"") + player.fingerprint.encode()).hexdigest()[:16]

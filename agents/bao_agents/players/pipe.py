@@ -59,23 +59,22 @@ _WAITING = 16
 _HINT = "does it flush every line that it writes, and read without waiting for more input?"
 
 
-def split_limit(words: str) -> tuple[float, float, str]:
-    """Split ``2s:COMMAND`` or ``500ms+50ms:COMMAND``.
+def read_time(player: str, time: str | None) -> tuple[float, float]:
+    """Return the seconds per move, and those that the host waits longer.
 
-    Returns:
-        The seconds per move, the seconds that the host waits longer, and the command.
+    Args:
+        player: the player, for the error.
+        time: ``2s`` or ``500ms+50ms``; None for the default.
 
     Raises:
-        ValueError: the time is 0.
+        ValueError: the time per move is 0.
     """
-    time = "([0-9]{1,7}m?s)"
-    found = re.fullmatch(rf"(?:{time}(?:\+{time})?:)?(.+)", words, re.DOTALL)
-    assert found is not None  # a command has at least one character
-    limit, margin, command = found.groups()
-    seconds = _seconds(limit) if limit else MOVE_SECONDS
-    if seconds == 0:
-        raise ValueError(f"player pipe:{words[:80]}: expected a time limit of more than 0")
-    return seconds, _seconds(margin) if margin else 0.0, command
+    if time is None:
+        return MOVE_SECONDS, 0.0
+    limit, _, margin = time.partition("+")
+    if _seconds(limit) == 0:
+        raise ValueError(f"player {player[:85]}: expected a time limit of more than 0")
+    return _seconds(limit), _seconds(margin or "0s")
 
 
 def _seconds(time: str) -> float:
@@ -116,7 +115,7 @@ class PipeAgent(Remade):
         seconds: float = MOVE_SECONDS,
         margin: float = 0.0,
     ) -> None:
-        self._command, self._ruleset = command, ruleset
+        self._command, self.ruleset = command, ruleset
         self._seed, self._threads = seed, threads
         self._seconds, self._margin = seconds, margin
         self.name = f"pipe:{command}"
@@ -131,7 +130,7 @@ class PipeAgent(Remade):
     def act(
         self, positions: PackedPositions, legal: Legal, *, games: Int64Array | None = None
     ) -> Actions:
-        """Choose actions one by one; see :meth:`bao_agents.players.base.NamedPlayer.act`.
+        """Choose actions one by one; see :meth:`bao_agents.players.player.Player.act`.
 
         Raises:
             PlayerFault: the program gave no legal action in time; the message says what it did.
@@ -191,7 +190,7 @@ class PipeAgent(Remade):
 
     def _prepare(self, program: _Program, seconds: float) -> None:
         """Tell the program the rules, and wait until it is ready, up to some seconds."""
-        ruleset = self._ruleset
+        ruleset = self.ruleset
         program.send(
             f"bao {PROTOCOL}",
             f"ruleset {ruleset.name if ruleset.is_shipped else json.dumps(ruleset.to_dict())}",

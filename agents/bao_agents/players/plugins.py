@@ -10,18 +10,6 @@ from pathlib import Path
 from typing import Any
 
 
-def is_own(name: str) -> bool:
-    """Return whether a name has the form of users' code, ``package.module:name``.
-
-    ``@FILE`` may follow.
-    """
-    code, at, file = name.partition("@")
-    module, _, function = code.partition(":")
-    return bool(file or not at) and all(
-        word.isidentifier() for word in [*module.split("."), function]
-    )
-
-
 def find(name: str) -> Any:
     """Import and return the object ``package.module:name``.
 
@@ -45,10 +33,10 @@ def needs_file(make: Any) -> bool:
     return False
 
 
-def source(name: str) -> bytes:
+def source(name: str, file: str = "") -> bytes:
     """Return the source file of the module of ``package.module:name``, if it has one.
 
-    After it comes the file after ``@``, if the name has one.
+    After it comes the content of ``file``, if one is given.
     """
-    file = inspect.getsourcefile(importlib.import_module(name.partition(":")[0]))
-    return b"".join(Path(path).read_bytes() for path in (file, name.partition("@")[2]) if path)
+    module = inspect.getsourcefile(importlib.import_module(name.partition(":")[0]))
+    return b"".join(Path(path).read_bytes() for path in (module, file) if path)

@@ -11,6 +11,7 @@ import difflib
 import operator
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -18,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from bao_agents.nets.checkpoint_files import beside, find_checkpoint, shipped
 from bao_agents.players import plugins
-from bao_agents.players.base import Kind, NamedPlayer, PlayerName, Setting, Unit
-from bao_agents.players.pipe import PipeAgent, split_limit
+from bao_agents.players.names import Kind, PlayerName, Setting, Unit
+from bao_agents.players.pipe import PipeAgent, read_time
+from bao_agents.players.player import NamedPlayer, is_agent
 from bao_env.board import Board
 from bao_env.bots import (
     Agent,
@@ -74,25 +76,25 @@ def _network(name: PlayerName, setting: Setting) -> Agent:
 
 
 def _pipe(name: PlayerName, setting: Setting) -> Agent:
-    seconds, margin, command = split_limit(name.text.removeprefix("pipe:"))
+    seconds, margin = read_time(name.text, name.parts.get("TIME"))
+    command = name.parts["COMMAND"]
     return PipeAgent(command, setting.ruleset, setting.seed, setting.threads, seconds, margin)
 
 
 def _function(name: PlayerName, setting: Setting) -> Agent:
-    code, _, file = name.text.partition("@")
-    make = plugins.find(code)
-    if not file and plugins.needs_file(make):
+    make = plugins.find(name.function)
+    options = {"file": name.parts["FILE"]} if "FILE" in name.parts else {}
+    if not options and plugins.needs_file(make):
         raise ValueError(
             f"player {name!s:.200} needs a file, such as its weights: {name!s:.200}@FILE"
         )
-    told = {"file": file} if file else {}
     try:
-        agent: Agent = make(ruleset=setting.ruleset, seed=setting.seed, **told)
+        agent = make(ruleset=setting.ruleset, seed=setting.seed, **options)
     except Exception as error:  # foreign code may raise anything
         raise ValueError(
             f"player {name!s:.200} cannot be loaded: {type(error).__name__}: {error!s:.400}"
         ) from error
-    if not callable(getattr(agent, "act", None)):
+    if not is_agent(agent):
         raise ValueError(
             f"player {name!s:.200} returned {agent!r:.200}: expected an object with "
             "act(positions, legal)"
@@ -186,29 +188,28 @@ KINDS = (
     ),
     Kind(
         "pipe",
-        "pipe:COMMAND",
+        "pipe:[TIME:]COMMAND",
         {
             "pipe:COMMAND": "a program that speaks the protocol of docs/engine-protocol.md",
             "pipe:2s:COMMAND": "the same with 2 seconds a move, not 60; 2s+50ms waits 50 ms more",
         },
         _pipe,
-        code=lambda name: b"",
-        gets_ready=True,
+        is_foreign=True,
     ),
     Kind(
         "function",
-        "MODULE:FUNCTION",
+        "MODULE:FUNCTION[@FILE]",
         {
             "package.module:function": "your own: called with ruleset= and seed=, returns an agent",
             "package.module:function@FILE": "the same, also called with file=, such as its weights",
         },
         _function,
-        code=lambda name: plugins.source(name.text),
+        is_foreign=True,
     ),
 )
 """Every kind of player. If several match a name, the first is taken."""
 
-PACKAGE = Kind("package", "NAME", {}, _package, code=lambda name: b"")
+PACKAGE = Kind("package", "NAME", {}, _package, is_foreign=True)
 """A player of another package with an entry point (:mod:`bao_env.bots`). Any name may be one."""
 
 PLAYERS = {example: what for kind in KINDS for example, what in kind.examples.items()}
@@ -238,50 +239,68 @@ def parse(
     Raises:
         ValueError: no player has that name, or the checkpoint does not exist.
     """
-    kinds = [kind for kind in KINDS if kind.code is None or checkpoints is None]
-    names = shipped() if checkpoints is None else list(checkpoints)
+    kinds = [kind for kind in KINDS if checkpoints is None or not kind.is_foreign]
     find = find_checkpoint if checkpoints is None else checkpoints.get
-    head, colon, rest = name.partition(":")
+    shown = shipped() if checkpoints is None else list(checkpoints)
+    head, colon, _ = name.partition(":")
     akin = [kind for kind in kinds if head and kind.head == head]
     for kind in akin if akin and colon else [kind for kind in kinds if not kind.head]:
-        found = kind.match(name)
-        if found and not kind.has_checkpoint:
-            return found
-        path = find(found.checkpoint) if found else None
-        if found and path:
-            return found._replace(path=path)
-        if found and kind.head:
-            raise ValueError(
-                f"player {name[:80]!r}: there is no checkpoint {found.checkpoint[:80]!r}"
-                f"{_closest(found.checkpoint, [*names, *beside(found.checkpoint)])}; "
-                f"by name there are: {', '.join(names)}"
-            )
+        parsed = kind.match(name)
+        if parsed and not kind.has_checkpoint:
+            return parsed
+        path = find(parsed.checkpoint) if parsed else None
+        if parsed and path:
+            return replace(parsed, path=path)
+        if parsed and kind.head:
+            raise _no_checkpoint(parsed, shown)
     if checkpoints is None and (name.endswith(".safetensors") or os.sep in name):
-        if os.path.isdir(name):
-            raise ValueError(f"player {name[:200]!r} has no checkpoint that can be read")
-        near = beside(name)
-        listed = f"; beside it there are: {', '.join(near[:_LISTED])}" if near else ""
-        raise ValueError(
-            f"player {name[:200]!r}: no such file, or it cannot be read"
-            f"{_closest(name, near)}{listed}"
-        )
+        raise _no_file(name)
     if ask_packages and checkpoints is None and packages(but="bao_agents"):
         return PlayerName(PACKAGE, name)
+    raise _unknown(name, kinds, akin, shown)
+
+
+def _no_checkpoint(parsed: PlayerName, names: Sequence[str]) -> ValueError:
+    """Return the error for a name whose checkpoint does not exist; ``names`` are those that do."""
+    checkpoint = parsed.checkpoint
+    return ValueError(
+        f"player {parsed.text[:80]!r}: there is no checkpoint {checkpoint[:80]!r}"
+        f"{_closest(checkpoint, [*names, *beside(checkpoint)])}; "
+        f"by name there are: {', '.join(names)}"
+    )
+
+
+def _no_file(name: str) -> ValueError:
+    """Return the error for a path at which there is no checkpoint."""
+    if os.path.isdir(name):
+        return ValueError(f"player {name[:200]!r} has no checkpoint that can be read")
+    near = beside(name)
+    listed = f"; beside it there are: {', '.join(near[:_LISTED])}" if near else ""
+    return ValueError(
+        f"player {name[:200]!r}: no such file, or it cannot be read{_closest(name, near)}{listed}"
+    )
+
+
+def _unknown(
+    name: str, kinds: Sequence[Kind], akin: Sequence[Kind], checkpoints: Sequence[str]
+) -> ValueError:
+    """Return the error for a name that is of none of ``kinds``; ``akin`` are those of its head."""
     examples = [list(kind.examples)[: None if akin else 1] for kind in akin or kinds]
-    meant = ""
+    hint = ""
     if not akin:
+        head, colon, rest = name.partition(":")
         heads = {kind.form.partition(":")[0] for kind in kinds}
-        meant = _closest(head, [*filter(str.islower, sorted(heads)), *names], colon + rest)
-    raise ValueError(
-        f"unknown player {name[:80]!r}{meant}: expected something like "
+        hint = _closest(head, [*filter(str.islower, sorted(heads)), *checkpoints], colon + rest)
+    return ValueError(
+        f"unknown player {name[:80]!r}{hint}: expected something like "
         f"{', '.join(chain.from_iterable(examples))}"
     )
 
 
 def _closest(word: str, names: Sequence[str], rest: str = "") -> str:
     """Return a hint, "did you mean ...?", or an empty string."""
-    found = difflib.get_close_matches(word, names, 1)
-    return f" (did you mean {found[0] + rest!r}?)" if found else ""
+    closest = difflib.get_close_matches(word, names, 1)
+    return f" (did you mean {closest[0] + rest!r}?)" if closest else ""
 
 
 def load(
@@ -314,9 +333,9 @@ def load(
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        words = "a network needs torch: pip install 'bao_env[train]'"
-        raise ModuleNotFoundError(words, name=error.name) from error
-    return NamedPlayer(agent.name if isinstance(agent, PipeAgent) else name.title, agent)
+        message = "a network needs torch: pip install 'bao_env[train]'"
+        raise ModuleNotFoundError(message, name=error.name) from error
+    return NamedPlayer(agent.name if isinstance(agent, PipeAgent) else name.title, agent, rules)
 
 
 def load_ours(name: str, **options: Any) -> NamedPlayer:
@@ -325,7 +344,7 @@ def load_ours(name: str, **options: Any) -> NamedPlayer:
 
 
 @cache
-def warm_up(player: str, ruleset: Ruleset) -> None:
+def warm_up(player: str | PlayerName, ruleset: Ruleset) -> None:
     """Compile what a player needs, so that its first move takes no longer than the others.
 
     Another player of that name makes a move, which uses up no random numbers of the first.
@@ -334,5 +353,6 @@ def warm_up(player: str, ruleset: Ruleset) -> None:
         player: the name for :func:`load`.
         ruleset: the rules.
     """
-    if not parse(player).kind.gets_ready:
-        load(player, ruleset=ruleset).choose(Board(ruleset))
+    parsed = parse(player) if isinstance(player, str) else player
+    if not parsed.kind.is_program:
+        load(parsed, ruleset=ruleset).choose(Board(ruleset))

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import bao_env
-from bao_env.engine.ruleset import RULES_VERSION, RULESETS, Ruleset
+from bao_env.engine.ruleset import RULES_VERSION, Ruleset
 from bao_env.engine.signature import signature
 
 UNKNOWN = "unknown"
@@ -117,7 +117,7 @@ def facts(record: Mapping[str, Any]) -> dict[str, str]:
     ``command``; what the record does not have is left out.
     """
     rules = Ruleset.from_dict(record["ruleset"])
-    name = rules.name if RULESETS.get(rules.name) == rules else f"{rules.name} (own rules)"
+    name = rules.name if rules.is_shipped else f"{rules.name} (own rules)"
     texts = {
         "rules": f"{name}, version {record['rules_version']}, engine {record['engine_signature']}",
         "networks": _listed(record.get("networks", {})),

@@ -1,0 +1,230 @@
+"""Define what a player is, and make one from any agent.
+
+A bot needs ``act(positions, legal)`` alone (:class:`bao_env.Agent`). :class:`Player` lists what
+else it may have, and the values that hold if it does not. :class:`NamedPlayer` is the adapter that
+gives them to every agent: matches, the board and the commands ask only it.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import count, islice
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from bao_agents.search.limits import Limit
+from bao_agents.search.player import MAX_GAME
+from bao_agents.support.array_types import Int64Array
+from bao_agents.support.opinion import Opinion
+from bao_env.board import Board
+from bao_env.bots import Agent, check_actions, check_rules
+from bao_env.engine.array_checks import as_integer
+from bao_env.engine.position import Actions, Legal, PackedPositions
+from bao_env.engine.ruleset import Ruleset
+
+_numbers = count()
+
+
+def new_games(size: int) -> Int64Array:
+    """Return numbers for new games, int64[size], which this process has not used before."""
+    return np.fromiter(islice(_numbers, size), np.int64, size)
+
+
+class Player:
+    """What a bot may have beside :meth:`act`; what it has not is as here.
+
+    It need not be a subclass: attributes and methods of these names are enough.
+    """
+
+    name: str = ""
+    """What tables call it; if empty, what it was loaded or passed as."""
+    ruleset: Ruleset | None = None
+    """The rules that it was made for; None if it plays by any."""
+    seeded: bool = True
+    """Whether its play depends on the seed that it was made with."""
+    limit: Limit | None = None
+    """What it may use for a move; None if :meth:`act` and :meth:`analyse` take no limit."""
+    remembers: bool = False
+    """Whether its choice depends on the game so far: :meth:`act` then takes ``games``."""
+    most_games: int | None = None
+    """The most games that it remembers at once; None for any number."""
+    fingerprint: str | None = None
+    """A text that changes whenever its play does; None for none. Only with one are its results kept
+    from one run of a command to the next."""
+
+    def act(
+        self,
+        positions: PackedPositions,
+        legal: Legal,
+        *,
+        limit: Limit | None = None,
+        games: Int64Array | None = None,
+    ) -> Actions:
+        """Choose an action in each position.
+
+        Args:
+            positions: uint64[B, 6], packed positions.
+            legal: uint64[B], the legal actions of each as bits; 0 where the game is over.
+            limit: what it may use for each position, instead of :attr:`limit`.
+            games: int64[B], numbers of the positions' games, all different. A number that it has
+                not met begins a game. None: each position is judged alone.
+
+        Returns:
+            int64[B], a legal action for each position; any where there is none.
+
+        Raises:
+            PlayerFault: it has no legal action in time; see :mod:`bao_agents.players.faults`.
+        """
+        raise NotImplementedError
+
+    def analyse(self, board: Board, limit: Limit | None = None) -> list[Opinion] | None:
+        """Return an opinion of each legal action, best first; None if it has none.
+
+        Args:
+            board: a game that is not over.
+            limit: what it may use for all actions together, instead of :attr:`limit`.
+        """
+        return None
+
+    def reseed(self, seed: int) -> None:
+        """Play other games from now on, with another seed, if it has random choices."""
+
+    def processor_seconds(self) -> float:
+        """Return the processor time that its moves have taken so far, in seconds."""
+        return time.process_time()
+
+
+_DEFAULTS = Player()
+
+
+def is_agent(candidate: object) -> TypeGuard[Agent]:
+    """Return whether an object has a method ``act``."""
+    return callable(getattr(candidate, "act", None))
+
+
+class NamedPlayer(Player):
+    """An agent as a player: with a name, and all that it does not have itself.
+
+    Args:
+        name: the name shown in tables.
+        agent: the agent that chooses the actions.
+        ruleset: the rules that it was made for, unless the agent says so itself.
+
+    Raises:
+        ValueError: the agent's fingerprint is not a string.
+    """
+
+    def __init__(self, name: str, agent: Agent, ruleset: Ruleset | None = None) -> None:
+        self.name = name
+        self._agent: Any = agent
+        self.ruleset = getattr(agent, "ruleset", ruleset)
+        self.seeded = bool(self._of_agent("seeded"))
+        self.limit = self._of_agent("limit")
+        self.remembers = bool(self._of_agent("remembers"))
+        """Whether it remembers the games whose numbers it gets. Set it to False to have each
+        position judged alone."""
+        self.fingerprint = self._of_agent("fingerprint")
+        if not isinstance(self.fingerprint, str | None):
+            raise ValueError(
+                f"the fingerprint of {name} is a {type(self.fingerprint).__name__}: expected a "
+                "string"
+            )
+
+    def _of_agent(self, name: str) -> Any:
+        """Return an attribute of the agent, or what :class:`Player` has in its place."""
+        return getattr(self._agent, name, getattr(_DEFAULTS, name))
+
+    @property
+    def most_games(self) -> int | None:  # type: ignore[override]
+        """See :attr:`Player.most_games`; None for a player that remembers none."""
+        return self._of_agent("most_games") if self.remembers else None
+
+    def reseed(self, seed: int) -> None:
+        """See :meth:`Player.reseed`."""
+        self._of_agent("reseed")(seed)
+
+    def processor_seconds(self) -> float:
+        """Return the processor time so far, of this process or of the player's program."""
+        return float(self._of_agent("processor_seconds")())
+
+    def act(
+        self,
+        positions: PackedPositions,
+        legal: Legal,
+        *,
+        limit: Limit | None = None,
+        games: Int64Array | None = None,
+    ) -> Actions:
+        """Choose an action in each position; see :meth:`Player.act`.
+
+        ``games`` are integers from 0 to 2^63 - 1 (:func:`new_games`), and ignored unless
+        :attr:`remembers`.
+
+        Raises:
+            TypeError, ValueError: ``games`` is wrong, or there is a limit and the player is not a
+                search.
+        """
+        options: dict[str, Any] = {}
+        if self.remembers and games is not None:
+            options["games"] = games
+        if limit is not None:
+            if self.limit is None:
+                raise ValueError(
+                    f"player {self.name} takes no limit: expected a search, for example "
+                    "'alphabeta:6'"
+                )
+            options["limit"] = limit
+        actions: Actions = self._agent.act(positions, legal, **options)
+        return actions
+
+    def choose(self, board: Board, limit: Limit | None = None, *, game: int | None = None) -> int:
+        """Return the action that the player chooses on ``board``.
+
+        Args:
+            board: a game that is not over.
+            limit: see :meth:`act`.
+            game: the number of the game, from 0 to 2^63 - 1, for a player that remembers it.
+
+        Raises:
+            ValueError: the game is over, the board has other rules than the player, the number is
+                wrong, the player takes no limit, or its action is illegal.
+        """
+        self._check(board, "choose")
+        positions, legal = board.batch()
+        games = None if game is None else np.array([as_integer(game, "game", 0, MAX_GAME)])
+        actions = self.act(positions, legal, limit=limit, games=games)
+        return int(check_actions(actions, legal, self.name)[0])
+
+    def analyse(self, board: Board, limit: Limit | None = None) -> list[Opinion] | None:
+        """Return an opinion of each legal action, best first; see :meth:`Player.analyse`.
+
+        Raises:
+            ValueError: the game is over, or the board has other rules than the player.
+        """
+        self._check(board, "analyse")
+        opinions: list[Opinion] | None = self._of_agent("analyse")(board, limit)
+        return opinions
+
+    def check_rules(self, ruleset: Ruleset) -> None:
+        """Let the player play by the rules of a game, unless it was made for others.
+
+        Raises:
+            ValueError: it was made for others.
+        """
+        check_rules(self._agent if self.ruleset is None else self, ruleset)
+
+    def _check(self, board: Board, verb: str) -> None:
+        if not board.legal_actions:
+            raise ValueError(f"the game is over: there is no move to {verb}")
+        self.check_rules(board.ruleset)
+
+    def __repr__(self) -> str:
+        return f"<player {self.name}>"
+
+
+def as_player(agent: Agent, name: str) -> NamedPlayer:
+    """Return an agent as a player, called ``name`` unless it has one; a player as it is."""
+    if isinstance(agent, NamedPlayer):
+        return agent
+    return NamedPlayer(getattr(agent, "name", "") or name, agent)
