@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from bao_agents.nets.checkpoint_files import find_guide, title, trained_under
 from bao_agents.search.limits import Limit
 from bao_env.bots import Agent
-from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.ruleset import RULESETS, Ruleset
 
 if TYPE_CHECKING:
     from bao_agents.nets.checkpoint import Checkpoint
@@ -164,7 +164,10 @@ class PlayerName:
         Raises:
             ValueError: the rule set has no guide.
         """
-        return find_guide(ruleset.name) if self.kind.has_guide else self.path
+        if not self.kind.has_guide:
+            return self.path
+        shipped = (name for name, rules in RULESETS.items() if rules == ruleset)
+        return find_guide(next(shipped, ruleset.name))
 
     def plays(self, ruleset: Ruleset) -> bool:
         """Return whether it can play some rules here.
