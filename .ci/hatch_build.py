@@ -23,7 +23,7 @@ PAGES = "bao_training/pages"
 """The folder of the wheel that stands for the repository's root."""
 
 PAGE_FILES = ("*.md", "CITATION.cff", "agents/*.*", "bao_env/*.md", "tests/*.md", "training/*.md")
-PAGE_FILES += ("docs/**/*.md", "docs/**/*.svg", "training/examples/*.*")
+PAGE_FILES += ("docs/**/*.md", "docs/**/*.svg", "docs/*.bib", "training/examples/*.*")
 PAGE_FILES += ("docs/endless.py", "docs/known.py")
 """Patterns of the pages, and of the pictures, examples and programs that they name."""
 
