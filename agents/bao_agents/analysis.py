@@ -1,11 +1,5 @@
 """Analyse positions and games: a score and a line of play for each move, and what was missed.
 
->>> from bao_agents import analyse
->>> from bao_env import Board
->>> board = Board("kujifunza")
->>> analysis = analyse(board, "alphabeta:20000n")
->>> board.push(analysis.lines[0].action)
-
 Alpha-beta, guided or plain, can be asked, and so can a network with or without a search. The solver
 also tries to prove who wins. Its proofs are certain; a player's scores are not.
 """
@@ -67,6 +61,16 @@ def analyse(
     proof_nodes: int = PROOF_NODES,
 ) -> Analysis:
     """Return what a player thinks of a position, and what the solver can prove about it.
+
+    >>> from bao_agents import analyse
+    >>> from bao_env import Board
+    >>> rows = "0,0,2,0,1,6,1,7/2,3,2,3,2,1,5,0/0,0,0,0,0,1,4,2/4,3,2,0,5,0,8,0"
+    >>> board = Board.from_text(f"{rows} 0,0 - S -")
+    >>> analysis = analyse(board, "alphabeta:6")
+    >>> analysis.score, analysis.proof.winner, analysis.proof.plies
+    (1.0, 0, 5)
+    >>> [(board.move_text(line.action), line.score) for line in analysis.lines]
+    [('A8R*', 1.0), ('A6R*', 1.0), ('A3L*', -1.0)]
 
     Args:
         board: a game that is not over.

@@ -312,6 +312,13 @@ def load(
 ) -> NamedPlayer:
     """Load a player by its name; :data:`PLAYERS` has examples of every kind.
 
+    >>> import bao_agents, bao_env
+    >>> player = bao_agents.load("alphabeta:4", ruleset="kujifunza")
+    >>> board = bao_env.Board("kujifunza")
+    >>> board.push(player.choose(board))
+    >>> board.move_stack
+    [20]
+
     Args:
         player: a bot with its limit; a checkpoint's path or name, or the folder of its run; or
             ``module:function``.
