@@ -51,6 +51,28 @@ def test_errors_of_the_server_are_answered_without_details(monkeypatch: pytest.M
         TestClient(app, base_url=HOST).get(game.path)
 
 
+def test_the_board_answers_under_its_addresses_and_names() -> None:
+    """Addresses in figures, which no other site can have; the machine's name; and a proxy's.
+
+    A proxy may have replaced its name in Host, but not in Origin.
+    """
+    client = TestClient(create_app(Roster(), ["vm"], ["bao.example.org"]))
+    for host, origin, status in (
+        ("192.168.1.5:8017", "http://192.168.1.5:8017", 200),
+        ("[fe80::1]:8017", "http://[fe80::1]:8017", 200),
+        ("VM", "http://vm", 200),
+        ("bao.example.org", "https://bao.example.org", 200),
+        ("127.0.0.1:8017", "https://bao.example.org", 200),
+        ("127.0.0.1:8017", "http://127.0.0.1:80", 403),
+        ("vm:8017", "http://vm:80", 403),
+        ("127.0.0.1:8017", "https://example.org", 403),
+        ("example.org", "http://example.org", 403),
+        ("127.0.0.1.example.org", "http://127.0.0.1.example.org", 403),
+    ):
+        answer = client.get("/api/setup", headers={"host": host, "origin": origin})
+        assert answer.status_code == status, (host, origin)
+
+
 def test_sessions_are_limited() -> None:
     """The least recently used one is dropped."""
     sessions = Sessions(4, 3)

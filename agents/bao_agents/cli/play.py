@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import gc
 import os
+import re
 import socket
 import sys
 import threading
@@ -42,6 +43,14 @@ def command(parser: argparse.ArgumentParser) -> Run:
         help="address to listen on (%(default)s); any other opens the board to your network, "
         "without a password. For the public internet put a reverse proxy before it",
     )
+    parser.add_argument(
+        "--name",
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="a name under which people open the board, as bao.example.org, through a reverse "
+        "proxy or in your network; may be given again",
+    )
     parser.add_argument("--no-browser", action="store_true", help="do not open the page")
     parser.add_argument(
         "--checkpoints",
@@ -73,6 +82,9 @@ def _run(options: argparse.Namespace) -> None:
 
     if not options.host:
         raise ValueError("--host '': expected an address of this machine, or 0.0.0.0 for all")
+    for name in options.name:
+        if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
+            raise ValueError(f"--name {name!r}: expected a name alone, such as bao.example.org")
     if options.checkpoints is None:
         options.checkpoints = [RUNS] if RUNS.is_dir() else []
     roster = Roster(
@@ -86,13 +98,13 @@ def _run(options: argparse.Namespace) -> None:
     shown, hosts = options.host, [options.host]
     if options.host in ("0.0.0.0", "::"):  # every address of this machine
         shown, hosts = "127.0.0.1" if options.host == "0.0.0.0" else "::1", [socket.gethostname()]
-        say(f"From other machines, open it under the name {hosts[0]}", sys.stdout)
+        say(f"From other machines, open it under this one's address, or {hosts[0]}", sys.stdout)
     port = listener.getsockname()[1]
     address = f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"
     say(f"The board is at {address} (Ctrl-C stops it)", sys.stdout)
     if not options.no_browser:
         threading.Timer(0.7, open_page, [address]).start()
-    server = make_server(create_app(roster, hosts))
+    server = make_server(create_app(roster, hosts, options.name))
     game = Game(Board(), (HUMAN, HUMAN))
     game.play(game.board().legal_actions[0], 0)  # compiles and loads
     gc.freeze()  # what every game needs; going through it stopped the server for 0.1 s at a time

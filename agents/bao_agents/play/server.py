@@ -140,19 +140,34 @@ async def _body(request: Request) -> Data:
 class Guard:
     """Answer only requests that this host's own page makes to it; send HEADERS.
 
-    A page of another site can make a browser call 127.0.0.1. If it does so under its own name, the
-    browser sends that as Origin; if it points another name at this machine, Host is wrong.
+    A page of another site can make a browser call this machine. If it does so under its own name,
+    the browser sends that as Origin; if it points a name of its own at this machine, Host has that
+    name. So Host is an address in figures or a known name, and Origin is the same as Host or has
+    the name of a proxy, which may have replaced it in Host.
     Starlette's TrustedHostMiddleware checks only Host. Its answer is not JSON and does not name the
     hosts, but the page shows people what the server answers.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Sequence[str]) -> None:
+    def __init__(self, app: ASGIApp, hosts: Sequence[str], proxies: Sequence[str]) -> None:
         self._app = app
-        self._hosts = ", ".join(hosts)
-        names = (f"[{host}]" if ":" in host else host for host in hosts)
-        self._host = re.compile(rf"({'|'.join(map(re.escape, names))})(:[0-9]{{1,5}})?", re.I)
+        self._proxies = [name.lower() for name in proxies]
+        self._hosts = ["localhost", *(name.lower() for name in hosts), *self._proxies]
         self.connections = Allowance()
         """For the connections of each address."""
+
+    def _refusal(self, host: str, origin: str | None) -> str | None:
+        """Return why a request with these headers is not answered; None if it is."""
+        name = _name_of(host)
+        if name is None or not (name in self._hosts or _is_address(name)):
+            return (
+                f"unknown host; expected an address in figures or one of {', '.join(self._hosts)}: "
+                "bao play --name HOST adds one"
+            )
+        scheme, _, source = (origin or f"http://{host}").lower().partition("://")
+        known = source == host.lower() or _name_of(source) in self._proxies
+        if scheme in ("http", "https") and known:
+            return None
+        return "requests from other sites are not answered: bao play --name HOST adds a name"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one ASGI request."""
@@ -164,23 +179,32 @@ class Guard:
 
         if scope["type"] == "http":
             headers = Headers(scope=scope)
-            host = headers.get("host", "")
-            origin = headers.get("origin", f"http://{host}")
-            wrong = None
-            if not self._host.fullmatch(host):
-                wrong = f"unknown host; expected one of {self._hosts}"
-            elif origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower()):
-                wrong = "requests from other sites are not answered"
-            app = JSONResponse({"error": wrong}, 403) if wrong else self._app
+            refusal = self._refusal(headers.get("host", ""), headers.get("origin"))
+            app = JSONResponse({"error": refusal}, 403) if refusal else self._app
             await app(scope, receive, send_with_headers)
 
 
-def create_app(roster: Roster, hosts: Sequence[str] = ()) -> ASGIApp:
+def _name_of(host: str) -> str | None:
+    """Return a host without its port and brackets, in lower case; None if it is none."""
+    match = re.fullmatch(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9_.-]+))(?::[0-9]{1,5})?", host.lower())
+    return match and (match[1] or match[2])
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def create_app(roster: Roster, hosts: Sequence[str] = (), proxies: Sequence[str] = ()) -> ASGIApp:
     """Make the server as an ASGI application.
 
     Args:
         roster: the players.
-        hosts: the accepted host names, besides localhost and its addresses.
+        hosts: the accepted names of this machine, besides localhost and addresses in figures.
+        proxies: the names under which proxies show the board.
     """
     tables = Tables(roster)
 
@@ -192,7 +216,7 @@ def create_app(roster: Roster, hosts: Sequence[str] = ()) -> ASGIApp:
     ]
     failures = (Refused, ValidationError, HTTPException, ClientDisconnect, Exception)
     app = Starlette(routes=routes, exception_handlers=dict.fromkeys(failures, _error))
-    return Guard(app, ["127.0.0.1", "localhost", "::1", *hosts])
+    return Guard(app, hosts, proxies)
 
 
 class _Protocol(H11Protocol):

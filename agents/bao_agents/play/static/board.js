@@ -8,7 +8,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const fetched = new Map();
 
 export function boardParts(layout, viewer) {
-  const path = `/api/board/${layout}/${viewer === 0 ? "south" : "north"}`;
+  const path = `api/board/${layout}/${viewer === 0 ? "south" : "north"}`;
   if (!fetched.has(path)) fetched.set(path, get(path));
   return fetched.get(path);
 }

@@ -104,7 +104,7 @@ export class Learn {
   }
 
   async load() {
-    if (!this.lessons.length) this.lessons = await get("/static/lessons.json");
+    if (!this.lessons.length) this.lessons = await get("static/lessons.json");
   }
 
   // --- lessons ---
@@ -155,7 +155,7 @@ export class Learn {
     const number = Math.trunc(chosen ?? this.store.remembered(`puzzle ${ruleset}`)) || 1;
     await this.load();
     this.end();
-    const made = await this.page.begin({ ruleset, number }, { path: "/api/puzzles", task: `puzzle=${ruleset}/${number}` });
+    const made = await this.page.begin({ ruleset, number }, { path: "api/puzzles", task: `puzzle=${ruleset}/${number}` });
     if (!made) return;
     const next = (number % made.count) + 1;
     this.task = { kind: "puzzle", plies: made.plies, who: made.state.mover, ruleset, number, count: made.count, next };

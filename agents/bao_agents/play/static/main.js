@@ -193,7 +193,7 @@ class Page {
   }
 
   // Begins a game, and returns the server's answer; null if it refuses.
-  async begin(data, { path = "/api/games", ...how } = {}) {
+  async begin(data, { path = "api/games", ...how } = {}) {
     try {
       const made = post(path, data);
       await this.table.begin(made, how);
@@ -257,7 +257,7 @@ class Page {
   }
 
   async example() {
-    const transcript = await (await fetch("/static/donkers-example.txt")).text();
+    const transcript = await (await fetch("static/donkers-example.txt")).text();
     if (await this.begin({ seats: HUMANS, transcript })) await this.study.tell(0);
   }
 
@@ -335,7 +335,7 @@ class Page {
   // Shows a game of this server; if it has lost the game, begins it anew from the transcript.
   async openGame({ game, transcript, seats }, how) {
     try {
-      const { state } = await get(`/api/games/${encodeURIComponent(game)}`);
+      const { state } = await get(`api/games/${encodeURIComponent(game)}`);
       await this.table.begin(Promise.resolve({ id: game, state }), how);
       this.showSeats();
       return true;
@@ -380,7 +380,7 @@ async function main() {
   $("speed").value = remembered("speed") ?? 4;
   $("counts").checked = remembered("counts") !== "false";
   await useLanguage($("language").value);
-  const setup = await get("/api/setup").catch((error) => { $("message").textContent = t(error.message); });
+  const setup = await get("api/setup").catch((error) => { $("message").textContent = t(error.message); });
   if (!setup) return;
   const page = new Page(setup);
   await page.openAddress();

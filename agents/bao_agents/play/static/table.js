@@ -190,11 +190,11 @@ export class Table {
 
   // Asks the server something about the game. If it has lost the game, begins it anew by its name.
   async ask(request, data) {
-    const send = () => post(`/api/games/${this.id}/${request}`, data);
+    const send = () => post(`api/games/${this.id}/${request}`, data);
     const answer = await send().catch(async (error) => {
       if (error.status !== 404) throw error;
       const { transcripts, seats } = this.game;
-      const { state } = await post("/api/games", { transcript: transcripts[0], seats, name: this.id });
+      const { state } = await post("api/games", { transcript: transcripts[0], seats, name: this.id });
       if (!this.away) this.state = state;
       this.game = state;
       return send();

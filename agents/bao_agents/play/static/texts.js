@@ -6,7 +6,7 @@ let words = {};
 let fallback = {};
 
 async function load(language) {
-  return (await fetch(`/static/${language}.json`)).json();
+  return (await fetch(`static/${language}.json`)).json();
 }
 
 export async function useLanguage(language) {
