@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bao_agents.evaluators.nnue import NNUE, evaluate
-from bao_agents.evaluators.tables import Tables
+from bao_agents.evaluators.nnue import NNUE, position_value
+from bao_agents.evaluators.tables import PairTables
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint_files import GUIDES
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
@@ -25,7 +25,7 @@ from tests.positions import draw
 
 def minimax(
     rules: KernelRules,
-    evaluator: Tables | NNUE,
+    evaluator: PairTables | NNUE,
     position: np.ndarray,
     depth: int,
     extends: bool = False,
@@ -59,7 +59,7 @@ def minimax(
             value = minimax(rules, evaluator, after, plies, extends, saved % 2, ply + 1)[0]
             value = value if waits else -value
         elif startable(rules, after)[1]:
-            value = -int(evaluate(evaluator, Packed.of(after)))
+            value = -int(position_value(evaluator, Packed.of(after)))
         else:
             value = WIN_VALUE - ply - 1
         if value > best or not actions:

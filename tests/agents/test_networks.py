@@ -19,7 +19,7 @@ from bao_agents.nets.compiled import (
     BYTE_VALUES,
     _features_of_bytes,
     compile_arrays,
-    evaluate,
+    evaluate_network,
     forward,
     make_network_workspace,
 )
@@ -123,9 +123,9 @@ def test_a_position_alone_is_cheap_and_gets_the_same_action(
 
     def counted(network: PolicyNetwork, encodings: Uint8Array, *rest: Any) -> Any:
         rows.append(len(encodings))
-        return evaluate(network, encodings, *rest)
+        return evaluate_network(network, encodings, *rest)
 
-    monkeypatch.setattr("bao_agents.nets.player.evaluate", counted)
+    monkeypatch.setattr("bao_agents.nets.player.evaluate_network", counted)
     counts = [bits.bit_count() for bits in legal.tolist()]
     alone = [agent.act(positions[i : i + 1], legal[i : i + 1])[0] for i in range(200)]
     assert rows == counts

@@ -100,7 +100,7 @@ def test_hostile_programs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     code, message = HOSTILE[name]
     file = tmp_path / "bot.py"
     file.write_text(code)
-    monkeypatch.setattr(pipe, "START_SECONDS", 0.5 if name == "mute" else 30.0)
+    monkeypatch.setattr(pipe, "PROGRAM_START_SECONDS", 0.5 if name == "mute" else 30.0)
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     Board().text()  # compiles
     before = children(), len(os.listdir("/proc/self/fd")), threading.active_count()

@@ -24,7 +24,7 @@ from pydantic import Field
 from torch import Tensor
 from typing_extensions import override
 
-from bao_agents.nets.compiled import Weights, compile_if_faster, evaluate
+from bao_agents.nets.compiled import Weights, compile_if_faster, evaluate_network
 from bao_agents.nets.encoding import ENCODING_STEP, encode
 from bao_agents.nets.features import ENCODING_SIZE
 from bao_agents.support.array_types import Float32Array, Float64Array, Int64Array, Uint8Array
@@ -237,7 +237,7 @@ class TdWorker(Worker[TdConfig, Model]):
         encodings, legal_actions, indptr = encode(
             games.engine.rules, games.positions, games.legal, step
         )
-        _, values = evaluate(self.replica.network, encodings, weights)
+        _, values = evaluate_network(self.replica.network, encodings, weights)
         return encodings, values[: len(legal_actions)], indptr
 
     def variances(self) -> Float64Array:

@@ -21,7 +21,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 from bao_agents.evaluators.pairs import COARSE, PAIRS, number_of_patterns, patterns_of
-from bao_agents.evaluators.tables import LIMIT, evaluate_by_tables
+from bao_agents.evaluators.tables import LIMIT, tables_value
 from bao_agents.support.array_types import Int16Array
 from bao_env.compiled.compile import jit
 
@@ -121,7 +121,7 @@ def _output_in_numba(weights, patterns):
 
 
 @jit
-def evaluate_by_nnue(nnue, packed):
+def nnue_value(nnue, packed):
     """Return the value of a position for its mover, int64, in units of :data:`SCALE` per logit.
 
     Args:
@@ -132,15 +132,15 @@ def evaluate_by_nnue(nnue, packed):
     return max(-LIMIT, min(LIMIT, value))
 
 
-def evaluate(evaluator, packed):
-    """Return the value of a position for its mover, by :class:`Tables` or an :class:`NNUE`."""
+def position_value(evaluator, packed):
+    """Return the value of a position for its mover, by :class:`PairTables` or an :class:`NNUE`."""
     by_nnue = isinstance(evaluator, NNUE)
-    return (evaluate_by_nnue if by_nnue else evaluate_by_tables)(evaluator, packed)
+    return (nnue_value if by_nnue else tables_value)(evaluator, packed)
 
 
-@overload(evaluate, inline="always")
-def _evaluate_in_numba(evaluator, packed):
-    """Return what compiled code calls instead of :func:`evaluate`."""
+@overload(position_value, inline="always")
+def _position_value_in_numba(evaluator, packed):
+    """Return what compiled code calls instead of :func:`position_value`."""
     if evaluator.instance_class is NNUE:
-        return lambda evaluator, packed: evaluate_by_nnue(evaluator, packed)
-    return lambda evaluator, packed: evaluate_by_tables(evaluator, packed)
+        return lambda evaluator, packed: nnue_value(evaluator, packed)
+    return lambda evaluator, packed: tables_value(evaluator, packed)

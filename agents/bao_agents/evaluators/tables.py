@@ -31,7 +31,7 @@ FILE = Path(__file__).with_name("tables.npz")
 players rests on them."""
 
 
-class Tables(NamedTuple):
+class PairTables(NamedTuple):
     """The evaluator with one number for each fine pattern."""
 
     cells: Int16Array
@@ -39,11 +39,11 @@ class Tables(NamedTuple):
 
 
 @jit
-def evaluate_by_tables(tables, packed):
+def tables_value(tables, packed):
     """Return the value of a position for its mover, int64, in units of :data:`SCALE` per logit.
 
     Args:
-        tables: the :class:`Tables`.
+        tables: the :class:`PairTables`.
         packed: the position, a :class:`Packed`.
     """
     cells, of = tables.cells, patterns_of(packed, FINE)
@@ -80,7 +80,7 @@ def _fitted() -> dict[str, Int16Array]:
     return {name: found[name] for name in RULESETS if name in found}
 
 
-def load_tables(ruleset: Ruleset) -> Tables:
+def load_tables(ruleset: Ruleset) -> PairTables:
     """Return the fitted tables of a rule set.
 
     A rule set without tables gets those of the most similar one.
@@ -95,4 +95,4 @@ def load_tables(ruleset: Ruleset) -> Tables:
         other = RULESETS[name].to_dict()
         return sum(other[key] != value for key, value in settings.items() if key != "name")
 
-    return Tables(fitted[min(fitted, key=differences)])
+    return PairTables(fitted[min(fitted, key=differences)])

@@ -187,7 +187,7 @@ def forward(weights, encodings, count, workspace, out):
             out[r, j] = units[j]
 
 
-def evaluate(
+def evaluate_network(
     network: PolicyNetwork, encodings: Uint8Array, weights: Weights | None = None
 ) -> tuple[Float32Array, Float32Array]:
     """Return the logits and values of a batch, as the network's ``forward`` does.

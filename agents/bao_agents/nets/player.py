@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bao_agents.nets.compiled import Weights, compile_if_faster, evaluate
+from bao_agents.nets.compiled import Weights, compile_if_faster, evaluate_network
 from bao_agents.nets.encoding import PLAYING_STEP, encode
 from bao_agents.nets.legal_actions import (
     best_legal_actions,
@@ -74,7 +74,7 @@ class NetworkAgent(Remade):
         for low in range(0, max(1, len(positions)), _MAX_POSITIONS):
             part = slice(low, low + _MAX_POSITIONS)
             encodings, legal_actions, _ = encode(self._rules, positions[part], legal[part], step)
-            logits, values = evaluate(self.network, encodings, self._weights)
+            logits, values = evaluate_network(self.network, encodings, self._weights)
             parts.append((logits[: len(legal_actions)], values[: len(legal_actions)]))
         logits, values = (np.concatenate(outputs) for outputs in zip(*parts, strict=True))
         check_finite(logits, values)

@@ -43,7 +43,7 @@ _PROCESS_CLOCK = 2
 """With a process's number, names the clock of its processor time (Linux, posix-timers.h)."""
 MOVE_SECONDS = 60.0
 """Default time limit per move."""
-START_SECONDS = 300.0
+PROGRAM_START_SECONDS = 300.0
 """Time within which a program must be ready: ours may have to compile first."""
 QUIET_SECONDS = 5.0
 """Seconds after which a program that has written nothing is reported, or one that plays other games
@@ -183,7 +183,7 @@ class PipeAgent(Remade):
     def _start(self) -> _Program:
         program = _Program(self._command)
         try:
-            self._prepare(program, START_SECONDS)
+            self._prepare(program, PROGRAM_START_SECONDS)
         except PlayerFault as fault:  # this one may never play
             raise ValueError(str(fault)) from None
         return program

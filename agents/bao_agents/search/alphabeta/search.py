@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bao_agents.evaluators.nnue import evaluate
+from bao_agents.evaluators.nnue import position_value
 from bao_agents.search.alphabeta.ordering import pick_best, remember_cutoff, score_successors
 from bao_agents.search.alphabeta.policy_order import (
     is_worth_asking,
@@ -68,7 +68,7 @@ def search(rules, evaluator, guide, table, work, depth):
     Args:
         rules: the :class:`KernelRules`.
         evaluator: evaluates positions at the horizon:
-            :class:`bao_agents.evaluators.tables.Tables`, or an
+            :class:`bao_agents.evaluators.tables.PairTables`, or an
             :class:`bao_agents.evaluators.nnue.NNUE`.
         guide: a :class:`PolicyGuide`; None for a full search, whose compiled code leaves out all
             uses of a guide.
@@ -369,7 +369,7 @@ def _horizon_value(evaluator, packed, ply):
     # moves are all infinite (1.5a); a search one ply deeper finds them.
     if is_stuck(packed):
         return np.int64(ply - WIN_VALUE)
-    return evaluate(evaluator, packed)
+    return position_value(evaluator, packed)
 
 
 @jit

@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bao_agents.evaluators.tables import SCALE, Tables, evaluate_by_tables
+from bao_agents.evaluators.tables import SCALE, PairTables, tables_value
 from bao_agents.search.limits import is_late
 from bao_agents.support.array_types import Int16Array, Int64Array, Uint64Array
 from bao_env.compiled.compile import jit, jit_inline
@@ -205,7 +205,7 @@ def _look_up(table, key):
 def _suppose(rules, table, packed):
     """Return the first ``phi`` and ``delta`` of a new position."""
     starts = max(np.int64(1), np.int64(popcount(candidates(rules, packed)[1])))
-    step = (evaluate_by_tables(Tables(table.cells), packed) - _LOWEST) >> _STEP_SHIFT
+    step = (tables_value(PairTables(table.cells), packed) - _LOWEST) >> _STEP_SHIFT
     step = max(np.int64(0), min(np.int64(_STEPS - 1), step))
     seeds = store_of(packed.meta) + other_store_of(packed.meta)
     delta = table.first_delta[seeds, step] * (starts - 1 + PART) // PART
