@@ -1,18 +1,8 @@
-"""Define what an opponent is, two bots that do not search, and opponents by name.
-
-A package adds players to the names that environments know with an entry point of the group
-``bao_env.players``: a function ``load(name, ruleset, seed, threads)`` that returns an
-:class:`Agent`, and raises ValueError for a name that it does not know::
-
-    [project.entry-points."bao_env.players"]
-    mypackage = "mypackage.players:load"
-"""
+"""Define what an opponent is, and two bots that do not search."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
-from importlib.metadata import EntryPoint, entry_points
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -26,6 +16,7 @@ from bao_env.engine.masks import check_legal
 from bao_env.engine.position import Actions, Legal, PackedPositions, read_at
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset, rules_of
 from bao_env.engine.sampling import random_actions, random_states
+from bao_env.player_packages import load_from_packages
 
 if TYPE_CHECKING:
     from bao_env.board import Board
@@ -253,52 +244,3 @@ def get_agent(
         f"opponent={opponent!r}: expected a name, an object with act(positions, legal), or a "
         "function of positions and legal actions"
     )
-
-
-def packages(but: str = "") -> list[EntryPoint]:
-    """Return the entry points of packages with players, except those of the package ``but``."""
-    found = entry_points(group="bao_env.players")
-    return [entry for entry in found if entry.value.partition(".")[0] != but]
-
-
-def load_from_packages(
-    name: str, ruleset: Ruleset, seed: int, threads: int, *, but: str = ""
-) -> Agent:
-    """Load a player from the packages that have an entry point; see the module.
-
-    A package that fails is skipped, and named in the error if no other has the player.
-
-    Args:
-        name: the player's name.
-        ruleset, seed, threads: see :func:`get_agent`.
-        but: a package that is not asked.
-
-    Raises:
-        ValueError: no package has the player; the message says why.
-    """
-    reasons: list[str] = []
-    cause: BaseException | None = None
-    for entry in packages(but):
-        package = entry.dist.name if entry.dist else entry.name
-        load = None
-        try:
-            load = entry.load()
-            agent = load(name, ruleset=ruleset, seed=seed, threads=threads)
-        except (Exception, SystemExit) as error:  # foreign code may raise anything
-            cause = error
-            if load is not None and isinstance(error, ValueError):
-                reasons.insert(0, str(error))
-            else:
-                reasons.append(f"package {package} failed: {type(error).__name__}: {error}")
-            continue
-        if callable(getattr(agent, "act", None)):
-            return cast(Agent, agent)
-        reasons.append(
-            f"package {package} failed: {entry.value} returned {agent!r:.80}: expected an agent, "
-            "or ValueError for a name that it does not know"
-        )
-    if not reasons:
-        close = get_close_matches(name, ("random", "greedy"), n=1)
-        meant = f" (did you mean {close[0]!r}?)" if close else ""
-        reasons = [f"unknown opponent {name!r}{meant}: expected 'random', 'greedy' or an agent"]
-    raise ValueError("; ".join(reasons)) from cause

@@ -14,13 +14,8 @@ from bao_env.bots import Opponent, check_actions, get_agent
 from bao_env.engine.position import Legal, PackedPositions, movers
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.openings import MAX_OPENING_PLIES, Openings
-from bao_env.observation.observer import (
-    Observer,
-    OwnObserver,
-    get_observer,
-    one_line,
-    take_rows,
-)
+from bao_env.observation.arrays import one_line, take_rows
+from bao_env.observation.observer import Observer, OwnObserver, get_observer
 
 
 def _positions(ruleset: Ruleset) -> tuple[PackedPositions, Legal]:

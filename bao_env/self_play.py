@@ -18,7 +18,7 @@ import multiprocessing
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +75,17 @@ class PolicyAgent(Bot):
         return as_actions(self._choose(seen, action_masks), len(legal), "the policy")
 
 
+class Member(NamedTuple):
+    """A member of an :class:`OpponentPool`."""
+
+    number: int
+    """0 for the first, n for the n-th that was added: ``infos["opponent"]`` of its games."""
+    opponent: Opponent
+    """The member as given, perhaps by name."""
+    agent: Agent
+    """What plays."""
+
+
 class OpponentPool(Bot):
     """An agent that plays as one of its members at a time.
 
@@ -108,17 +119,12 @@ class OpponentPool(Bot):
             raise ValueError(f"newest={newest}: expected a probability from 0 to 1")
         self.ruleset = None if ruleset is None else get_ruleset(ruleset)
         self._seed = seed
-        self._given = [first]
-        """The members as given, names included."""
-        self.numbers = [0]
-        """The number of each member: 0 for the first, n for the n-th that was added."""
-        self.members: list[Agent] = [get_agent(first, self.ruleset, seed)]
+        self.members = [Member(0, first, get_agent(first, self.ruleset, seed))]
         """The oldest comes first, the newest last."""
-        self.current = self.members[0]
-        """The member that plays."""
+        self.playing = self.members[0]
+        """The member that plays. One that is replaced while it plays goes on until the next
+        :meth:`draw`."""
         self.newest = newest
-        self.number = 0
-        """The number of the member that plays, which environments give as ``infos["opponent"]``."""
         self._added = 0
         self._rng = np.random.default_rng(seed)
         self._process = os.getpid()
@@ -129,9 +135,13 @@ class OpponentPool(Bot):
         Raises:
             ValueError: a member plays by other rules.
         """
-        members = [get_agent(member, ruleset, self._seed) for member in self._given]
-        if self.number in self.numbers:
-            self.current = members[self.numbers.index(self.number)]
+
+        def load(member: Member) -> Member:
+            return member._replace(agent=get_agent(member.opponent, ruleset, self._seed))
+
+        members = [load(member) for member in self.members]
+        still_members = [member for member in members if member.number == self.playing.number]
+        self.playing = still_members[0] if still_members else load(self.playing)
         self.members, self.ruleset = members, ruleset
 
     def add(self, member: Opponent) -> None:
@@ -142,13 +152,9 @@ class OpponentPool(Bot):
         """
         agent = get_agent(member, self.ruleset)
         if len(self.members) == self.size:
-            replaced = self._rng.integers(1, self.size)
-            for members in (self.members, self._given, self.numbers):
-                del members[replaced]
+            del self.members[self._rng.integers(1, self.size)]
         self._added += 1
-        self.members.append(agent)
-        self._given.append(member)
-        self.numbers.append(self._added)
+        self.members.append(Member(self._added, member, agent))
 
     def draw(self, weights: Sequence[float] | None = None) -> None:
         """Draw the member that plays from now on.
@@ -172,7 +178,7 @@ class OpponentPool(Bot):
             index = -1
         else:
             index = int(self._rng.integers(len(self.members)))
-        self.current, self.number = self.members[index], self.numbers[index]
+        self.playing = self.members[index]
 
     def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
@@ -184,4 +190,4 @@ class OpponentPool(Bot):
                     "reach it. Run the environments in the process of the pool",
                     stacklevel=2,
                 )
-        return self.current.act(positions, legal)
+        return self.playing.agent.act(positions, legal)

@@ -1,4 +1,4 @@
-"""Compile with numba: one decorator, the cache on disk, a notice, threads and locks.
+"""Support numba: decorators, the cache on disk, notices; beside it, threads and a lock.
 
 Nothing here is about Bao.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -52,7 +53,8 @@ class _Cache(FunctionCache):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         file = self._cache_file
-        file._source_stamp = _sources_digest(Path(function.__code__.co_filename).parent)
+        if not getattr(sys, "frozen", False):  # numba asks a program without sources for its file
+            file._source_stamp = _sources_digest(Path(function.__code__.co_filename).parent)
         try:
             fresh = bool(file._load_index())
         except Exception:  # the file may hold anything

@@ -1,11 +1,12 @@
 """Print lines to stderr while functions are compiled for the first time, which takes seconds.
 
-Numba calls :class:`_Notice` when it compiles a function, not when it loads one from its cache.
+Numba calls the listeners when it compiles a function, not when it loads one from its cache.
 ``BAO_ENV_QUIET=1`` suppresses the lines.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
@@ -52,6 +53,35 @@ class _Notice(event.Listener):
             _say(f"compiling, {len(self._compiled)} of at most {len(_functions)} functions")
 
 
+class _DebugLog(event.Listener):
+    """Keep numba's 50,000 debug lines out of a program's log while our functions are compiled.
+
+    A level that the program has given to the logger ``numba`` stays.
+    """
+
+    def __init__(self) -> None:
+        self._logger = logging.getLogger("numba")
+        self._depth = 0
+        """How many of our functions are being compiled, each for the one before."""
+        self._raised = False
+
+    def on_start(self, event: Any) -> None:
+        """Handle the start of a compilation."""
+        if event.data["dispatcher"].py_func in _functions:
+            self._depth += 1
+            if self._logger.level == logging.NOTSET:
+                self._logger.setLevel(logging.WARNING)
+                self._raised = True
+
+    def on_end(self, event: Any) -> None:
+        """Handle the end of a compilation."""
+        if event.data["dispatcher"].py_func in _functions:
+            self._depth -= 1
+            if self._raised and not self._depth:
+                self._logger.setLevel(logging.NOTSET)
+                self._raised = False
+
+
 def _say(text: str) -> None:
     if sys.stderr is None or os.environ.get("BAO_ENV_QUIET"):
         return
@@ -60,3 +90,4 @@ def _say(text: str) -> None:
 
 
 event.register("numba:compile", _Notice())
+event.register("numba:compile", _DebugLog())

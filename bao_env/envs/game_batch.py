@@ -41,13 +41,8 @@ from bao_env.engine.position import (
 )
 from bao_env.engine.ruleset import Ruleset
 from bao_env.game import CUT_SHORT, Outcome, Termination, legal_and_outcome
-from bao_env.observation.observer import (
-    Arrays,
-    Observer,
-    empty_arrays,
-    put_rows,
-    take_rows,
-)
+from bao_env.observation.arrays import Arrays, empty_arrays, put_rows, take_rows
+from bao_env.observation.observer import Observer
 
 GameIndices = npt.NDArray[np.int64]
 
@@ -102,7 +97,7 @@ class ObservationBuffer(NamedTuple):
             np.empty(size, np.int8),
             np.empty(size, np.uint64),
             np.empty((size, NUM_ACTIONS), np.int8),
-            empty_arrays(observer, size),
+            empty_arrays(observer.space, size),
         )
 
     def rows(self, part: slice) -> ObservationBuffer:

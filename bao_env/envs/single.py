@@ -220,5 +220,5 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
         if game.over:
             info |= game.end_info()
             if isinstance(self._agent, OpponentPool):
-                info["opponent"] = self._agent.number
+                info["opponent"] = self._agent.playing.number
         return board if self._flat else {"observation": board, "action_mask": mask.copy()}, info

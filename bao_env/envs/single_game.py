@@ -31,7 +31,8 @@ from bao_env.envs.arguments import Infos, Options, seat_or_none
 from bao_env.envs.guard import Guard
 from bao_env.envs.openings import OpeningPlies, Openings, check_opening_plies
 from bao_env.game import CUT_SHORT, Outcome, Termination, make_move
-from bao_env.observation.observer import Observer, make_observations, take_rows
+from bao_env.observation.arrays import take_rows
+from bao_env.observation.observer import Observer, make_observations
 from bao_env.render.raster import Window, rgb_array
 
 _SHARED = {"ruleset", "observer", "possible_agents"} | {

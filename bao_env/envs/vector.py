@@ -45,13 +45,8 @@ from bao_env.envs.game_batch import GameBatch, GameIndices, ObservationBuffer
 from bao_env.envs.guard import Guard
 from bao_env.envs.openings import MAX_DRAWS, OpeningPlies, Openings, check_opening_plies
 from bao_env.envs.single_game import warn_of_no_render_mode
-from bao_env.observation.observer import (
-    Arrays,
-    Observer,
-    get_observer,
-    masked_space,
-    take_rows,
-)
+from bao_env.observation.arrays import Arrays, take_rows
+from bao_env.observation.observer import Observer, get_observer, masked_space
 from bao_env.render.drawing import drawing
 from bao_env.render.marks import Mark, MarkKind, action_marks
 from bao_env.render.raster import check_render_mode, rgb_array
@@ -358,7 +353,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             plies = (batch.state.positions[:, PLY] * ended).astype(np.int64)
             infos |= _where(ended, winner=batch.state.winners * ended, plies=plies)
             if isinstance(batch.agent, OpponentPool):
-                infos |= _where(ended, opponent=batch.agent.number * ended)
+                infos |= _where(ended, opponent=batch.agent.playing.number * ended)
         self._shown = buffer
         if self.autoreset_mode is AutoresetMode.SAME_STEP:  # ended games restart now
             if len(games):

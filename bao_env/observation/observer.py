@@ -27,7 +27,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
-from gymnasium.vector.utils import create_empty_array
 
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.kernel import legal_of
@@ -35,11 +34,9 @@ from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import Legal, PackedPositions, Seats, packed_opening
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.observation.actions import Replies
+from bao_env.observation.arrays import Arrays, empty_arrays, one_line, take_rows
 from bao_env.observation.board import BareBoard
 from bao_env.observation.planes import Planes
-
-Arrays = Any
-"""Observations of n positions: an array with n rows or, for a ``Dict`` space, a dict of them."""
 
 
 class Observer(Protocol):
@@ -102,7 +99,7 @@ class OwnObserver:
         Raises:
             ValueError: ``fill`` changes its arguments, or numbers are missing or outside the space.
         """
-        arrays = empty_arrays(self, len(legal))
+        arrays = empty_arrays(self.space, len(legal))
         for part in arrays.values() if isinstance(arrays, dict) else [arrays]:
             part.view(np.uint8).fill(0xFF)  # NaN as a float: outside the space
         given: list[Any] = [positions, legal, viewers]
@@ -173,32 +170,6 @@ def masked_space(space: spaces.Space[Any]) -> spaces.Dict:
     return spaces.Dict({"observation": space, "action_mask": mask})
 
 
-def empty_arrays(observer: Observer, size: int) -> Arrays:
-    """Return uninitialised arrays for ``size`` observations."""
-    return create_empty_array(observer.space, size, np.empty)
-
-
-def take_rows(arrays: Arrays, rows: Any) -> Arrays:
-    """Return some rows: the same memory for a slice or an index, copies for an index array."""
-    if isinstance(arrays, dict):
-        return {key: array[rows] for key, array in arrays.items()}
-    return arrays[rows]
-
-
-def one_line(arrays: Arrays) -> str:
-    """Return observations as a string without line breaks, for an error."""
-    return " ".join(str(arrays).split())
-
-
-def put_rows(arrays: Arrays, rows: Any, values: Arrays) -> None:
-    """Write ``values`` into some rows of ``arrays``."""
-    if isinstance(arrays, dict):
-        for key, array in arrays.items():
-            array[rows] = values[key]
-    else:
-        arrays[rows] = values
-
-
 def make_observations(
     observer: Observer,
     positions: PackedPositions,
@@ -206,6 +177,6 @@ def make_observations(
     viewers: Seats,
 ) -> Arrays:
     """Return fresh observations of n positions; :meth:`Observer.fill` has the arguments."""
-    arrays = empty_arrays(observer, len(legal))
+    arrays = empty_arrays(observer.space, len(legal))
     observer.fill(positions, legal, viewers, arrays)
     return arrays

@@ -317,7 +317,7 @@ def load(name, *, ruleset, **_):
         EntryPoint("agents", "bao_agents.players.registry:load_ours", group),
         EntryPoint("fullest", "fullest_package:load", group),
     ]
-    monkeypatch.setattr("bao_env.bots.entry_points", lambda group: found)
+    monkeypatch.setattr("bao_env.player_packages.entry_points", lambda group: found)
     board = Board()
     assert bao_agents.load("fullest:3").choose(board) == bao_agents.load("greedy").choose(board)
     assert "fullest:3" in says("match random fullest:3 --pairs 2 --balance 9 --threads 1")

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 
 def test_unknown_opponents_raise_without_players(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bao_env.bots.entry_points", lambda group: ())
+    monkeypatch.setattr("bao_env.player_packages.entry_points", lambda group: ())
     with pytest.raises(ValueError, match=r"unknown opponent 'gredy' \(did you mean 'greedy'\?\)"):
         BaoEnv("gredy")
 
@@ -39,7 +39,7 @@ def test_package_that_fails_is_named(
     group = "bao_env.players"
     ours = EntryPoint("agents", "bao_agents.players.registry:load_ours", group)
     found = [EntryPoint("failing-package", f"{module}:load", group), ours][:: 1 if first else -1]
-    monkeypatch.setattr("bao_env.bots.entry_points", lambda group: found)
+    monkeypatch.setattr("bao_env.player_packages.entry_points", lambda group: found)
     assert get_agent("alphabeta:2").act(*draw("zanzibar", 2)).shape
     expected = f"unknown player 'nobody'.*package failing-package .*{message}"
     with pytest.raises(ValueError, match=expected):

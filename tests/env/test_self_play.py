@@ -64,8 +64,8 @@ def test_a_full_pool_keeps_the_first_and_the_newest() -> None:
     for number, agent in enumerate(added):
         pool.add(agent)
         assert len(pool.members) == min(4, number + 2)
-        assert isinstance(pool.members[0], GreedyAgent) and pool.members[-1] is agent
-        ages = [added.index(member) for member in pool.members[1:]]  # type: ignore[arg-type]
+        assert isinstance(pool.members[0].agent, GreedyAgent) and pool.members[-1].agent is agent
+        ages = [added.index(member.agent) for member in pool.members[1:]]  # type: ignore[arg-type]
         assert ages == sorted(ages)
         held |= {number - age for age in ages}
     assert max(held) > 3  # not simply the last three
@@ -78,7 +78,7 @@ def test_probabilities_of_the_members() -> None:
     draws = []
     for _ in range(2000):
         pool.draw()
-        draws.append(pool.members.index(pool.current))
+        draws.append(pool.playing.number)
     shares = np.bincount(draws) / len(draws)
     np.testing.assert_allclose(shares, [0.125, 0.125, 0.125, 0.625], atol=0.03)
 
@@ -100,7 +100,7 @@ def test_a_pool_is_seeded_and_can_be_pickled() -> None:
         for seed in range(20):
             pool.add(RandomAgent(seed))
             pool.draw()
-            drawn.append(pool.members.index(pool.current))
+            drawn.append(pool.members.index(pool.playing))
         return drawn
 
     one, other = (OpponentPool(PolicyAgent(first_legal), size=8, seed=5) for _ in range(2))
@@ -116,8 +116,7 @@ def test_bots_take_the_rules_of_the_game_or_refuse() -> None:
         pool = OpponentPool("greedy")
         pool.add(PolicyAgent(first_legal, "replies"))
         BaoVectorEnv(2, pool, ruleset=ruleset)
-        bots: Any = pool, pool.current, *pool.members
-        assert [bot.ruleset for bot in bots] == [ruleset] * 4
+        assert {pool.ruleset, *(member.agent.ruleset for member in pool.members)} == {ruleset}
         given = OpponentPool("greedy", ruleset=ruleset)
         for bot in (pool, given, GreedyAgent(ruleset), PolicyAgent(first_legal, ruleset=ruleset)):
             calls: list[Callable[[Any], Any]] = [
@@ -127,15 +126,27 @@ def test_bots_take_the_rules_of_the_game_or_refuse() -> None:
                 lambda bot: play_match(bot, bot, ruleset="kibao", pairs=2, balance=None),
             ]
             for refuse in calls:
-                with pytest.raises(ValueError, match=f"'{ruleset.name}', but the game is 'kibao'"):
+                with pytest.raises(ValueError, match=f"'{ruleset.name}', not 'kibao'"):
                     refuse(bot)
+
+
+def test_a_member_that_plays_takes_the_rules_after_it_was_replaced() -> None:
+    pool = OpponentPool(size=2, newest=1.0)
+    pool.add("greedy")
+    pool.draw()
+    pool.add("random")
+    playing: Any = pool.playing
+    BaoVectorEnv(2, opponent=pool, ruleset="dutch")
+    assert pool.playing.number == playing.number == 1 and pool.playing not in pool.members
+    playing = pool.playing
+    assert playing.agent.ruleset == pool.ruleset == RULESETS["dutch"]
 
 
 def test_games_name_the_member_that_they_were_played_against() -> None:
     pool = OpponentPool("random", size=2)
     for _ in range(3):
         pool.add("greedy")
-    assert pool.numbers == [0, 3]
+    assert [member.number for member in pool.members] == [0, 3]
     single, envs = BaoEnv(pool), BaoVectorEnv(4, pool, autoreset_mode="SAME_STEP")
     for weights, number in (([1, 0], 0), ([0, 2], 3)):
         pool.draw(weights)
@@ -144,7 +155,7 @@ def test_games_name_the_member_that_they_were_played_against() -> None:
         over = False
         while not over:
             *_, over, _, info = single.step(single.sample_legal_actions())
-        assert info["opponent"] == pool.number == number
+        assert info["opponent"] == pool.playing.number == number
         while not (ended := envs.step(envs.sample_legal_actions()))[2].any():
             pass
         assert (ended[4]["final_info"]["opponent"][ended[2]] == number).all()

@@ -40,7 +40,8 @@ def test_compiling_prints_notices(tmp_path: Path) -> None:
     assert others == said and counts and counts == sorted(counts)
     assert all(done <= of for done, of in counts)
     assert warm == ""
-    assert run(LEGAL, tmp_path / "other cache", quiet="1").stderr == ""
+    logged = f"import logging; logging.basicConfig(level=logging.DEBUG); {LEGAL}"
+    assert run(logged, tmp_path / "other cache", quiet="1").stderr == ""
 
 
 @pytest.mark.parametrize(("suffix", "length"), [("nbi", 40), ("nbc", 0)])

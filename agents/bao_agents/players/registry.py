@@ -23,15 +23,9 @@ from bao_agents.players.names import Kind, PlayerName, Setting, Unit
 from bao_agents.players.pipe import PipeAgent, read_time
 from bao_agents.players.player import NamedPlayer, is_agent
 from bao_env.board import Board
-from bao_env.bots import (
-    Agent,
-    GreedyAgent,
-    RandomAgent,
-    check_rules,
-    load_from_packages,
-    packages,
-)
+from bao_env.bots import Agent, GreedyAgent, RandomAgent, check_rules
 from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.player_packages import load_from_packages, packages
 
 if TYPE_CHECKING:
     from bao_agents.nets.checkpoint import Checkpoint
@@ -210,7 +204,7 @@ KINDS = (
 """Every kind of player. If several match a name, the first is taken."""
 
 PACKAGE = Kind("package", "NAME", {}, _package, is_foreign=True)
-"""A player of another package with an entry point (:mod:`bao_env.bots`). Any name may be one."""
+"""A player of another package (:mod:`bao_env.player_packages`). Any name may be one."""
 
 PLAYERS = {example: what for kind in KINDS for example, what in kind.examples.items()}
 """Examples of every kind of player that :func:`load` accepts, each with its meaning."""

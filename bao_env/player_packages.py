@@ -1,0 +1,69 @@
+"""Load players by name from the packages that provide some.
+
+A package adds players to the names that environments know with an entry point of the group
+``bao_env.players``: a function ``load(name, ruleset, seed, threads)`` that returns a
+:class:`bao_env.Agent`, and raises ValueError for a name that it does not know::
+
+    [project.entry-points."bao_env.players"]
+    mypackage = "mypackage.players:load"
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, cast
+
+from bao_env.engine.ruleset import Ruleset
+
+if TYPE_CHECKING:
+    from bao_env.bots import Agent
+
+
+def packages(but: str = "") -> list[EntryPoint]:
+    """Return the entry points of packages with players, except those of the package ``but``."""
+    found = entry_points(group="bao_env.players")
+    return [entry for entry in found if entry.value.partition(".")[0] != but]
+
+
+def load_from_packages(
+    name: str, ruleset: Ruleset, seed: int, threads: int, *, but: str = ""
+) -> Agent:
+    """Load a player from the packages that have an entry point; see the module.
+
+    A package that fails is skipped, and named in the error if no other has the player.
+
+    Args:
+        name: the player's name.
+        ruleset, seed, threads: see :func:`bao_env.bots.get_agent`.
+        but: a package that is not asked.
+
+    Raises:
+        ValueError: no package has the player; the message says why.
+    """
+    reasons: list[str] = []
+    cause: BaseException | None = None
+    for entry in packages(but):
+        package = entry.dist.name if entry.dist else entry.name
+        load = None
+        try:
+            load = entry.load()
+            agent = load(name, ruleset=ruleset, seed=seed, threads=threads)
+        except (Exception, SystemExit) as error:  # foreign code may raise anything
+            cause = error
+            if load is not None and isinstance(error, ValueError):
+                reasons.insert(0, str(error))
+            else:
+                reasons.append(f"package {package} failed: {type(error).__name__}: {error}")
+            continue
+        if callable(getattr(agent, "act", None)):
+            return cast("Agent", agent)
+        reasons.append(
+            f"package {package} failed: {entry.value} returned {agent!r:.80}: expected an agent, "
+            "or ValueError for a name that it does not know"
+        )
+    if not reasons:
+        close = get_close_matches(name, ("random", "greedy"), n=1)
+        meant = f" (did you mean {close[0]!r}?)" if close else ""
+        reasons = [f"unknown opponent {name!r}{meant}: expected 'random', 'greedy' or an agent"]
+    raise ValueError("; ".join(reasons)) from cause
