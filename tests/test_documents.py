@@ -16,10 +16,13 @@ import pytest
 import bao_env
 from bao_agents.arena.ladder import anchors_elo
 from bao_agents.cli.main import COMMANDS, parse
+from bao_agents.support.provenance import digest
 from bao_env.engine.ruleset import RULESETS
 from tests.conftest import Capsys
 
 ROOT = Path(__file__).parent.parent
+PLAYERS = ROOT / "agents" / "bao_agents"
+CHECKPOINTS = PLAYERS / "checkpoints"
 DOCUMENTS = sorted(
     path
     for folder in (".", "bao_env", "agents", "training", "docs", "tests")
@@ -152,6 +155,17 @@ def test_model_card_has_the_numbers_of_its_file() -> None:
         scores = [games[bot]["score"] for bot in ("greedy", "alphabeta:2", "alphabeta:4")]
         shown = [float(share) for share in re.findall(r"\| ([\d.]+) \(", row)]
         assert np.allclose(shown, 100 * np.array(scores), atol=0.051)
+        assert network["file"] == digest(CHECKPOINTS / f"{name}.safetensors"), "measure it again"
+
+
+def test_the_card_has_the_digest_of_each_file_that_ships() -> None:
+    """A file that changes needs its row, and the numbers measured with it, again."""
+    shown = {}
+    for name, mark in re.findall(r"^\| `(\S+)` \| `(\w{16})`", TEXTS["agents/MODELS.md"], re.M):
+        shown[PLAYERS / name if "." in name else CHECKPOINTS / f"{name}.safetensors"] = mark
+    patterns = "checkpoints/**/*.safetensors", "**/*.npz", "**/*.tsv", "arena/ladders/*.json"
+    shipped = {file for pattern in patterns for file in PLAYERS.glob(pattern)}
+    assert shown == {file: digest(file) for file in shipped}
 
 
 def test_readme_has_the_elos_of_the_ladder() -> None:
