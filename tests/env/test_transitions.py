@@ -1,0 +1,66 @@
+"""Test transitions for offline learning against the same games in an environment."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bao_env import BaoEnv, Board
+from bao_env.engine.ruleset import RULESETS
+from bao_env.game import CUT_SHORT
+from bao_env.notation import parse_transcripts, replay
+from bao_env.transitions import transitions
+from tests.positions import played
+from tests.rulesets import EVERY_RULESET
+
+
+class Follows:
+    """An opponent that plays the actions of a recorded game."""
+
+    seeded = False
+
+    def __init__(self, board: Board) -> None:
+        self.actions = board.move_stack
+
+    def act(self, positions: np.ndarray, legal: np.ndarray) -> np.ndarray:
+        return np.array([self.actions[ply] for ply in positions[:, 5]])
+
+
+@EVERY_RULESET
+@pytest.mark.parametrize("observation", ["board", "replies"])
+def test_rows_are_the_steps_of_an_environment(ruleset: str, observation: str, seed: int) -> None:
+    boards = [played(ruleset, seed + game, game % 2) for game in range(4)]
+    texts = "".join(f"opening plies: 3\n{board.transcript()}" for board in boards)
+    data = transitions(map(replay, parse_transcripts(texts)), observation)
+    row = 0
+    for game, board in enumerate(boards):
+        env = BaoEnv(Follows(board), ruleset=ruleset, observation=observation, opening_plies=(0, 0))
+        for seat in (0, 1):
+            seen, _ = env.reset(options={"seat": seat, "first_player": game % 2})
+            ended = False
+            while not ended:
+                action = int(data.actions[row])
+                before, (seen, reward, ended, _, info) = seen, env.step(action)
+                assert np.array_equal(data.observations[row], before["observation"])
+                assert np.array_equal(data.masks[row], before["action_mask"])
+                assert np.array_equal(data.next_observations[row], seen["observation"])
+                assert np.array_equal(data.next_masks[row], seen["action_mask"])
+                assert (data.rewards[row], data.terminated[row]) == (reward, ended)
+                assert (data.games[row], data.seats[row], data.truncated[row]) == (
+                    game,
+                    seat,
+                    False,
+                )
+                row += 1
+            assert data.results[row - 1] == reward == (1 if info["winner"] == seat else -1)
+    assert row == len(data.actions) and data.openings.sum() == 3 * len(boards)
+
+
+def test_a_game_that_stopped_is_truncated() -> None:
+    """Each row has legal actions next, and nobody wins."""
+    board = Board.from_text("start", RULESETS["zanzibar"], "7L 5R 6R 6R 7R")
+    for outcome in (None, CUT_SHORT):
+        data = transitions([board.record()._replace(outcome=outcome)])
+        assert data.seats.tolist() == [0, 0, 1, 1] and not data.rewards.any()
+        assert data.truncated.tolist() == [False, True] * 2 and not data.terminated.any()
+        assert data.next_masks.any(axis=1).all()
