@@ -197,7 +197,10 @@ def puzzles(rules: Ruleset) -> SolvedPositions | None:
     known = shipped_won_positions(rules)
     if known is None:
         return None
-    wins, moves = np.bitwise_count(known.winning), np.bitwise_count(known.legal)
+    wins, moves = (
+        np.array([int(actions).bit_count() for actions in sets])
+        for sets in (known.winning, known.legal)
+    )
     few = (moves >= 3) & ((wins == 1) | (3 * wins <= moves))
     fits = np.flatnonzero(few & (known.plies > 1) & (known.plies <= PUZZLE_PLIES))
     return known[fits[np.lexsort((-(wins / moves)[fits], known.plies[fits]))]]
