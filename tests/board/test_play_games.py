@@ -106,6 +106,18 @@ def test_rules_travel_as_data(client: TestClient) -> None:
     assert start(client)[1]["rules"] is None
 
 
+def test_a_game_keeps_its_head(client: TestClient) -> None:
+    """A person has the name that the game came with; a bot has its own."""
+    head = "title: Third round\nSouth: A. Player\nnorth: B\nopening plies: 1\n"
+    game, state = start(client, transcript=f"{head}1: 7L* 5R; a comment\n")
+    assert state["names"] == ["A. Player", "B"] and state["opening_plies"] == 1
+    for text in state["transcripts"]:
+        assert text.startswith(head) and "5R; a comment" in text.replace(">", "R")
+    state = game("seats", seats=["human", "greedy"])["state"]
+    assert state["names"] == ["A. Player", "greedy"]
+    assert "north: greedy\n" in state["transcripts"][0]
+
+
 def test_house_choice(client: TestClient) -> None:
     game, state = start(client, position=HOUSE)
     both = [o for o in state["legal"] if o["pit"] == 7 and o["direction"] == 1]

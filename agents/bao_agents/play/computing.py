@@ -43,11 +43,14 @@ class Allowance:
         """When those who used some time will have waited for all of it."""
 
     def use(self, client: str, seconds: float) -> float:
-        """Note that a client uses some time; return the seconds that it has to wait before."""
+        """Note that a client uses some time; return the seconds that it has to wait before.
+
+        One use counts for no more than twice the credit: the first of its kind may compile for long.
+        """
         now = time.monotonic()
         self._free = {other: free for other, free in self._free.items() if free > now}
         free = self._free.get(client, now)
-        self._free[client] = free + seconds / self._share
+        self._free[client] = free + min(seconds, 2 * self._credit) / self._share
         return max(0, free - now - self._credit / self._share)
 
 

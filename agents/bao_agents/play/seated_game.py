@@ -335,11 +335,27 @@ class Game:
             "ruleset": board.ruleset.name,
             "rules": format_rules(board.ruleset).get("rules"),
             "seats": self.seats,
+            "names": [*self._players().values()],
+            "opening_plies": self._board.record().opening_plies,
             "length": len(self._moves),
             "text": board.text(),
             "stage": board.stage.value,
             "outcome": outcome and {"winner": outcome.winner, "how": outcome.reason.value},
             "legal": [hand_way(board, action) for action in legal],
             "moves": self._moves,
-            "transcripts": [self.board().transcript(None, spelling) for spelling in SPELLINGS],
+            "transcripts": [
+                self.board().transcript(self._players(), spelling) for spelling in SPELLINGS
+            ],
         }
+
+    def _players(self) -> dict[str, str]:
+        """Return the header lines of the players, South and North.
+
+        A person keeps the name that the game came with.
+        """
+        head = {key.casefold(): (key, name) for key, name in self._board.record().head.items()}
+        lines = {}
+        for seat, player in zip(("south", "north"), self.seats, strict=True):
+            key, name = head.get(seat, (seat, HUMAN))
+            lines[key] = name if player == HUMAN else player
+        return lines

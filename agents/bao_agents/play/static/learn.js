@@ -3,17 +3,16 @@
 import { get } from "./api.js";
 import { $, button, element } from "./dom.js";
 import { announce, sentences } from "./say.js";
+import { recall, remember, remembered } from "./store.js";
 import { plies, seatName, t, withTerms } from "./texts.js";
 
 const HUMANS = ["human", "human"];
 const KUJIFUNZA = 1; // the last lesson that the learners' game needs
 
 export class Learn {
-  // `page` begins games on the table, and returns to the visitor's own; `store` remembers.
-  constructor(table, page, store) {
-    this.table = table;
-    this.page = page;
-    this.store = store;
+  // `newGame` begins games on the table, and `resume()` returns to the visitor's own.
+  constructor(table, newGame, resume) {
+    Object.assign(this, { table, newGame, resume });
     this.lessons = [];
     this.task = null; // what is asked for now: { kind, ... }
   }
@@ -56,7 +55,7 @@ export class Learn {
   }
 
   done() {
-    const done = this.store.recall("done");
+    const done = recall("done");
     return new Set(Array.isArray(done) ? done : []);
   }
 
@@ -70,21 +69,21 @@ export class Learn {
   // Goes back to the visitor's own game.
   async leave() {
     this.end();
-    if (this.table.task) await this.page.resume();
+    if (this.table.task) await this.resume();
   }
 
   // Offers help to new visitors.
   welcome() {
-    if (this.store.remembered("met") || this.table.task || this.table.game.length) return;
+    if (remembered("met") || this.table.task || this.table.game.length) return;
     const met = (work) => () => {
-      this.store.remember("met", "true");
+      remember("met", "true");
       this.end();
       work();
     };
     this.task = { kind: "welcome" };
     this.card(t("welcome_title"), t("welcome"), [
       [t("welcome_learn"), met(() => this.lesson(0)), true],
-      [t("play_kujifunza"), met(() => this.page.playLevel("kujifunza")), false],
+      [t("play_kujifunza"), met(() => this.newGame.playLevel("kujifunza")), false],
       [t("welcome_no"), met(() => {}), false],
     ]);
   }
@@ -115,8 +114,8 @@ export class Learn {
     const { position } = this.lessons[at];
     this.end();
     const game = { seats: HUMANS, ruleset: "zanzibar", position };
-    if (!(await this.page.begin(game, { task: `lesson=${at + 1}` }))) return;
-    this.store.remember("met", "true");
+    if (!(await this.newGame.begin(game, { task: `lesson=${at + 1}` }))) return;
+    remember("met", "true");
     this.task = { kind: "lesson", at, result: "text" };
     $("lesson").style.minHeight = "";
     this.showLesson();
@@ -136,7 +135,7 @@ export class Learn {
     const done = result === "done";
     const title = t("lesson_title", { number: at + 1, count: this.lessons.length, title: words.title });
     const last = at === this.lessons.length - 1;
-    const play = (rules) => [t(`play_${rules}`), () => this.page.playLevel(rules), done && last];
+    const play = (rules) => [t(`play_${rules}`), () => this.newGame.playLevel(rules), done && last];
     this.card(title, words[result] ?? words.text, [
       ...(at ? [[t("lesson_back"), () => this.lesson(at - 1), false]] : []),
       ...(result === "wrong" ? [[t("lesson_again"), () => this.lesson(at), true]] : []),
@@ -152,10 +151,10 @@ export class Learn {
   async puzzle(address = this.table.game?.ruleset ?? "") {
     const [named, chosen] = address.split("/");
     const ruleset = named === "kujifunza" ? named : "zanzibar";
-    const number = Math.trunc(chosen ?? this.store.remembered(`puzzle ${ruleset}`)) || 1;
+    const number = Math.trunc(chosen ?? remembered(`puzzle ${ruleset}`)) || 1;
     await this.load();
     this.end();
-    const made = await this.page.begin({ ruleset, number }, { path: "api/puzzles", task: `puzzle=${ruleset}/${number}` });
+    const made = await this.newGame.begin({ ruleset, number }, { path: "api/puzzles", task: `puzzle=${ruleset}/${number}` });
     if (!made) return;
     const next = (number % made.count) + 1;
     this.task = { kind: "puzzle", plies: made.plies, who: made.state.mover, ruleset, number, count: made.count, next };
@@ -166,7 +165,7 @@ export class Learn {
   showPuzzle(result) {
     const { plies: length, who, ruleset, number, count, next } = this.task;
     const title = t("puzzle_title", { number, count, who: seatName(who), plies: plies(length) });
-    if (result === "puzzle_done") this.store.remember(`puzzle ${ruleset}`, next);
+    if (result === "puzzle_done") remember(`puzzle ${ruleset}`, next);
     const again = [t("lesson_again"), () => {
       this.showPuzzle("puzzle_text");
       this.table.goTo(this.task.good ?? 0, true);
@@ -194,7 +193,7 @@ export class Learn {
       const result = !game.at ? "text" : this.lessons[task.at].goal.includes(move.texts[0]) ? "done" : "wrong";
       if (result === task.result) return;
       task.result = result;
-      if (result === "done") this.store.remember("done", JSON.stringify([...this.done().add(task.at)]));
+      if (result === "done") remember("done", JSON.stringify([...this.done().add(task.at)]));
       table.endTask({ text: "", done: "lesson_over", wrong: "lesson_wrong" }[result]);
       this.showLesson();
     } else await this.judgePuzzle(task, game);

@@ -2,10 +2,11 @@
 
 import { make } from "./board.js";
 import { $, button, element, scrollToBoard } from "./dom.js";
+import { Latest } from "./latest.js";
 import { numberOf, spelling } from "./moves.js";
 import { announce, caption, say } from "./say.js";
 import { percent, winWords } from "./study.js";
-import { seatName, t } from "./texts.js";
+import { plies, seatName, t } from "./texts.js";
 
 const [WIDTH, HEIGHT] = [600, 90]; // of the graph, in its own units
 const LOST = 0.1; // a player whose chance stays below is lost
@@ -16,7 +17,7 @@ export class Review {
     this.table = table;
     this.lineButtons = lineButtons;
     this.found = [];
-    this.asked = 0;
+    this.requests = new Latest();
     for (const id of ["review", "review-game"]) $(id).addEventListener("click", () => this.run());
     $("graph").addEventListener("click", (event) => {
       const { left, width } = $("graph").getBoundingClientRect();
@@ -24,9 +25,14 @@ export class Review {
     });
   }
 
+  // The ply of the first move that a player chose.
+  get first() {
+    return Math.min(this.table.game.opening_plies, this.table.game.length);
+  }
+
   // Drops the review when the game changes.
   forget() {
-    this.asked += 1;
+    this.requests.next();
     this.found = [];
     this.table.mark({});
     $("analysis").hidden = true;
@@ -35,7 +41,7 @@ export class Review {
   // Analyses every move of the game, one after another, while the graph grows.
   async run() {
     const { table } = this;
-    const asked = ++this.asked;
+    const fresh = this.requests.next();
     const { game } = table;
     if (!game.length) {
       say(t("no_moves"));
@@ -46,9 +52,9 @@ export class Review {
     $("analysis").hidden = false;
     $("analysis").scrollIntoView({ block: "nearest" });
     this.show();
-    for (let ply = 0; ply < game.length; ply++) {
-      const one = await table.ask("review", { ply }).catch((error) => asked === this.asked && table.complain(error));
-      if (!one || asked !== this.asked) return;
+    for (let ply = this.first; ply < game.length; ply++) {
+      const one = await table.ask("review", { ply }).catch((error) => fresh() && table.complain(error));
+      if (!one || !fresh()) return;
       this.found.push(one);
       if (one.mark) table.mark({ ...table.marks, [ply]: one.mark });
       this.show();
@@ -59,24 +65,24 @@ export class Review {
   // Who is lost from which move on, if the game so far says so.
   lostWords() {
     const { found, table } = this;
-    if (found.length < table.game.length) return "";
+    if (!found.length || this.first + found.length < table.game.length) return "";
     const { seat: last, value } = found.at(-1).played;
     const south = [...found.map((one) => one.south), last === 0 ? value : 1 - value]; // before each move, and at the end
     const seat = south.at(-1) < 0.5 ? 0 : 1;
     const from = 1 + south.findLastIndex((share) => (seat === 0 ? share : 1 - share) >= LOST);
     if (from >= found.length) return "";
-    return t("lost_from", { who: seatName(seat), number: numberOf(table.game, from), share: percent(LOST) });
+    return t("lost_from", { who: seatName(seat), number: numberOf(table.game, this.first + from), share: percent(LOST) });
   }
 
   show() {
     if ($("analysis").hidden) return;
     const { game } = this.table;
-    const done = this.found.length;
+    const done = this.first + this.found.length;
     const mistakes = this.found.filter((one) => one.mark);
     const lost = (seat) => mistakes.filter((one) => one.played.seat === seat && one.mark !== "?!");
     const [south, north] = [0, 1].map((seat) => lost(seat).length);
     const said = t(done < game.length ? "review_runs" : "review_done", { done, length: game.length, south, north });
-    $("review-text").textContent = [said, this.lostWords()].filter(Boolean).join(" ");
+    $("review-text").textContent = [said, this.first && t("review_opening", { plies: plies(this.first) }), this.lostWords()].filter(Boolean).join(" ");
     $("graph-end").textContent = t("graph_move", { number: numberOf(game, game.length - 1) });
     this.showGraph(mistakes);
     $("mistakes").replaceChildren(...mistakes.map((one) => this.mistake(one)));
@@ -91,8 +97,8 @@ export class Review {
     const x = (ply) => (WIDTH * ply) / Math.max(1, game.length - 1);
     const upright = (ply, kind) => make("line", { x1: x(ply), x2: x(ply), y1: 0, y2: HEIGHT, class: kind }, graph);
     const points = this.found.map((one) => `${x(one.ply).toFixed(1)},${(HEIGHT * (1 - one.south)).toFixed(1)}`);
-    const last = x(this.found.length - 1).toFixed(1);
-    if (points.length) make("polygon", { points: `0,${HEIGHT} ${points.join(" ")} ${last},${HEIGHT}`, class: "south" }, graph);
+    const [begin, end] = [this.found.at(0), this.found.at(-1)].map((one) => one && x(one.ply).toFixed(1));
+    if (points.length) make("polygon", { points: `${begin},${HEIGHT} ${points.join(" ")} ${end},${HEIGHT}`, class: "south" }, graph);
     make("line", { x1: 0, x2: WIDTH, y1: HEIGHT / 2, y2: HEIGHT / 2, class: "middle" }, graph);
     upright(Math.min(state.ply, game.length - 1), "shown"); // behind the mistakes, or it would hide one
     for (const one of mistakes) upright(one.ply, { "?": "mistake", "??": "blunder" }[one.mark] ?? "unproved");

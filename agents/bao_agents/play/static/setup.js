@@ -1,14 +1,17 @@
 // Setting up a position by clicks: each adds a seed, or takes one away. The server checks the result.
 
 import { $, onClick, scrollToBoard } from "./dom.js";
+import { sentences } from "./say.js";
 import { seatName, t } from "./texts.js";
 
 const SEEDS = 64;
+const NOTHING = "-"; // no move has left anything
 
-// The fields of a position text (bao_env/RULES.md): four rows, stores, houses, who moves. Null if
-// the text has another form; how many seeds there are does not matter.
+// The fields of a position text (bao_env/RULES.md): four rows, stores, houses, who moves, and what
+// the last move left: a pit that takasia bars, a capture that waits for its side. Null if the text
+// has another form; how many seeds there are does not matter.
 function parse(text) {
-  const [pits = "", store = "", houses = "", mover = ""] = text.trim().split(/\s+/);
+  const [pits = "", store = "", houses = "", mover = "", ...moved] = text.trim().split(/\s+/);
   const rows = pits.split("/").map((row) => row.split(",").map(Number));
   const stores = store.split(",").map(Number);
   const count = (one) => Number.isInteger(one) && one >= 0 && one <= SEEDS;
@@ -19,13 +22,20 @@ function parse(text) {
     store: stores,
     owns_house: ["S", "N"].map((seat) => houses.includes(seat)),
     mover: mover === "N" ? 1 : 0,
+    moved: moved.join(" ") || NOTHING,
   };
 }
 
-function format({ counts, store, owns_house: owned, mover }) {
+// The pit that a field names, such as "A3" or "B1:17"; null for none.
+function pitOf(field = NOTHING) {
+  const [, row, hole] = field.match(/^([AB])([1-8])/) ?? [];
+  return row ? (row === "A" ? 0 : 8) + Number(hole) - 1 : null;
+}
+
+function format({ counts, store, owns_house: owned, mover, moved }) {
   const rows = counts.flatMap((pits) => [pits.slice(0, 8), pits.slice(8)]).map((row) => row.join(","));
   const houses = ["S", "N"].filter((_, seat) => owned[seat]).join("") || "-";
-  return `${rows.join("/")} ${store.join(",")} ${houses} ${mover ? "N" : "S"} -`;
+  return `${rows.join("/")} ${store.join(",")} ${houses} ${mover ? "N" : "S"} ${moved}`;
 }
 
 export class SetUp {
@@ -44,6 +54,13 @@ export class SetUp {
     }
   }
 
+  // A change of the position drops what the last move left in it, and says so.
+  change(fields) {
+    const { moved } = this.state;
+    Object.assign(this.state, fields, { moved: NOTHING });
+    this.show(moved === NOTHING ? "" : t("edit_moved"));
+  }
+
   // Begins with the text in the box, even if it isn't a legal position, else with the board's.
   async start() {
     const { table } = this;
@@ -56,26 +73,26 @@ export class SetUp {
   // Takes what the fields say.
   read() {
     const stored = (seat) => Math.min(SEEDS, Math.max(0, Number($(`edit-store-${seat}`).value) || 0));
-    this.state.store = [0, 1].map(stored);
-    this.state.owns_house = [0, 1].map((seat) => $(`edit-house-${seat}`).checked);
-    this.state.mover = Number($("edit-mover").value);
-    this.show();
+    this.change({
+      store: [0, 1].map(stored),
+      owns_house: [0, 1].map((seat) => $(`edit-house-${seat}`).checked),
+      mover: Number($("edit-mover").value),
+    });
   }
 
   clear() {
     const counts = [0, 1].map(() => Array(16).fill(0));
-    Object.assign(this.state, { counts, store: [0, 0], owns_house: [false, false] });
-    this.show();
+    this.change({ counts, store: [0, 0], owns_house: [false, false] });
   }
 
   click(place, right) {
-    const pits = this.state.counts[place.seat];
+    const counts = this.state.counts.map((pits) => [...pits]);
     const less = right || $("edit-less").checked;
-    pits[place.pit] = Math.max(0, pits[place.pit] + (less ? -1 : 1));
-    this.show();
+    counts[place.seat][place.pit] = Math.max(0, counts[place.seat][place.pit] + (less ? -1 : 1));
+    this.change({ counts });
   }
 
-  show() {
+  show(note = "") {
     const { state, table } = this;
     $("edit-mover").value = state.mover;
     for (const seat of [0, 1]) {
@@ -84,7 +101,9 @@ export class SetUp {
     }
     const left = SEEDS - [...state.counts.flat(), ...state.store].reduce((sum, one) => sum + one, 0);
     $("edit-play").disabled = left !== 0;
-    const told = left ? t(left > 0 ? "edit_left" : "edit_over", { left: Math.abs(left) }) : t("edit_ready", { who: seatName(state.mover) });
-    table.peek({ ...state, text: format(state), last: null, barred: null, pending: null }, told, "edit");
+    const words = left ? t(left > 0 ? "edit_left" : "edit_over", { left: Math.abs(left) }) : t("edit_ready", { who: seatName(state.mover) });
+    const [barred, pending] = state.moved.split(" ").map(pitOf);
+    const position = { ...state, text: format(state), last: null, barred, pending: pending ?? null };
+    table.peek(position, sentences(note, words), "edit");
   }
 }

@@ -42,7 +42,8 @@ export function showStatus(table) {
   const { state, nameOf } = table;
   $("status").textContent = statusWords(table);
   $("why").replaceChildren(withTerms(whyWords(table)));
-  const players = [0, 1].map((seat) => `${seatName(seat)}: ${nameOf(state.seats[seat])}`);
+  const name = (seat) => (state.names[seat] === "human" ? nameOf(state.seats[seat]) : state.names[seat]);
+  const players = [0, 1].map((seat) => `${seatName(seat)}: ${state.seats[seat] === "human" ? name(seat) : nameOf(state.seats[seat])}`);
   $("players").textContent = [...players, state.ruleset].join(" · ");
   $("how").textContent = t(`how_${state.legal[0]?.choice ?? "way"}`);
 }

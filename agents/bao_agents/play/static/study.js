@@ -1,6 +1,7 @@
 // Hints, the evaluation bar, and the story of a move, event by event.
 
 import { $, button, element, offer, onClick, scrollToBoard } from "./dom.js";
+import { Latest } from "./latest.js";
 import { numberOf, spelling } from "./moves.js";
 import { plays, specWords } from "./players.js";
 import { announce, caption, say, slowly } from "./say.js";
@@ -25,8 +26,8 @@ export class Study {
   constructor(table) {
     this.table = table;
     this.story = null;
-    this.asked = 0; // hints
-    this.judged = 0; // evaluations
+    this.hints = new Latest();
+    this.evaluations = new Latest();
     onClick({
       hint: () => this.hint(),
       explain: () => this.tell(Math.max(0, table.state.ply - 1)),
@@ -45,7 +46,7 @@ export class Study {
 
   // A new position is shown: drop what was said about the old one.
   forget() {
-    this.asked += 1;
+    this.hints.next();
     $("hints").replaceChildren();
     this.evaluate();
   }
@@ -55,12 +56,12 @@ export class Study {
     const on = $("bar").checked;
     $("evaluation").hidden = !on;
     if (!on || ["story", "edit"].includes(this.table.mode) || !this.table.state) return;
-    const asked = ++this.judged;
+    const fresh = this.evaluations.next();
     $("evaluation").classList.add("old");
     $("evaluation-text").textContent = "…";
     await this.table.attempt(async () => {
       const found = await this.table.ask("evaluation", { ply: this.table.state.ply, evaluator: $("evaluator").value });
-      if (asked !== this.judged) return;
+      if (!fresh()) return;
       $("evaluation").classList.remove("old");
       $("evaluation-south").style.width = `${100 * found.south}%`;
       $("evaluation-text").textContent = found.win ? winWords(found.win)
@@ -72,18 +73,18 @@ export class Study {
     const { table } = this;
     if ($("hint").disabled) return;
     table.takeBack();
-    const asked = ++this.asked;
+    const fresh = this.hints.next();
     const box = $("hints");
     box.textContent = t("thinking");
     try {
       const answer = table.ask("hints", { evaluator: $("evaluator").value, ply: table.state.ply });
       const found = await slowly(answer, () => {
-        if (asked === this.asked) box.textContent = `${t("thinking")} ${t("compiles")}`;
+        if (fresh()) box.textContent = `${t("thinking")} ${t("compiles")}`;
       });
-      if (asked !== this.asked) return;
+      if (!fresh()) return;
       this.showHints(box, found);
     } catch (error) {
-      if (asked !== this.asked) return;
+      if (!fresh()) return;
       box.replaceChildren();
       table.complain(error);
     }

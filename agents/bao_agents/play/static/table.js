@@ -12,6 +12,7 @@
 
 import { post } from "./api.js";
 import { $, onClick } from "./dom.js";
+import { Latest } from "./latest.js";
 import { moveSummary, showMoves } from "./moves.js";
 import { Pits } from "./pits.js";
 import { announce, caption, complain, refuse, say, sentences, serverAnswers, slowly, tell } from "./say.js";
@@ -38,8 +39,8 @@ export class Table {
     this.marks = {}; // what a review says of a move, by ply
     this.beginning = Promise.resolve(); // the last new game, or change of the game
     this.running = Promise.resolve(); // the last animation
-    this.round = 0; // increased when pending requests and animations of the game become outdated
-    this.glance = 0; // increased when a request to look elsewhere becomes outdated
+    this.changes = new Latest(); // requests and animations of the game
+    this.looks = new Latest(); // requests to look elsewhere
     this.pits = new Pits({
       pit: (place, right) => this.onPit(place, right),
       sow: (place, side) => this.onArrow(place, side),
@@ -161,12 +162,12 @@ export class Table {
 
   // `replace` keeps the address out of the browser's history; `task` is that of a lesson or puzzle.
   async start(promise, { replace = false, task = null } = {}) {
-    const round = ++this.round;
+    const fresh = this.changes.next();
     this.takeBack();
     this.skip();
     const made = await promise;
-    if (round !== this.round) return;
-    this.round += 1; // requests for the old game no longer count
+    if (!fresh()) return;
+    this.changes.next(); // requests for the old game no longer count
     this.id = made.id;
     this.task = task && { address: task, over: "" };
     const address = `#${task ?? `game=${made.id}`}`;
@@ -209,10 +210,10 @@ export class Table {
 
   // Shows the game as it stands, and lets bots answer.
   async take(game) {
-    const round = this.round;
+    const fresh = this.changes.current();
     this.skip();
     await this.running; // or it would continue over the new position
-    if (round !== this.round) return;
+    if (!fresh()) return;
     this.state = this.game = game;
     this.mode = this.home;
     await this.layOut();
@@ -232,9 +233,9 @@ export class Table {
   async followOthers() {
     const free = () => this.id && !document.hidden && !this.pending.size;
     if (!free()) return;
-    const round = this.round;
+    const fresh = this.changes.current();
     const answer = await this.ask("look").catch(() => null);
-    if (!answer || round !== this.round || !free()) return;
+    if (!answer || !fresh() || !free()) return;
     const game = answer.state;
     if (game.version <= this.game.version) {
       this.letBotMove();
@@ -251,14 +252,14 @@ export class Table {
 
   // Moves seeds when those under way have stopped; false if the game is no longer the same.
   async alone(work) {
-    const round = this.round;
+    const fresh = this.changes.current();
     this.skip();
     await this.running; // of a replay
     this.board.skipping = false;
     this.running = this.during("seeds", work);
     await this.running;
     this.board.skipping = false;
-    return round === this.round;
+    return fresh();
   }
 
   // In a lesson each event lasts as long as it takes to read.
@@ -362,9 +363,9 @@ export class Table {
 
   // Shows the events of a move that the server has made, all but the first `shown`.
   async follow(promise, shown = 0) {
-    const round = this.round;
+    const fresh = this.changes.current();
     const { events, state } = await promise;
-    if (round !== this.round) return;
+    if (!fresh()) return;
     if (this.away) {
       this.keep(state);
       return;
@@ -379,14 +380,15 @@ export class Table {
   }
 
   async letBotMove() {
-    const { game, round, pending } = this;
+    const { game, pending } = this;
+    const fresh = this.changes.current();
     if (game.outcome || game.seats[game.mover] === "human" || this.paused) return;
     if (pending.has("seeds") || pending.has("bot")) return;
     const slow = setTimeout(() => announce(statusWords(this)), ANNOUNCE_MS);
     const answer = slowly(this.ask("bot", { ply: game.at }), () => caption(t("compiles")));
     const failure = await this.during("bot", () => answer).then(() => null, (error) => error);
     clearTimeout(slow);
-    if (round !== this.round) {
+    if (!fresh()) {
       await this.beginning; // or the game as it was would be asked about again
       await this.letBotMove();
     } else if (failure?.status === 409) await this.refresh(); // another page was faster
@@ -415,12 +417,12 @@ export class Table {
   // Shows another state when it has arrived, unless people look elsewhere by then. It changes nothing
   // in the game.
   async showState(promise, mode = "look") {
-    const glance = ++this.glance;
+    const fresh = this.looks.next();
     this.takeBack();
     this.skip();
     const state = await promise;
     await this.running;
-    if (glance !== this.glance) return;
+    if (!fresh()) return;
     if (!this.game.seats.includes("human")) this.paused = true;
     const here = mode === "look" && state.ply === this.game.at;
     say("");
@@ -447,13 +449,13 @@ export class Table {
 
   // Changes the game itself: its ply, or its players.
   async change(request, data, paused) {
-    const round = ++this.round;
+    const fresh = this.changes.next();
     this.takeBack();
     this.skip();
     this.changed("look");
     this.beginning = this.attempt(async () => {
       const { state } = await this.ask(request, data);
-      if (round !== this.round) return;
+      if (!fresh()) return;
       this.paused = paused;
       say("");
       await this.take(state);
@@ -475,10 +477,10 @@ export class Table {
   async replay() {
     const { ply } = this.state;
     if (!ply || this.pending.has("seeds")) return;
-    const glance = ++this.glance;
+    const fresh = this.looks.next();
     await this.attempt(async () => {
       const { events, state } = await this.ask("events", { ply: ply - 1 });
-      if (glance !== this.glance) return;
+      if (!fresh()) return;
       this.board.show(state);
       if (await this.animate(events)) this.render(this.state);
     });

@@ -1,0 +1,82 @@
+// What the address of the page names: a lesson, a puzzle, a game of the server, or a game or position
+// that the address holds itself.
+
+import { get } from "./api.js";
+import { $, onClick } from "./dom.js";
+import { rulesOf } from "./new_game.js";
+import { say, tell } from "./say.js";
+import { recall, remember } from "./store.js";
+import { t } from "./texts.js";
+
+export const HUMANS = ["human", "human"];
+
+export class Addresses {
+  constructor(table, newGame, learn) {
+    Object.assign(this, { table, newGame, learn });
+    onClick({
+      "link-game": () => this.showLink({ transcript: table.game.transcripts[0] }),
+      "link-position": () => this.showLink({ ...rulesOf(table.state), position: table.state.text }),
+    });
+    addEventListener("hashchange", () => this.open());
+  }
+
+  // A link that holds the game or the position itself, so it works on any server.
+  async showLink(content) {
+    const link = `${location.origin}${location.pathname}#${new URLSearchParams(content)}`;
+    $("link").value = link;
+    $("link").select();
+    // A page that may not use the clipboard leaves the link selected in its box.
+    await navigator.clipboard?.writeText(link).then(() => tell(t("copied")), () => {});
+  }
+
+  // Keeps the game in the address and in the browser, so that it outlives the server and the tab.
+  keep() {
+    const { task, id, game } = this.table;
+    if (task) return;
+    const content = { game: id, transcript: game.transcripts[0] };
+    const address = `#${new URLSearchParams(content)}`;
+    if (location.hash !== address) history.replaceState({ seats: game.seats }, "", address);
+    remember("game", JSON.stringify({ ...content, seats: game.seats, over: Boolean(game.outcome) }));
+  }
+
+  // Goes on with the visitor's last game, or begins one.
+  async resume(how) {
+    const last = recall("game");
+    return (last && !last.over && await this.openGame(last, how)) || this.newGame.start(how);
+  }
+
+  // Shows a game of this server; if it has lost the game, begins it anew from the transcript.
+  async openGame({ game, transcript, seats }, how) {
+    try {
+      const { state } = await get(`api/games/${encodeURIComponent(game)}`);
+      await this.table.begin(Promise.resolve({ id: game, state }), how);
+      this.newGame.showGame();
+      return true;
+    } catch {
+      return transcript && this.newGame.begin({ transcript, seats, name: game }, how);
+    }
+  }
+
+  // Shows what the address names.
+  async open() {
+    const { table, learn, newGame } = this;
+    const how = { replace: true };
+    const { lesson, puzzle, game, ...content } = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+    if (lesson) await learn.lesson(lesson - 1);
+    else if (puzzle) await learn.puzzle(puzzle);
+    else if (game) {
+      if (game === table.id) return;
+      const seats = history.state?.seats ?? HUMANS; // a link from elsewhere starts no bot
+      if (!(await this.openGame({ ...content, game, seats }, how))) await this.startInstead(t("unknown_game"));
+    } else if (content.position || content.transcript) {
+      if (await newGame.begin({ ...content, seats: HUMANS }, how)) return;
+      if (!table.id) await this.startInstead($("message").textContent);
+    } else if (!table.id || table.task) await this.resume(how);
+  }
+
+  // Begins a new game instead of what the address names, and says why.
+  async startInstead(why) {
+    await this.newGame.start({ replace: true });
+    say(why);
+  }
+}
