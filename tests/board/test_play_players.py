@@ -92,6 +92,7 @@ def test_setup_lists_players_and_budgets(client: TestClient) -> None:
     setup, roster = client.get("/api/setup").json(), Roster()
     words = json.loads((FOLDER / "en.json").read_text(encoding="utf-8"))
     assert all(f"player {one['kind']}" in words for one in setup["players"] + setup["evaluators"])
+    assert all(f"level {level['name']}" in words for level in setup["levels"])
     for choice in setup["players"]:
         rules = roster.rulesets[choice["rulesets"][0]]
         budget = choice["budget"] or {"low": "", "default": "", "high": ""}

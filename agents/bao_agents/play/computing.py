@@ -45,7 +45,7 @@ class Allowance:
     def use(self, client: str, seconds: float) -> float:
         """Note that a client uses some time; return the seconds that it has to wait before.
 
-        One use counts for no more than twice the credit: the first of its kind may compile for long.
+        A use counts at most twice the credit, because the first of its kind may compile for long.
         """
         now = time.monotonic()
         self._free = {other: free for other, free in self._free.items() if free > now}

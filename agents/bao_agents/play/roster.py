@@ -35,19 +35,19 @@ _MAX_WORDS = 300
 _MAX_CHECKPOINTS = 200
 
 
-LEVELS = (
-    "random",
-    "greedy",
-    "alphabeta:1",
-    "mcts:100",
-    "alphabeta:2",
-    "alphabeta:4",
-    "alphabeta:6",
-    "alphabeta:10",
-    "guided:100ms",
-)
+LEVELS = {
+    "first steps": "random",
+    "very easy": "greedy",
+    "easy": "alphabeta:1",
+    "fairly easy": "mcts:100",
+    "medium": "alphabeta:2",
+    "fairly hard": "alphabeta:4",
+    "hard": "alphabeta:6",
+    "very hard": "alphabeta:10",
+    "master": "guided:100ms",
+}
 """The opponents that the page offers first, from the weakest to the strongest; all but the last
-are anchors of the default ladder."""
+are anchors of the default ladder. ``level NAME`` is the label of a level in each language."""
 
 
 class Roster:
@@ -98,13 +98,18 @@ class Roster:
     def levels(self) -> list[dict[str, Any]]:
         """Return LEVELS as plain values.
 
-        Each has a ``spec``, the names of the ``rulesets`` that it can play, and its ``elo``,
-        measured in zanzibar, or None.
+        Each has a ``name``, a ``spec``, the names of the ``rulesets`` that it can play, and its
+        ``elo``, measured in zanzibar, or None.
         """
         elo = {name: round(rating) for name, rating in anchors_elo().items()}
         return [
-            {"spec": spec, "elo": elo.get(spec), "rulesets": self._rules_of(self.parse(spec))}
-            for spec in LEVELS
+            {
+                "name": name,
+                "spec": spec,
+                "elo": elo.get(spec),
+                "rulesets": self._rules_of(self.parse(spec)),
+            }
+            for name, spec in LEVELS.items()
         ]
 
     def choices(self) -> list[dict[str, Any]]:

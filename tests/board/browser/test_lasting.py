@@ -136,7 +136,7 @@ def test_a_damaged_memory_costs_only_itself(open_page: Open, name: str) -> None:
         expect(page.locator(".pit.legal").first).to_be_visible()
         see(page, "#status").to_have_text("South to move")
         page.click("#tab-learn")
-        see(page, "#lesson h2").to_contain_text("Lesson 1 of 8")
+        see(page, "#lesson h2").to_contain_text("Lesson 1 of")
 
 
 def test_a_dropped_game_can_be_saved_and_linked(open_page: Open) -> None:
@@ -182,10 +182,10 @@ def test_lessons_do_not_touch_the_game(open_page: Open) -> None:
     made, position = moves(page), page.input_value("#position")
     page.click("#tab-learn")
     page.click("#lesson [aria-label^='3.']")
-    see(page, "#lesson h2").to_contain_text("Lesson 3 of 8")
+    see(page, "#lesson h2").to_contain_text("Lesson 3 of")
     assert page.url.endswith("#lesson=3")
     page.reload()
-    see(page, "#lesson h2").to_contain_text("Lesson 3 of 8")
+    see(page, "#lesson h2").to_contain_text("Lesson 3 of")
     page.click("#tab-play")
     see(page, "#position").to_have_value(position)
     assert moves(page) == made

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Request, Route, expect
 
 from bao_agents import analyse
 from bao_env.board import Board
@@ -20,6 +20,7 @@ from tests.board.browser.test_browser import (
     see,
     set_up,
     sow,
+    transcript,
     unfold,
     until,
 )
@@ -80,6 +81,52 @@ def test_a_review_says_since_when_the_game_was_lost(open_page: Open) -> None:
     see(page, "#review-text").to_have_text(
         "Mistakes: South 0, North 0. South was lost from move 2 on: the chance stayed below 10%."
     )
+
+
+def test_a_loaded_game_keeps_its_head(open_page: Open) -> None:
+    """Its players stand on the page and in the file, and drawn moves are not judged."""
+    page = open_page()
+    game = Board()
+    for _ in range(3):
+        game.push(game.legal_actions[0])
+    text = game.transcript({"title": "Third round", "south": "A. Player", "opening plies": "2"})
+    unfold(page, "panel-text")
+    page.fill("#transcript", text)
+    page.click("#load")
+    see(page, "#players").to_contain_text("South: A. Player")
+    saved = transcript(page)
+    assert Board.from_transcript(saved).move_stack == game.move_stack
+    assert saved.startswith("title: Third round\nsouth: A. Player\nopening plies: 2\n")
+    reviewed: list[int] = []
+
+    def note(request: Request) -> None:
+        if request.url.endswith("/review"):
+            reviewed.append(request.post_data_json["ply"])
+
+    page.on("request", note)
+    unfold(page, "panel-study")
+    page.click("#review-game")
+    see(page, "#review-text").to_have_text(
+        "Mistakes: South 0, North 0. The first 2 plies were drawn at random and are not judged."
+    )
+    assert reviewed == [2]
+
+
+def test_the_editor_keeps_what_the_last_move_left(open_page: Open) -> None:
+    """Until a pit is clicked: then it says that the bar goes."""
+    page = open_page()
+    barred = "0,0,0,0,0,0,0,1/1,3,2,0,4,0,2,1/2,6,1,8,2,1,5,0/1,7,0,2,8,4,1,2 0,0 - N A1"
+    set_up(page, barred)
+    page.click("#edit")
+    see(page, "#caption").to_contain_text("64 seeds")
+    see(page, "#board .marks .barred").to_have_count(1)
+    page.click("#edit-play")
+    see(page, "#status").to_have_text("North to move")
+    see(page, "#position").to_have_value(barred)
+    page.click("#edit")
+    page.click("[data-pit=B1]")
+    see(page, "#caption").to_contain_text("This change drops what the last move left")
+    see(page, "#position").to_have_value(re.compile("- N -$"))
 
 
 def test_the_bar_shows_no_old_number(open_page: Open) -> None:

@@ -7,7 +7,6 @@ import { recall, remember, remembered } from "./store.js";
 import { plies, seatName, t, withTerms } from "./texts.js";
 
 const HUMANS = ["human", "human"];
-const KUJIFUNZA = 1; // the last lesson that the learners' game needs
 
 export class Learn {
   // `newGame` begins games on the table, and `resume()` returns to the visitor's own.
@@ -73,16 +72,19 @@ export class Learn {
   }
 
   // Offers help to new visitors.
-  welcome() {
+  async welcome() {
     if (remembered("met") || this.table.task || this.table.game.length) return;
+    await this.load();
     const met = (work) => () => {
       remember("met", "true");
       this.end();
       work();
     };
     this.task = { kind: "welcome" };
-    this.card(t("welcome_title"), t("welcome"), [
-      [t("welcome_learn"), met(() => this.lesson(0)), true],
+    const count = this.lessons.length;
+    const enough = 1 + this.lessons.findIndex(({ opens }) => opens === "kujifunza");
+    this.card(t("welcome_title"), t("welcome", { count, enough }), [
+      [t("welcome_learn", { count }), met(() => this.lesson(0)), true],
       [t("play_kujifunza"), met(() => this.newGame.playLevel("kujifunza")), false],
       [t("welcome_no"), met(() => {}), false],
     ]);
@@ -135,12 +137,12 @@ export class Learn {
     const done = result === "done";
     const title = t("lesson_title", { number: at + 1, count: this.lessons.length, title: words.title });
     const last = at === this.lessons.length - 1;
-    const play = (rules) => [t(`play_${rules}`), () => this.newGame.playLevel(rules), done && last];
+    const { opens } = lesson; // the game for which one knows enough now
     this.card(title, words[result] ?? words.text, [
       ...(at ? [[t("lesson_back"), () => this.lesson(at - 1), false]] : []),
       ...(result === "wrong" ? [[t("lesson_again"), () => this.lesson(at), true]] : []),
       ...(last ? [] : [[t("lesson_next"), () => this.lesson(at + 1), done]]),
-      ...(last ? [play("zanzibar")] : done && at === KUJIFUNZA ? [play("kujifunza")] : []),
+      ...(opens && (done || last) ? [[t(`play_${opens}`), () => this.newGame.playLevel(opens), done && last]] : []),
       [t("lesson_end"), () => this.leave(), false],
     ], result);
   }

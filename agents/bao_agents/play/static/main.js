@@ -133,7 +133,7 @@ async function main() {
   if (!setup) return;
   const page = new Page(setup);
   await page.addresses.open();
-  page.learn.welcome();
+  await page.learn.welcome();
   document.body.dataset.ready = "true";
 }
 

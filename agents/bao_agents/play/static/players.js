@@ -6,9 +6,9 @@ import { playerWords, t } from "./texts.js";
 const LEVEL = "level "; // and the name of its player: the value of a level in the list
 const RATED = "zanzibar"; // the rules under which the levels were rated
 
-function levelWords(levels, i, ruleset) {
-  const name = t("level_names")[i];
-  return ruleset === RATED && levels[i].elo !== null ? t("level_elo", { name, elo: levels[i].elo }) : name;
+function levelWords({ name, elo }, ruleset) {
+  const words = t(`level ${name}`);
+  return ruleset === RATED && elo !== null ? t("level_elo", { name: words, elo }) : words;
 }
 
 // The server's choice that a player's name comes from, and the number in the name.
@@ -31,9 +31,9 @@ export function plays(setup, { rulesets }, ruleset) {
 
 // The name of a player in words, with how much it may think.
 export function specWords(setup, spec, ruleset = "") {
-  const level = setup.levels.findIndex((one) => one.spec === spec);
+  const level = setup.levels.find((offered) => offered.spec === spec);
   if (spec === "human") return t("person");
-  if (level >= 0) return levelWords(setup.levels, level, ruleset);
+  if (level) return levelWords(level, ruleset);
   const { choice, number } = choiceOf(setup, spec);
   if (!choice) return spec;
   const name = playerWords(choice);
@@ -54,8 +54,8 @@ export class PlayerInput {
   play(ruleset) {
     const levels = element("optgroup");
     levels.label = t("levels");
-    levels.append(...this.setup.levels.flatMap((level, i) => (plays(this.setup, level, ruleset)
-      ? new Option(levelWords(this.setup.levels, i, ruleset), LEVEL + level.spec) : [])));
+    levels.append(...this.setup.levels.flatMap((level) => (plays(this.setup, level, ruleset)
+      ? new Option(levelWords(level, ruleset), LEVEL + level.spec) : [])));
     const more = element("optgroup");
     more.label = t("more_players");
     const able = this.setup.players.filter((choice) => plays(this.setup, choice, ruleset));
