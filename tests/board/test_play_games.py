@@ -67,9 +67,9 @@ def test_undo_and_redo(client: TestClient) -> None:
     assert (look["text"], look["ply"], look["at"]) == (texts[5], 5, 3)
     state = play_on(game, game("goto", ply=3)["state"], 1)
     assert state["length"] == state["ply"] == 4  # the moves taken back are gone
-    for asked in ("play", "why", "choice"):  # two clicks, or two pages of one game
-        values = {"action": 28} if asked == "play" else {"pit": 7, "direction": 0}
-        assert "look again" in game(asked, 409, ply=3, **values)["error"]
+    for request in ("play", "why", "choice"):  # two clicks, or two pages of one game
+        values = {"action": 28} if request == "play" else {"pit": 7, "direction": 0}
+        assert "look again" in game(request, 409, ply=3, **values)["error"]
 
 
 def test_transcripts_go_round(client: TestClient) -> None:
@@ -89,8 +89,8 @@ def test_the_rules_say_who_begins(client: TestClient) -> None:
         ("zanzibar", "random", {0, 1}),
         ("kujifunza", None, {0, 1}),
     ):
-        how = {"ruleset": ruleset, "first_player": first_player}
-        assert {start(client, **how)[1]["mover"] for _ in range(20)} == movers
+        values = {"ruleset": ruleset, "first_player": first_player}
+        assert {start(client, **values)[1]["mover"] for _ in range(20)} == movers
 
 
 def test_rules_travel_as_data(client: TestClient) -> None:
@@ -100,9 +100,9 @@ def test_rules_travel_as_data(client: TestClient) -> None:
     state = start(client, transcript=board.transcript())[1]
     for position in (None, state["text"]):
         named = {"ruleset": state["ruleset"], "rules": state["rules"], "position": position}
-        again = start(client, **named)[1]
-        assert [option["action"] for option in again["legal"]] == board.legal_actions
-        assert again["transcripts"] == state["transcripts"]
+        second = start(client, **named)[1]
+        assert [option["action"] for option in second["legal"]] == board.legal_actions
+        assert second["transcripts"] == state["transcripts"]
     assert start(client)[1]["rules"] is None
 
 
@@ -120,10 +120,10 @@ def test_a_game_keeps_its_head(client: TestClient) -> None:
 
 def test_house_choice(client: TestClient) -> None:
     game, state = start(client, position=HOUSE)
-    both = [o for o in state["legal"] if o["pit"] == 7 and o["direction"] == 1]
-    assert [option["house"] for option in both] == [0, 1]
+    options = [o for o in state["legal"] if o["pit"] == 7 and o["direction"] == 1]
+    assert [option["house"] for option in options] == [0, 1]
     shared = game("choice", pit=7, direction=1, ply=0)["events"]
-    for option, kind in zip(both, ("house stop", "house played"), strict=True):
+    for option, kind in zip(options, ("house stop", "house played"), strict=True):
         played = game("play", action=option["action"], ply=0)["events"]
         assert played[: len(shared)] == shared
         assert played[len(shared)]["kind"] == kind
@@ -160,14 +160,14 @@ def test_hints(client: TestClient, evaluator: str) -> None:
     game, state = start(client)
     open_game = game("evaluation", evaluator=evaluator)
     assert 0.3 < open_game["south"] < 0.7 and not open_game["proven"] and open_game["win"] is None
-    found = game("hints", evaluator=evaluator)
-    assert {m["action"] for m in found["moves"]} == {o["action"] for o in state["legal"]}
-    chances = [move["probability"] for move in found["moves"]]
+    answer = game("hints", evaluator=evaluator)
+    assert {m["action"] for m in answer["moves"]} == {o["action"] for o in state["legal"]}
+    chances = [move["probability"] for move in answer["moves"]]
     assert chances == [None] * 4 or sum(chances) == pytest.approx(1, abs=1e-3)
     assert (chances[0] is None) == (evaluator == "alphabeta")
-    assert found["line"][0]["texts"] == found["moves"][0]["texts"]
+    assert answer["line"][0]["texts"] == answer["moves"][0]["texts"]
     board = Board()
-    for move in found["line"]:
+    for move in answer["line"]:
         assert move["seat"] == board.turn
         board.push(move["texts"][0])
 
@@ -180,11 +180,11 @@ def test_hints_and_evaluation_of_a_proven_win(client: TestClient) -> None:
     """They say who wins and in how many plies, even after moves and after going back."""
     game, _ = start(client, position=WON)
     win = {"winner": 0, "plies": 13, "exact": True}
-    found = game("hints", evaluator="alphabeta")
-    moves = found["moves"]
-    assert found["win"] == moves[0]["win"] == win
-    told = [(move["win"]["winner"], move["value"]) for move in moves]
-    assert told == [(0, 1.0)] * 3 + [(1, 0.0)] * 5
+    answer = game("hints", evaluator="alphabeta")
+    moves = answer["moves"]
+    assert answer["win"] == moves[0]["win"] == win
+    results = [(move["win"]["winner"], move["value"]) for move in moves]
+    assert results == [(0, 1.0)] * 3 + [(1, 0.0)] * 5
     game("play", action=moves[-1]["action"], ply=0)
     after = game("evaluation")
     assert (after["south"], after["win"]["winner"]) == (0, 1)

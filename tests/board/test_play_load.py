@@ -111,17 +111,17 @@ def until(condition: Callable[[], object]) -> None:
 def test_person_does_not_wait_for_bots(bot: Thinking) -> None:
     """While the bots of games think, a person plays, undoes and starts games."""
     with serve() as (_, http), ThreadPoolExecutor(6) as pool:
-        asked = [pool.submit(ask, http, f"{start_slow(http)}/bot", ply=0) for _ in range(6)]
+        answers = [pool.submit(ask, http, f"{start_slow(http)}/bot", ply=0) for _ in range(6)]
         until(lambda: bot.asked)
         game, state = start(http)
         for ply in range(3):
             action = state["legal"][0]["action"]
             state = game("play", action=action, ply=ply)["state"]
         assert game("goto", ply=0)["state"]["ply"] == 0
-        assert not any(one.done() for one in asked)
+        assert not any(answer.done() for answer in answers)
         bot.told.set()
-        for one in asked:
-            assert one.result(PATIENCE)["state"]
+        for answer in answers:
+            assert answer.result(PATIENCE)["state"]
 
 
 def test_work_for_a_client_that_has_left_is_dropped(
@@ -146,27 +146,27 @@ def test_equal_requests_share_an_answer(bot: Thinking) -> None:
         game = start_slow(http)
         with open_socket(port, request(f"{game}/bot", '{"ply": 0}')):
             until(lambda: bot.asked)
-            others = [pool.submit(ask, http, f"{game}/bot", ply=0) for _ in range(2)]
+            pages = [pool.submit(ask, http, f"{game}/bot", ply=0) for _ in range(2)]
             time.sleep(0.3)
         time.sleep(0.3)
         bot.told.set()
-        answers = [other.result(PATIENCE) for other in others]
+        answers = [page.result(PATIENCE) for page in pages]
         assert bot.asked == 1 and answers[0] == answers[1]
         assert answers[0]["state"]["ply"] == 1
 
 
 def test_work_that_takes_too_long_raises() -> None:
-    told = threading.Event()
+    ended = threading.Event()
 
     def fail() -> None:
         raise TimeoutError("its own")
 
     async def run() -> None:
         computing = Computing(threads=1)
-        for work in (lambda: told.wait(PATIENCE), lambda: pytest.fail("dropped")):
+        for work in (lambda: ended.wait(PATIENCE), lambda: pytest.fail("dropped")):
             with pytest.raises(Refused, match="took longer than"):
                 await computing.run(work, 0.01)
-        told.set()
+        ended.set()
         assert await computing.run(lambda: 5, PATIENCE) == 5
         with pytest.raises(TimeoutError, match="its own"):
             await computing.run(fail, PATIENCE)
@@ -176,22 +176,22 @@ def test_work_that_takes_too_long_raises() -> None:
 
 def test_work_counts_until_it_ends() -> None:
     """One at a time; who leaves keeps the place of what has begun, so bursts do not add up."""
-    told, begun = threading.Event(), []
+    ended, starts = threading.Event(), []
 
     def work() -> None:
-        begun.append(1)
-        assert told.wait(PATIENCE)
+        starts.append(1)
+        assert ended.wait(PATIENCE)
 
     async def run() -> None:
         computing = Computing(threads=4)
-        asked = [asyncio.ensure_future(computing.run(work, 60, object(), "rude")) for _ in range(3)]
-        while not begun:
+        tasks = [asyncio.ensure_future(computing.run(work, 60, object(), "rude")) for _ in range(3)]
+        while not starts:
             await asyncio.sleep(0.01)
-        asked[0].cancel()
+        tasks[0].cancel()
         await asyncio.sleep(0.05)
-        assert asked[0].cancelled() and len(begun) == 1
-        told.set()
-        await asyncio.gather(*asked[1:])
+        assert tasks[0].cancelled() and len(starts) == 1
+        ended.set()
+        await asyncio.gather(*tasks[1:])
 
     asyncio.run(run())
 
@@ -239,21 +239,21 @@ FLOODS = {
 @pytest.mark.parametrize("flood", FLOODS)
 def test_newcomers_do_not_wait_for_one_address(flood: str) -> None:
     """While 25 connections of another address ask again and again, each begins a game at once."""
-    path, body = FLOODS[flood]
+    flood_request = request(*FLOODS[flood])
     ended = threading.Event()
-    sent: list[bytes] = []
+    answers: list[bytes] = []
 
     def ask_again() -> None:
         while not ended.is_set():
-            with suppress(OSError), open_socket(port, request(path, body), "127.0.0.2") as asked:
-                asked.settimeout(1)
-                sent.append(asked.recv(100))
+            with suppress(OSError), open_socket(port, flood_request, "127.0.0.2") as connection:
+                connection.settimeout(1)
+                answers.append(connection.recv(100))
 
     def begin(number: int) -> float:
-        begun = time.monotonic()
+        clock = time.monotonic()
         with connect(port, address=f"127.0.1.{number}") as newcomer:
             start(newcomer)
-        return time.monotonic() - begun
+        return time.monotonic() - clock
 
     with serve() as (port, _), ThreadPoolExecutor(25) as pool:
         begin(1)  # compiles and loads
@@ -261,7 +261,7 @@ def test_newcomers_do_not_wait_for_one_address(flood: str) -> None:
         for _ in range(25):
             pool.submit(ask_again)
         try:
-            until(lambda: sent)
+            until(lambda: answers)
             beside = [begin(number) for number in range(9, 40)]
         finally:
             ended.set()
@@ -293,8 +293,8 @@ def test_one_address_does_not_fill_the_server(monkeypatch: pytest.MonkeyPatch) -
         pool = stack.enter_context(ThreadPoolExecutor(1))
         late = pool.submit(http.get, "/api/setup")
         time.sleep(0.2)
-        with connect(port, address="127.0.0.2") as other:
-            assert other.get("/api/setup").status_code == 200
+        with connect(port, address="127.0.0.2") as neighbour:
+            assert neighbour.get("/api/setup").status_code == 200
         assert not late.done()
         for _ in range(40):
             stack.enter_context(open_socket(port))
@@ -352,19 +352,19 @@ sys.exit(main(["play", "--no-browser", "--port", "0"]))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_the_server_while_a_bot_thinks(how: signal.Signals) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_server_while_a_bot_thinks(number: signal.Signals) -> None:
     command = [sys.executable, "-c", SERVER]
     pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **pipes) as server, ExitStack() as stack:
         stack.callback(server.kill)
-        found = re.search(r":(\d+)/", server.stdout.readline())  # type: ignore[union-attr]
-        assert found
-        port = int(found[1])
+        match = re.search(r":(\d+)/", server.stdout.readline())  # type: ignore[union-attr]
+        assert match
+        port = int(match[1])
         with connect(port) as http:
             game = start_slow(http)
             for _ in range(3):
                 stack.enter_context(open_socket(port, request(f"{game}/bot", '{"ply": 0}')))
             assert http.get(game).json()["state"]["ply"] == 0
-        server.send_signal(how)
+        server.send_signal(number)
         assert "Traceback" not in server.communicate(timeout=PATIENCE)[1]

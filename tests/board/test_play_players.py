@@ -78,7 +78,7 @@ def test_own_players_and_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     rules = replace(RULESETS["zanzibar"], name="mine", singleton_takasa="singletons")
     client = make_client(Roster(players=["board_mine:greedy"], ruleset=rules))
     setup = client.get("/api/setup").json()
-    assert [one["name"] for one in setup["rulesets"]] == ["mine", *RULESETS]
+    assert [rules["name"] for rules in setup["rulesets"]] == ["mine", *RULESETS]
     assert setup["players"][0]["spec"] == ["board_mine:greedy", ""]
     game, state = start(client, seats=["board_mine:greedy", "human"], ruleset="mine")
     assert state["ruleset"] == "mine"
@@ -91,7 +91,9 @@ def test_setup_lists_players_and_budgets(client: TestClient) -> None:
     """Each choice is a player within its budgets."""
     setup, roster = client.get("/api/setup").json(), Roster()
     words = json.loads((FOLDER / "en.json").read_text(encoding="utf-8"))
-    assert all(f"player {one['kind']}" in words for one in setup["players"] + setup["evaluators"])
+    assert all(
+        f"player {choice['kind']}" in words for choice in setup["players"] + setup["evaluators"]
+    )
     assert all(f"level {level['name']}" in words for level in setup["levels"])
     for choice in setup["players"]:
         rules = roster.rulesets[choice["rulesets"][0]]
@@ -193,12 +195,12 @@ def test_bot_does_not_play_after_the_game_has_changed(monkeypatch: pytest.Monkey
     """While it thinks, its opponent takes a move back and makes another."""
     client = make_client()
     game, state = start(client, seats=["human", "greedy"])
-    first, other = (option["action"] for option in state["legal"][:2])
+    first, second = (option["action"] for option in state["legal"][:2])
     act = Roster.act
 
     def slow(self: Roster, *arguments: Any) -> int:
         game("goto", ply=0)
-        game("play", action=other, ply=0)
+        game("play", action=second, ply=0)
         return act(self, *arguments)
 
     game("play", action=first, ply=0)

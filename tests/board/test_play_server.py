@@ -77,7 +77,7 @@ def test_sessions_are_limited() -> None:
     """The least recently used one is dropped."""
     sessions = Sessions(4, 3)
     names = [sessions.add(i, "one client")[0] for i in range(3)]
-    other, dropped = sessions.add(10, "another")
+    second, dropped = sessions.add(10, "another")
     assert not dropped
 
     assert sessions.call(lambda item: item, names[0]) == 0
@@ -86,13 +86,13 @@ def test_sessions_are_limited() -> None:
     names.append(name)
     with pytest.raises(Refused, match="no longer"):
         sessions.call(lambda item: item, names[1])
-    assert sessions.add(11, "a third", other) == (other, False)  # it is kept already
-    assert sessions.call(lambda item: item, other) == 10
+    assert sessions.add(11, "a third", second) == (second, False)  # it is kept already
+    assert sessions.call(lambda item: item, second) == 10
     sessions.add(4, "a third")  # in place of the oldest that nobody has used
     with pytest.raises(Refused, match="no longer"):
         sessions.call(lambda item: item, names[2])
     sessions.add(5, "a fourth")
-    assert [sessions.call(lambda item: item, kept) for kept in (names[0], other)] == [0, 10]
+    assert [sessions.call(lambda item: item, name) for name in (names[0], second)] == [0, 10]
 
 
 # --- the page -----------------------------------------------------------------------------------
@@ -103,12 +103,12 @@ def test_sessions_are_limited() -> None:
 def test_parts_are_those_of_the_drawing(layout: str, viewer: int) -> None:
     """With the first seeds of each place, the parts are the circles of the whole drawing."""
     position, spots = Board.from_text(HOUSE).position, set()
-    for place in board_parts(layout, viewer)["places"]:
-        seat, pit = place["seat"], place["pit"]
+    for cell in board_parts(layout, viewer)["places"]:
+        seat, pit = cell["seat"], cell["pit"]
         count = position.store[seat] if pit is None else position.pits(seat)[pit]
-        spots |= {tuple(spot[:2]) for spot in place["spots"][:count]}
-    whole = drawing(position, layout=LAYOUTS[layout], viewer=viewer)
-    seeds = [s for s in whole if isinstance(s, Circle) and s.radius == 5]
+        spots |= {tuple(spot[:2]) for spot in cell["spots"][:count]}
+    shapes = drawing(position, layout=LAYOUTS[layout], viewer=viewer)
+    seeds = [s for s in shapes if isinstance(s, Circle) and s.radius == 5]
     assert spots == {(round(s.x, 1), round(s.y, 1)) for s in seeds} and len(spots) == 64
 
 
@@ -158,8 +158,8 @@ def test_all_rules_have_texts_and_swahili_has_words(thorough: bool) -> None:
     for rule in rules - {""}:
         assert rule_text(rule) and "**" not in rule_text(rule)
         # as static/texts.js looks them up
-        whole = f"rule {rule.split(',')[0]}"
-        assert {whole, whole.rstrip("abc")} & SWAHILI.keys(), rule
+        key = f"rule {rule.split(',')[0]}"
+        assert {key, key.rstrip("abc")} & SWAHILI.keys(), rule
 
 
 def test_both_languages_have_the_same_words() -> None:
@@ -167,8 +167,10 @@ def test_both_languages_have_the_same_words() -> None:
     assert extra and all(key.startswith(("event ", "reason ", "rule ")) for key in extra)
     for key, text in ENGLISH.items():
         if isinstance(text, str):
-            fields, same = (set(re.findall(r"{(\w+)}", said)) for said in (text, SWAHILI[key]))
-            assert fields == same, key
+            fields, translated = (
+                set(re.findall(r"{(\w+)}", words)) for words in (text, SWAHILI[key])
+            )
+            assert fields == translated, key
         else:
             assert len(text) == len(SWAHILI[key])
     assert set(re.findall('data-text="([^"]+)"', PAGE)) <= ENGLISH.keys()
@@ -179,13 +181,13 @@ def test_lessons_are_what_the_engine_says() -> None:
     lessons = json.loads((STATIC / "lessons.json").read_text(encoding="utf-8"))
     for lesson in lessons:
         board = Board.from_text(lesson["position"])
-        shown: dict[str, int] = {}
+        seeds_of: dict[str, int] = {}
         for move in board.legal_moves:
-            seen = [event for event in board.trace(move) if event.kind.value == lesson["shows"]]
-            if seen:
-                shown[board.move_text(move)] = sum(event.seeds for event in seen)
-        if set(lesson["goal"]) != shown.keys():
-            assert lesson["goal"] == [max(shown, key=shown.__getitem__)]
+            events = [event for event in board.trace(move) if event.kind.value == lesson["shows"]]
+            if events:
+                seeds_of[board.move_text(move)] = sum(event.seeds for event in events)
+        if set(lesson["goal"]) != seeds_of.keys():
+            assert lesson["goal"] == [max(seeds_of, key=seeds_of.__getitem__)]
         assert lesson["en"].keys() == lesson["sw"].keys() >= {"title", "text", "done"}
 
 
@@ -196,12 +198,14 @@ DRAWN = 0.15
 def taught() -> dict[str, tuple[str, list[str]]]:
     """Return the positions of the lessons and of the page How Bao is played, with their moves."""
     lessons = json.loads((STATIC / "lessons.json").read_text(encoding="utf-8"))
-    found = {f"lesson {i}": (one["position"], one["goal"]) for i, one in enumerate(lessons, 1)}
+    examples = {
+        f"lesson {i}": (lesson["position"], lesson["goal"]) for i, lesson in enumerate(lessons, 1)
+    }
     page = (ROOT / "docs" / "how-bao-is-played.md").read_text(encoding="utf-8")
     for name, position, move in re.findall(r"<!-- move (\S+) (.+) (\S+) -->", page):
         if move != "none":
-            found[name] = position, [move]
-    return found
+            examples[name] = position, [move]
+    return examples
 
 
 @pytest.mark.parametrize("name", taught())
@@ -210,35 +214,37 @@ def test_what_is_taught_is_right(name: str) -> None:
     position, moves = taught()[name]
     board = Board.from_text(position)
     goal = [board.parse_move(move) for move in moves]
-    found = analyse(board, "alphabeta:200000n", lines=None, proof_nodes=400_000)
-    accepted = [line for line in found.lines if line.action in goal]
+    analysis = analyse(board, "alphabeta:200000n", lines=None, proof_nodes=400_000)
+    accepted = [line for line in analysis.lines if line.action in goal]
     assert all(line.proof.winner != 1 - board.turn for line in accepted)
-    best = max(line.score for line in found.lines)
+    best = max(line.score for line in analysis.lines)
     assert max(line.score for line in accepted) >= best - DRAWN
-    if found.proof.winner == board.turn:
-        assert found.lines[0].action in goal
+    if analysis.proof.winner == board.turn:
+        assert analysis.lines[0].action in goal
 
 
 @pytest.mark.parametrize("ruleset", ["zanzibar", "kujifunza"])
 def test_few_moves_solve_a_puzzle(client: TestClient, ruleset: str, thorough: bool) -> None:
     """The solver says so after each move; the shortest win comes first, the longest last."""
-    known = puzzles(RULESETS[ruleset])
-    assert known is not None and len(known) > 5
-    assert known.plies.min() > 1 and (np.diff(known.plies) >= 0).all()
-    for number in range(1, len(known) + 1, 1 if thorough else 7):
-        shown = ask(client, "/api/puzzles", ruleset=ruleset, number=number)
-        board = Board.from_text(shown["state"]["text"], ruleset)
+    solved = puzzles(RULESETS[ruleset])
+    assert solved is not None and len(solved) > 5
+    assert solved.plies.min() > 1 and (np.diff(solved.plies) >= 0).all()
+    for number in range(1, len(solved) + 1, 1 if thorough else 7):
+        answer = ask(client, "/api/puzzles", ruleset=ruleset, number=number)
+        board = Board.from_text(answer["state"]["text"], ruleset)
         wins = 0
         for action in board.legal_actions:
             after = board.copy()
             after.push(action)
             wins += solve(after).winner == board.turn
         assert len(board.legal_actions) >= max(3, 1 if wins == 1 else 3 * wins)
-    ask(client, "/api/puzzles", 404, ruleset=ruleset, number=len(known) + 1)
+    ask(client, "/api/puzzles", 404, ruleset=ruleset, number=len(solved) + 1)
 
 
 def test_a_client_of_ipv6_is_a_network() -> None:
-    same, other = "2001:db8:1:2::1", "2001:db8:1:3::1"
-    of = [client_of({"client": (address, 1)}) for address in (same, same[:-1] + "9", other)]
+    network, neighbour = "2001:db8:1:2::1", "2001:db8:1:3::1"
+    of = [
+        client_of({"client": (address, 1)}) for address in (network, network[:-1] + "9", neighbour)
+    ]
     assert of[0] == of[1] != of[2]
     assert client_of({"client": ("::ffff:10.0.0.1", 1)}) == "10.0.0.1"

@@ -53,9 +53,9 @@ def south_chance(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]
 def evaluators(roster: Roster) -> list[dict[str, Any]]:
     """Return the evaluators that :func:`hints` accepts, each with its kind and its rules."""
     networks = [
-        {"value": one["checkpoint"], "kind": NETWORK, "rulesets": one["rulesets"]}
-        for one in roster.choices()
-        if one["kind"] == NETWORK
+        {"value": choice["checkpoint"], "kind": NETWORK, "rulesets": choice["rulesets"]}
+        for choice in roster.choices()
+        if choice["kind"] == NETWORK
     ]
     return [{"value": SEARCH, "kind": "hints", "rulesets": list(roster.rulesets)}, *networks]
 
@@ -73,12 +73,12 @@ def hints(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]:
     """
     if board.outcome() is not None:
         raise Refused("the game is over: there is no move to evaluate")
-    found = _analyse(board, evaluator, roster, HINT_PLAYER)
+    analysis = _analyse(board, evaluator, roster, HINT_PLAYER)
     return {
         "mover": board.turn,
-        "win": _win(found.proof),
-        "moves": [_move(board, line) for line in found.lines],
-        "line": _line(board, found),
+        "win": _win(analysis.proof),
+        "moves": [_move(board, line) for line in analysis.lines],
+        "line": _line(board, analysis),
     }
 
 
@@ -93,8 +93,8 @@ def _analyse(
     """Return the analysis by an evaluator of :func:`evaluators`; ``search`` stands for SEARCH."""
     spec = registry.parse(search) if evaluator == SEARCH else roster.parse(evaluator)
     if evaluator != SEARCH and spec.kind.name != NETWORK:
-        known = ", ".join(one["value"] for one in evaluators(roster))
-        raise Refused(f"{spec} gives no hints: expected one of {known}")
+        names = ", ".join(offered["value"] for offered in evaluators(roster))
+        raise Refused(f"{spec} gives no hints: expected one of {names}")
     try:
         return analyse(board, spec, lines=lines, proof_nodes=proof_nodes)
     except Exception as error:  # a damaged file or one for other rules must not stop the server
@@ -113,11 +113,11 @@ def _move(board: Board, line: Line) -> dict[str, Any]:
 
 def _line(board: Board, analysis: Analysis) -> list[dict[str, Any]]:
     """Return the moves of the best line, each with the position after it."""
-    moves, shown = [], board.copy()
+    moves, after = [], board.copy()
     for action in analysis.lines[0].actions[:_MAX_LINE]:
-        move = move_texts(shown, action)
-        shown.push(action)
-        moves.append(move | {"after": position_values(shown)})
+        move = move_texts(after, action)
+        after.push(action)
+        moves.append(move | {"after": position_values(after)})
     return moves
 
 
@@ -129,13 +129,13 @@ def review(board: Board) -> dict[str, Any]:
     """
     ply, before = len(board.move_stack) - 1, board.copy()
     before.pop()
-    found = review_move(board, ply, QUICK_PLAYER, proof_nodes=PROOF_NODES // 2)
+    verdict = review_move(board, ply, QUICK_PLAYER, proof_nodes=PROOF_NODES // 2)
     return {
         "ply": ply,
-        "south": share_of(found.analysis.score, found.seat),
-        "mark": found.mark,
-        "given_away": found.gives_win_away,
-        "played": _move(before, found.played),
-        "best": _move(before, found.analysis.lines[0]),
-        "line": _line(before, found.analysis),
+        "south": share_of(verdict.analysis.score, verdict.seat),
+        "mark": verdict.mark,
+        "given_away": verdict.gives_win_away,
+        "played": _move(before, verdict.played),
+        "best": _move(before, verdict.analysis.lines[0]),
+        "line": _line(before, verdict.analysis),
     }

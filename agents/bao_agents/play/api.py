@@ -125,22 +125,22 @@ class Tables:
         the easiest.
         """
         rules = self._ruleset(ruleset)
-        known = puzzles(rules)
-        if known is None:
+        solved = puzzles(rules)
+        if solved is None:
             raise Refused(f"no puzzles for {ruleset}: choose zanzibar or kujifunza")
-        if number > len(known):
-            raise Refused(f"puzzle {number}: expected 1 to {len(known)}", 404)
-        board = Board.from_text(format_position(unpack(known.positions[number - 1])), rules)
+        if number > len(solved):
+            raise Refused(f"puzzle {number}: expected 1 to {len(solved)}", 404)
+        board = Board.from_text(format_position(unpack(solved.positions[number - 1])), rules)
         seats = [PUZZLE_BOT, PUZZLE_BOT]
         seats[board.turn] = HUMAN
         game = Game(board, self._checked(seats, rules))
-        return game, {"count": len(known), "plies": int(known.plies[number - 1])}
+        return game, {"count": len(solved), "plies": int(solved.plies[number - 1])}
 
     def keep(self, game: Game, client: str, name: str | None) -> Data:
         """Keep a game, or find the one that another page has begun; return its name and state."""
-        kept, dropped = self.games.add(game, client, name)
-        shown = self.games.call(Game.show, kept) if name else game.show()
-        return {"id": kept, "dropped": dropped, **shown}
+        new_name, dropped = self.games.add(game, client, name)
+        answer = self.games.call(Game.show, new_name) if name else game.show()
+        return {"id": new_name, "dropped": dropped, **answer}
 
     @check_types
     def take_seats(self, name: str, seats: Players) -> Data:
@@ -194,16 +194,16 @@ def puzzles(rules: Ruleset) -> SolvedPositions | None:
     One move wins, or at most a third of them. A puzzle is harder the longer the win is, and then
     the smaller the share of winning moves.
     """
-    known = shipped_won_positions(rules)
-    if known is None:
+    solved = shipped_won_positions(rules)
+    if solved is None:
         return None
     wins, moves = (
         np.array([int(actions).bit_count() for actions in sets])
-        for sets in (known.winning, known.legal)
+        for sets in (solved.winning, solved.legal)
     )
     few = (moves >= 3) & ((wins == 1) | (3 * wins <= moves))
-    fits = np.flatnonzero(few & (known.plies > 1) & (known.plies <= PUZZLE_PLIES))
-    return known[fits[np.lexsort((-(wins / moves)[fits], known.plies[fits]))]]
+    fits = np.flatnonzero(few & (solved.plies > 1) & (solved.plies <= PUZZLE_PLIES))
+    return solved[fits[np.lexsort((-(wins / moves)[fits], solved.plies[fits]))]]
 
 
 Handler = Callable[[Tables, str, Data], Awaitable[Data]]
@@ -225,10 +225,10 @@ def begins(function: Callable[..., Begun]) -> Handler:
     async def answer(tables: Tables, client: str, values: Data) -> Data:
         newcomer = client not in tables.games.owners
         briefly = partial(tables.computing.briefly, client=client, newcomer=newcomer)
-        game, more = await briefly(partial(function, tables, **values))
+        game, further = await briefly(partial(function, tables, **values))
         while not await briefly(game.read):
             pass
-        return more | await briefly(partial(tables.keep, game, client, values.get("name")))
+        return further | await briefly(partial(tables.keep, game, client, values.get("name")))
 
     return answer
 

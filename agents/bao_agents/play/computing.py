@@ -47,11 +47,11 @@ class Allowance:
 
         A use counts at most twice the credit, because the first of its kind may compile for long.
         """
-        now = time.monotonic()
-        self._free = {other: free for other, free in self._free.items() if free > now}
-        free = self._free.get(client, now)
+        moment = time.monotonic()
+        self._free = {user: free for user, free in self._free.items() if free > moment}
+        free = self._free.get(client, moment)
         self._free[client] = free + min(seconds, 2 * self._credit) / self._share
-        return max(0, free - now - self._credit / self._share)
+        return max(0, free - moment - self._credit / self._share)
 
 
 class Computing:
@@ -88,14 +88,14 @@ class Computing:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(seconds) as limit:
-                with ExitStack() as places:
+                with ExitStack() as locks:
                     for lane in lanes:
-                        place = self._lane(lane)
-                        await place.acquire()
-                        places.callback(place.release)
+                        lock = self._lane(lane)
+                        await lock.acquire()
+                        locks.callback(lock.release)
                     submitted = self._threads.submit(work)
-                    held = places.pop_all()
-                submitted.add_done_callback(lambda _: loop.call_soon_threadsafe(held.close))
+                    held_locks = locks.pop_all()
+                submitted.add_done_callback(lambda _: loop.call_soon_threadsafe(held_locks.close))
                 return await asyncio.wrap_future(submitted)
         except TimeoutError as error:
             if not limit.expired():  # the work itself raised it
@@ -125,12 +125,12 @@ class Computing:
             for allowance, user in allowances:
                 await lanes.enter_async_context(self._lane((allowance, user)))
                 await asyncio.sleep(allowance.use(user, 0))
-            begun = time.monotonic()
+            start = time.monotonic()
             try:
                 return work()
             finally:
                 for allowance, user in allowances:
-                    allowance.use(user, time.monotonic() - begun)
+                    allowance.use(user, time.monotonic() - start)
 
     def _lane(self, lane: Hashable) -> asyncio.Lock:
         return self._lanes.setdefault(lane, asyncio.Lock())

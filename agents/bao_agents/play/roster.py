@@ -119,7 +119,7 @@ class Roster:
         of the command line; its ``budget`` or None; ``spec``: the parts of its name before and
         after the budget; and ``rulesets``: the names of those that it can play.
         """
-        found: list[dict[str, Any]] = [
+        choices: list[dict[str, Any]] = [
             {
                 "value": name,
                 "kind": "",
@@ -137,7 +137,7 @@ class Roster:
                 label = "-".join(filter(None, [kind.name, suffix]))
                 spec = PlayerName(kind, label, path=self.files.get(name))
                 before = kind.form.replace("CHECKPOINT", name).replace("LIMIT", "")
-                found.append(
+                choices.append(
                     {
                         "value": label + (name and f":{name}"),
                         "kind": label,
@@ -147,7 +147,7 @@ class Roster:
                         "rulesets": self._rules_of(spec),
                     }
                 )
-        return found
+        return choices
 
     def _rules_of(self, spec: PlayerName) -> list[str]:
         return [name for name, rules in self.rulesets.items() if spec.plays(rules)]
@@ -161,16 +161,16 @@ class Roster:
         if spec in self.further:
             return self.further[spec]
         try:
-            found = registry.parse(spec, self.files)
+            name = registry.parse(spec, self.files)
         except ValueError as error:
             raise Refused(str(error)) from error
-        unit = found.unit
+        unit = name.unit
         if unit and not unit.high:
-            units = " or ".join(repr(key) for key, one in found.kind.units.items() if one.high)
+            units = " or ".join(repr(key) for key, unit in name.kind.units.items() if unit.high)
             raise Refused(f"unknown player {spec!r}: expected the unit {units} after the number")
-        if unit and not unit.low <= found.number <= unit.high:
+        if unit and not unit.low <= name.number <= unit.high:
             raise Refused(f"player {spec!r}: expected a budget from {unit.low} to {unit.high}")
-        return found
+        return name
 
     def check(self, spec: str, rules: Ruleset) -> str:
         """Return the name of a player, or a person, that may play some rules here.
@@ -181,12 +181,10 @@ class Roster:
         """
         if spec == HUMAN:
             return spec
-        found = self.parse(spec)
-        if not found.plays(rules):
-            raise Refused(
-                f"{found} cannot play {rules.name}: choose another player, or other rules"
-            )
-        return str(found)
+        name = self.parse(spec)
+        if not name.plays(rules):
+            raise Refused(f"{name} cannot play {rules.name}: choose another player, or other rules")
+        return str(name)
 
     def act(self, spec: str, board: Board, game: int) -> int:
         """Return the action that a player chooses on a board that is not over.
@@ -217,12 +215,12 @@ class Roster:
             self._loaded[key] = player
         return action
 
-    def unusable(self, what: str, error: Exception) -> Refused:
+    def unusable(self, failure: str, error: Exception) -> Refused:
         """Return the refusal for a player that fails, without the paths of its files."""
         words = str(error)
         for name, path in self.files.items():
             words = words.replace(str(path), name)
-        return Refused(f"{what}: {words[:_MAX_WORDS]}", 502)
+        return Refused(f"{failure}: {words[:_MAX_WORDS]}", 502)
 
 
 def _offers() -> Iterator[tuple[Kind, str, Unit | None]]:

@@ -23,10 +23,10 @@ def rule_text(rule: str) -> str:
     For the name of a rule set, which other rules begin with, it is the description in its table.
     """
     source, _, number = rule.partition(" ")
-    found = _NUMBER.match(number)
+    match = _NUMBER.match(number)
     heads = []
-    if source == "Donkers" and found:
-        heads = [rf"\*\*(?:[\d., ab]*, )?{re.escape(head)}[ ,*]" for head in (found[0], found[1])]
+    if source == "Donkers" and match:
+        heads = [rf"\*\*(?:[\d., ab]*, )?{re.escape(head)}[ ,*]" for head in (match[0], match[1])]
     if "footnote" in number:
         heads.append(r"^\*\*Footnote 2")
     for head in heads:

@@ -78,16 +78,16 @@ def hand_way(board: Board, action: int) -> Data:
     """
     pit, direction, house = unpack_action(action)
     namua = board.stage is Stage.NAMUA or board.position.pending is not None
-    start, way, choice = pit, direction, "way"
+    start, hand_direction, choice = pit, direction, "way"
     if namua and "*" not in board.move_text(action):
-        start, way, choice = KICHWA[direction], 1 - direction, "end"
+        start, hand_direction, choice = KICHWA[direction], 1 - direction, "end"
     return {
         "action": action,
         "pit": pit,
         "direction": direction,
         "house": house,
         "start": start,
-        "way": way,
+        "way": hand_direction,
         "choice": choice,
     }
 
@@ -293,8 +293,8 @@ class Game:
         stop, go = (pack_action(pit, direction, house) for house in (0, 1))
         if not {stop, go} <= set(board.legal_actions):
             raise Refused("this move does not come to a house choice")
-        both = zip(board.trace(stop), board.trace(go), strict=False)
-        shared = takewhile(lambda events: events[0] == events[1], both)
+        pairs = zip(board.trace(stop), board.trace(go), strict=False)
+        shared = takewhile(lambda events: events[0] == events[1], pairs)
         return {"events": [event_values(event) for event, _ in shared]}
 
     @check_types

@@ -62,12 +62,12 @@ def client_of(scope: Scope) -> str:
     """Return the address that a request counts for; one of IPv6 stands for its network, a /64."""
     address = str((scope["client"] or ("",))[0])
     try:
-        found = ip_address(address)
+        number = ip_address(address)
     except ValueError:
         return address
-    if found.version == 4:
+    if number.version == 4:
         return address
-    return str(found.ipv4_mapped or ip_network((int(found) >> 64 << 64, 64)))
+    return str(number.ipv4_mapped or ip_network((int(number) >> 64 << 64, 64)))
 
 
 def _route(tables: Tables, path: str, handler: Handler, method: str) -> Route:
@@ -164,8 +164,8 @@ class Guard:
                 "bao play --name HOST adds one"
             )
         scheme, _, source = (origin or f"http://{host}").lower().partition("://")
-        known = source == host.lower() or _name_of(source) in self._proxies
-        if scheme in ("http", "https") and known:
+        is_own = source == host.lower() or _name_of(source) in self._proxies
+        if scheme in ("http", "https") and is_own:
             return None
         return "requests from other sites are not answered: bao play --name HOST adds a name"
 
@@ -231,10 +231,10 @@ class _Protocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.visitor = client_of({"client": self.client})
-        same = sum(one.visitor == self.visitor for one in self.connections)  # type: ignore[union-attr]
+        count = sum(connection.visitor == self.visitor for connection in self.connections)  # type: ignore[union-attr]
         if self.config.forwarded_allow_ips:
             return
-        if same > MAX_CONNECTIONS:
+        if count > MAX_CONNECTIONS:
             transport.abort()
         elif wait := self.config.app.connections.use(self.visitor, CONNECTION_SECONDS):  # type: ignore[union-attr]
             # asyncio of Python 3.11.2 begins to read after this method, even if it is paused.

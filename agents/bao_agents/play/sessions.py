@@ -17,14 +17,14 @@ from bao_agents.play.refused import Refused
 
 R = TypeVar("R")
 RECENT_SECONDS = 300.0
-"""For so long after its last use an item is not dropped for another owner's."""
+"""For this long after its last use, an item does not make room for another owner."""
 
 
 @dataclass
-class _Kept:
+class _Session:
     item: Any
     owner: str
-    used: float = -math.inf
+    last_use: float = -math.inf
     """When it was last used since it was added."""
 
 
@@ -37,7 +37,7 @@ class Sessions:
     """
 
     def __init__(self, max_items: int, max_owned: int) -> None:
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._sessions: OrderedDict[str, _Session] = OrderedDict()
         self.owners: Counter[str] = Counter()
         """How many items each owner has."""
         self._max_items, self._max_owned = max_items, max_owned
@@ -52,18 +52,22 @@ class Sessions:
             Refused: there is no room, because all items were used lately.
         """
         name = name or secrets.token_urlsafe(12)
-        if name in self._kept:
+        if name in self._sessions:
             return name, False
         drops_own = self.owners[owner] >= self._max_owned
-        if drops_own or len(self._kept) >= self._max_items:
-            late = math.inf if drops_own else time.monotonic() - RECENT_SECONDS
-            mine = {owner} if drops_own else self.owners
-            old = (n for n, one in self._kept.items() if one.owner in mine and one.used < late)
-            if (oldest := next(old, None)) is None:
+        if drops_own or len(self._sessions) >= self._max_items:
+            latest = math.inf if drops_own else time.monotonic() - RECENT_SECONDS
+            owners = {owner} if drops_own else self.owners
+            unused = (
+                key
+                for key, session in self._sessions.items()
+                if session.owner in owners and session.last_use < latest
+            )
+            if (oldest := next(unused, None)) is None:
                 raise Refused("all tables are in use: try again in a few minutes", 503)
-            self.owners -= Counter([self._kept.pop(oldest).owner])
+            self.owners -= Counter([self._sessions.pop(oldest).owner])
         self.owners[owner] += 1
-        self._kept[name] = _Kept(item, owner)
+        self._sessions[name] = _Session(item, owner)
         return name, drops_own
 
     def call(self, method: Callable[..., R], name: str, /, *args: Any, **values: Any) -> R:
@@ -72,9 +76,9 @@ class Sessions:
         Raises:
             Refused: the item is not (or no longer) kept.
         """
-        if name not in self._kept:
+        if name not in self._sessions:
             raise Refused("this game is not (or no longer) kept: start a new one", 404)
-        self._kept.move_to_end(name)
-        kept = self._kept[name]
-        kept.used = time.monotonic()
-        return method(kept.item, *args, **values)
+        self._sessions.move_to_end(name)
+        session = self._sessions[name]
+        session.last_use = time.monotonic()
+        return method(session.item, *args, **values)

@@ -23,9 +23,9 @@ def run_server(port: str = "0") -> tuple[subprocess.Popen[str], str]:
     command = [sys.executable, "-m", "bao_agents", "play", "--no-browser", "--port", port]
     server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
-    found = re.search(r"http://\S+", server.stdout.readline())
-    assert found, "the server has not started"
-    return server, found[0]
+    match = re.search(r"http://\S+", server.stdout.readline())
+    assert match, "the server has not started"
+    return server, match[0]
 
 
 @pytest.fixture(scope="session")
@@ -54,14 +54,14 @@ def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
     Playwright's.
     """
     contexts = []
-    said: list[str] = []
+    messages: list[str] = []
 
     def start(
-        allowed: str = r"(?!)", speed: int = 10, path: str = "", new: bool = False, **how: Any
+        allowed: str = r"(?!)", speed: int = 10, path: str = "", new: bool = False, **options: Any
     ) -> Page:
-        how.setdefault("viewport", {"width": 1400, "height": 900})
-        how.setdefault("locale", "en-GB")
-        context = browser.new_context(**how)
+        options.setdefault("viewport", {"width": 1400, "height": 900})
+        options.setdefault("locale", "en-GB")
+        context = browser.new_context(**options)
         contexts.append(context)
         context.add_init_script(
             f"localStorage.getItem('bao speed') ?? localStorage.setItem('bao speed', '{speed}')"
@@ -73,7 +73,7 @@ def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
 
         def hear(text: str) -> None:
             if not re.search(allowed, text):
-                said.append(text)
+                messages.append(text)
 
         page.on("console", lambda message: hear(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: hear(f"error: {error}"))
@@ -84,4 +84,4 @@ def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
     yield start
     for context in contexts:
         context.close()
-    assert said == []
+    assert messages == []

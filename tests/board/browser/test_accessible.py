@@ -14,8 +14,8 @@ PANELS = ("panel-new", "panel-moves", "panel-study", "panel-text", "panel-help")
 
 def check(page: Page) -> None:
     """Fail if axe finds anything, and show it."""
-    found = Axe().run(page).response["violations"]
-    assert [(rule["id"], node["html"]) for rule in found for node in rule["nodes"]] == []
+    violations = Axe().run(page).response["violations"]
+    assert [(rule["id"], node["html"]) for rule in violations for node in rule["nodes"]] == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -22,9 +22,9 @@ WON = "1,1,0,5,7,0,4,8/3,0,2,0,2,0,5,1/1,1,2,1,2,0,3,1/0,2,0,2,0,2,1,3 2,2 - S -
 """South wins in 13 plies with three of eight moves, and loses with the others."""
 
 
-def see(page: Page, place: str) -> LocatorAssertions:
+def see(page: Page, selector: str) -> LocatorAssertions:
     """Return what can be expected of a part of the page."""
-    return expect(page.locator(place))
+    return expect(page.locator(selector))
 
 
 def until(page: Page, condition: str, timeout: float = 60.0) -> None:
@@ -92,15 +92,15 @@ def sow(page: Page, pit: Locator | str, side: str) -> None:
 
 def click_any(page: Page, choice: int) -> None:
     """Click a legal pit, on a side to which it may go, and answer for the house."""
-    legal, made = page.locator(".pit.legal"), len(moves(page))
+    legal, count = page.locator(".pit.legal"), len(moves(page))
     pit = legal.nth(choice % legal.count())
     left = "to-left" in (pit.get_attribute("class") or "")
     sow(page, pit, "left" if left else "right")
     listed = "document.querySelectorAll('#moves button').length"
-    until(page, f"document.getElementById('house').open || {listed} > {made}")
+    until(page, f"document.getElementById('house').open || {listed} > {count}")
     if page.locator("#house").is_visible():
         page.click("#house button[value=play]" if choice % 2 else "#house button[value=stop]")
-        until(page, f"{listed} > {made}")
+        until(page, f"{listed} > {count}")
     peoples_turn(page)
 
 
@@ -168,17 +168,17 @@ def test_undo_and_turn_while_seeds_move(open_page: Open) -> None:
 
 def test_a_bot_is_asked_once_while_its_move_is_taken_back(open_page: Open) -> None:
     page = open_page()
-    asked: list[Route] = []
+    requests: list[Route] = []
     undone: list[Route] = []
-    page.route("**/bot", lambda route: asked.append(route))
+    page.route("**/bot", lambda route: requests.append(route))
     page.route("**/goto", lambda route: undone.append(route))
     sow(page, "A6", "left")
     see(page, "#status").to_have_text("North thinks …")
     page.click("#undo")
     page.wait_for_timeout(300)
-    asked[0].continue_()
+    requests[0].continue_()
     page.wait_for_timeout(700)
-    assert len(asked) == 1
+    assert len(requests) == 1
     undone[0].continue_()
     see(page, "#moves button:not(.undone)").to_have_count(0)
 
@@ -200,15 +200,17 @@ def test_hints_and_the_evaluation_bar(open_page: Open) -> None:
     unfold(page, "panel-study")
     page.check("#bar")
     see(page, "#evaluation-text").to_have_text(re.compile(r"South \d+%"))
-    asked: list[str] = []
-    page.on("request", lambda one: asked.append(f"{one.url} {one.post_data}"))
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(f"{request.url} {request.post_data}"))
     for evaluator in ("alphabeta", "zanzibar"):
         page.select_option("#evaluator", evaluator)
         page.click("#hint")
         see(page, "#hints tbody tr").to_have_count(4)
         see(page, "#hints").to_contain_text("Best line: ")
     expect(page.locator("#hints th").nth(1)).to_have_text("Policy")
-    assert any("/evaluation " in one and '"evaluator":"zanzibar"' in one for one in asked)
+    assert any(
+        "/evaluation " in request and '"evaluator":"zanzibar"' in request for request in requests
+    )
     sow(page, "A6", "left")
     see(page, "#hints table").to_have_count(0)
     set_up(page, WON)
@@ -300,10 +302,10 @@ def test_looking_back_changes_nothing(open_page: Open) -> None:
     page = open_page()
     click_any(page, 0)
     click_any(page, 1)
-    position, made = page.input_value("#position"), moves(page)
+    position, before = page.input_value("#position"), moves(page)
     unfold(page, "panel-study")
     page.click("#explain")
-    see(page, "#story-title").to_have_text(f"Move 2, North: {made[3]}")
+    see(page, "#story-title").to_have_text(f"Move 2, North: {before[3]}")
     at_rest(page)  # a click while seeds move would only skip that
     page.click("[data-pit=A6]")
     see(page, "#message").to_contain_text("You are looking back.")
@@ -314,11 +316,11 @@ def test_looking_back_changes_nothing(open_page: Open) -> None:
         page.wait_for_timeout(100)
     see(page, "#status").to_have_text("Looking back, move 2: North to move")
     page.wait_for_timeout(500)  # the bot, which would be to move, isn't asked
-    assert moves(page) == made
+    assert moves(page) == before
     page.locator("#moves button").first.click()
     page.click("#play-from-here")
     until(page, "document.querySelectorAll('#moves button:not(.undone)').length == 2")
-    assert len(made) == 4 and page.locator("#moves button").count() == 2
+    assert len(before) == 4 and page.locator("#moves button").count() == 2
 
 
 def test_back_and_unknown_games(open_page: Open) -> None:
@@ -328,12 +330,12 @@ def test_back_and_unknown_games(open_page: Open) -> None:
     )
     see(page, ".pit.legal").to_have_count(2)
     click_any(page, 0)
-    made = moves(page)
+    before = moves(page)
     page.click("#new-game [type=submit]")
     see(page, "#moves button").to_have_count(0)
     page.go_back()
     see(page, "#moves button").to_have_count(2)
-    assert moves(page) == made
+    assert moves(page) == before
 
 
 def test_reduced_motion(open_page: Open) -> None:
@@ -350,9 +352,9 @@ def test_the_picture_of_the_page(open_page: Open) -> None:
     page.mouse.move(0, 0)
     page.evaluate("document.activeElement.blur(), scrollTo(0, 0)")
     page.wait_for_timeout(500)
-    shown = Image.open(BytesIO(page.screenshot())).convert("RGB").resize((960, 525))
+    picture = Image.open(BytesIO(page.screenshot())).convert("RGB").resize((960, 525))
     if os.environ.get("BAO_REMAKE"):
-        shown.save(file, quality=90)
-    with Image.open(file) as kept:
-        difference = ImageChops.difference(kept.convert("RGB"), shown)
+        picture.save(file, quality=90)
+    with Image.open(file) as recorded:
+        difference = ImageChops.difference(recorded.convert("RGB"), picture)
     assert max(ImageStat.Stat(difference).mean) < 6, "make it anew with BAO_REMAKE=1"

@@ -38,32 +38,32 @@ def show(page: Page, position: str) -> None:
     expect(page.locator(".pit.legal").first).to_be_visible()
 
 
-def press(page: Page, place: str) -> None:
+def press(page: Page, selector: str) -> None:
     """Click, or on a touch screen tap."""
     if page.evaluate("matchMedia('(hover: none)').matches"):
-        page.tap(place)
+        page.tap(selector)
     else:
-        page.click(place)
+        page.click(selector)
 
 
-def boxes(page: Page, places: str) -> list[tuple[float, float, float, float]]:
+def boxes(page: Page, selector: str) -> list[tuple[float, float, float, float]]:
     """Return the left, top, right and bottom of some places in the window."""
-    found: list[tuple[float, float, float, float]] = page.eval_on_selector_all(
-        places,
+    sides: list[tuple[float, float, float, float]] = page.eval_on_selector_all(
+        selector,
         """all => all.map((e) => e.getBoundingClientRect())
         .map((box) => [box.left, box.top, box.right, box.bottom])""",
     )
-    assert found, places
-    return found
+    assert sides, selector
+    return sides
 
 
-def seen(page: Page, places: str) -> bool:
+def seen(page: Page, selector: str) -> bool:
     """Return whether places lie within the window, to a pixel."""
     assert page.viewport_size
     width, height = page.viewport_size["width"], page.viewport_size["height"]
     return all(
         left > -1 and top > -1 and right < width + 1 and bottom < height + 1
-        for left, top, right, bottom in boxes(page, places)
+        for left, top, right, bottom in boxes(page, selector)
     )
 
 
@@ -74,30 +74,30 @@ def test_a_choice_hides_nothing(open_page: Open, size: dict[str, Any]) -> None:
     for position in (CAPTURE, NORTH, BACK, EDGE, MTAJI):
         show(page, position)
         assert seen(page, ".pit")
-        both = page.eval_on_selector_all(
+        pits = page.eval_on_selector_all(
             ".pit.to-left.to-right", "all => all.map((e) => e.dataset.pit)"
         )
-        assert both
-        for pit in both:
+        assert pits
+        for pit in pits:
             press(page, f"[data-pit={pit}]")
             assert seen(page, ".arrows button"), (position, pit)
             arrows = boxes(page, ".arrows button")
-            for one, other in product(arrows, boxes(page, ".pit, #caption") + arrows):
-                apart = one[2] <= other[0] + 1 or other[2] <= one[0] + 1
-                apart |= one[3] <= other[1] + 1 or other[3] <= one[1] + 1
-                assert one is other or apart, (position, pit, one, other)
+            for arrow, obstacle in product(arrows, boxes(page, ".pit, #caption") + arrows):
+                apart = arrow[2] <= obstacle[0] + 1 or obstacle[2] <= arrow[0] + 1
+                apart |= arrow[3] <= obstacle[1] + 1 or obstacle[3] <= arrow[1] + 1
+                assert arrow is obstacle or apart, (position, pit, arrow, obstacle)
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
             press(page, f"[data-pit={pit}]")
             see(page, ".arrows").to_be_hidden()
     show(page, HOUSE)
-    for answer, made in (("", []), ("stop", ["8"]), ("play", ["8>"])):
+    for answer, expected in (("", []), ("stop", ["8"]), ("play", ["8>"])):
         press(page, "[data-pit=A8]")
         see(page, "#house").to_be_visible()
         at_rest(page)
         assert seen(page, "#house button, [data-pit^=A], [data-pit^=a]"), answer
         press(page, f"#house button[value='{answer}']")
         see(page, "#status").to_contain_text("North to move" if answer else "South to move")
-        assert moves(page) == made
+        assert moves(page) == expected
         if answer:
             page.click("#undo")
             see(page, ".pit.legal").not_to_have_count(0)

@@ -60,17 +60,17 @@ def test_a_game_outlives_the_server(open_page: Open, restart: Callable[[], str])
     page = open_page(allowed=LOST)
     visit(page, restart())
     click_any(page, 0)
-    made = moves(page)
+    before = moves(page)
     restart()
     click_any(page, 1)
     see(page, "#moves button").to_have_count(4)
-    assert moves(page)[:2] == made
-    made = moves(page)
+    assert moves(page)[:2] == before
+    before = moves(page)
     see(page, "#message").to_be_empty()
     restart()
     page.reload()
     see(page, "#moves button").to_have_count(4)
-    assert moves(page) == made
+    assert moves(page) == before
     see(page, "#players").to_contain_text("North: Very easy")
     click_any(page, 0)
     see(page, "#moves button").to_have_count(6)
@@ -86,23 +86,23 @@ def test_two_windows_stay_one_game(open_page: Open, restart: Callable[[], str]) 
     for side in ("left", "left"):
         sow(page, page.locator(".pit.legal").first, side)
         peoples_turn(page)
-    other = page.context.new_page()
-    visit(other, page.url)
-    see(other, "#moves button").to_have_count(2)
+    second = page.context.new_page()
+    visit(second, page.url)
+    see(second, "#moves button").to_have_count(2)
     game = re.compile(r"game=([\w-]+)").findall(page.url)
     restart()
-    for window in (page, other):  # both ask at once
+    for window in (page, second):  # both ask at once
         window.evaluate("document.getElementById('previous').click()")
-    for window in (page, other):
+    for window in (page, second):
         see(window, "#status").to_contain_text("Looking back")
         window.click("#back")
         peoples_turn(window)
-    click_any(other, 0)
+    click_any(second, 0)
     see(page, "#moves button").to_have_count(3)
-    assert moves(page) == moves(other)
+    assert moves(page) == moves(second)
     page.click("#undo")
-    see(other, "#moves .undone").to_have_count(1)
-    assert all(re.findall(r"game=([\w-]+)", window.url) == game for window in (page, other))
+    see(second, "#moves .undone").to_have_count(1)
+    assert all(re.findall(r"game=([\w-]+)", window.url) == game for window in (page, second))
 
 
 def test_the_slower_of_two_windows_is_told(open_page: Open) -> None:
@@ -111,15 +111,15 @@ def test_the_slower_of_two_windows_is_told(open_page: Open) -> None:
     page.select_option("#seat-1", "human")
     page.click("#new-game [type=submit]")
     see(page, "#players").to_contain_text("North: A person")
-    other = page.context.new_page()
-    visit(other, page.url)
-    other.evaluate("Object.defineProperty(document, 'hidden', { get: () => true })")
+    slower = page.context.new_page()
+    visit(slower, page.url)
+    slower.evaluate("Object.defineProperty(document, 'hidden', { get: () => true })")
     sow(page, page.locator(".pit.legal").first, "left")
     peoples_turn(page)
-    sow(other, "A6", "left")
-    see(other, "#message").to_contain_text("The game went on in another window")
-    see(other, "#position").to_have_value(page.input_value("#position"))
-    assert moves(other) == moves(page)
+    sow(slower, "A6", "left")
+    see(slower, "#message").to_contain_text("The game went on in another window")
+    see(slower, "#position").to_have_value(page.input_value("#position"))
+    assert moves(slower) == moves(page)
 
 
 DAMAGED = ["", "{", "null", "5", "[]", '"x"', '{"game": 7, "transcript": [], "seats": 1}', "\0"]
@@ -143,13 +143,13 @@ def test_a_dropped_game_can_be_saved_and_linked(open_page: Open) -> None:
     """Both come from the page's own moves: they need no server."""
     page = open_page(allowed=LOST)
     click_any(page, 0)
-    made = moves(page)
+    before = moves(page)
     page.context.set_offline(True)
     unfold(page, "panel-text")
     with page.expect_download() as download:
         page.click("#save")
     text = download.value.path().read_text()
-    assert "north: greedy" in text and made[0] in text
+    assert "north: greedy" in text and before[0] in text
     page.click("#link-game")
     see(page, "#link").to_have_value(re.compile("transcript="))
     page.context.set_offline(False)
@@ -167,19 +167,19 @@ def test_a_second_page_asks_the_bot_when_the_first_is_gone(open_page: Open, addr
     page.fill("#budget-1", "2500")
     page.click("#new-game [type=submit]")
     see(page, "#players").to_contain_text("2500 milliseconds")
-    other = page.context.new_page()
-    visit(other, page.url)
+    second = page.context.new_page()
+    visit(second, page.url)
     sow(page, "A6", "left")
     until(page, "document.querySelectorAll('#moves button').length == 1")
     page.close()
-    see(other, "#moves button").to_have_count(2)
+    see(second, "#moves button").to_have_count(2)
 
 
 def test_lessons_do_not_touch_the_game(open_page: Open) -> None:
     page = open_page()
     for turn in range(2):
         click_any(page, turn)
-    made, position = moves(page), page.input_value("#position")
+    before, position = moves(page), page.input_value("#position")
     page.click("#tab-learn")
     page.click("#lesson [aria-label^='3.']")
     see(page, "#lesson h2").to_contain_text("Lesson 3 of")
@@ -188,7 +188,7 @@ def test_lessons_do_not_touch_the_game(open_page: Open) -> None:
     see(page, "#lesson h2").to_contain_text("Lesson 3 of")
     page.click("#tab-play")
     see(page, "#position").to_have_value(position)
-    assert moves(page) == made
+    assert moves(page) == before
     see(page, "#lesson").to_be_hidden()
     see(page, "#players").to_contain_text("North: Very easy")
 

@@ -56,9 +56,9 @@ def test_all_lessons(open_page: Open, size: dict[str, object]) -> None:
             f"Lesson {number} of {len(LESSONS)}: {lesson['en']['title']}"
         )
         legal = Board.from_text(lesson["position"])
-        others = {legal.move_text(move) for move in legal.legal_moves} - set(lesson["goal"])
-        if others:
-            play(page, lesson["position"], min(others))
+        wrong = {legal.move_text(move) for move in legal.legal_moves} - set(lesson["goal"])
+        if wrong:
+            play(page, lesson["position"], min(wrong))
             see(page, "#lesson p").to_have_text(lesson["en"]["wrong"])
             if not size:  # a phone shows no heading in a lesson
                 see(page, "#status").to_have_text("Not that one: try again, above the board.")
@@ -107,12 +107,12 @@ def test_a_puzzle(open_page: Open) -> None:
     page = open_page(allowed="409")  # the bot thinks while the move is taken back
     page.click("#tab-learn")
     page.click("#lesson button:has-text('Puzzles')")
-    known = puzzles(RULESETS["zanzibar"])
-    assert known is not None
+    solved = puzzles(RULESETS["zanzibar"])
+    assert solved is not None
     see(page, "#lesson h2").to_have_text(
-        re.compile(rf"Puzzle 1 of {len(known)}: (South|North) wins within {known.plies[0]} plies")
+        re.compile(rf"Puzzle 1 of {len(solved)}: (South|North) wins within {solved.plies[0]} plies")
     )
-    position, winning = page.input_value("#position"), int(known.winning[0])
+    position, winning = page.input_value("#position"), int(solved.winning[0])
     legal = Board.from_text(position).legal_actions
     wins = [action for action in legal if winning >> action & 1]
     losses = [action for action in legal if action not in wins]

@@ -35,12 +35,12 @@ def test_skip_to_the_board_keeps_the_game(open_page: Open) -> None:
     page.keyboard.press("Tab")
     assert page.evaluate(f"{FOCUS}.innerText") == "Skip to the board"
     click_any(page, 0)
-    made, address = moves(page), page.url
+    before, address = moves(page), page.url
     page.focus(".skip-link")
     page.keyboard.press("Enter")
     assert page.evaluate(f"{FOCUS}.classList.contains('pit')")
     page.wait_for_timeout(500)
-    assert moves(page) == made and page.url == address
+    assert moves(page) == before and page.url == address
 
 
 def test_keys_after_a_mouse_move(open_page: Open) -> None:
@@ -49,10 +49,10 @@ def test_keys_after_a_mouse_move(open_page: Open) -> None:
     sow(page, "A6", "left")
     until(page, "document.querySelectorAll('#moves button').length == 2")
     peoples_turn(page)
-    made = moves(page)
+    before = moves(page)
     page.keyboard.press("Space")
     page.wait_for_timeout(700)
-    assert moves(page) == made
+    assert moves(page) == before
     page.keyboard.press("ArrowLeft")
     see(page, "#status").to_have_text("Looking back, move 1: North to move")
 
@@ -64,13 +64,13 @@ def test_a_red_line_goes_when_a_move_arrives(open_page: Open) -> None:
     page.click("#new-game [type=submit]")
     words = "Alpha-beta, by time: 2000 milliseconds"
     see(page, "#players").to_have_text(f"South: A person · North: {words} · zanzibar")
-    asked: list[Route] = []
-    page.route("**/bot", lambda route: asked.append(route))
+    requests: list[Route] = []
+    page.route("**/bot", lambda route: requests.append(route))
     sow(page, "A6", "left")
     see(page, "#status").to_have_text("North thinks …")
     page.click("[data-pit=A7]")
     see(page, "#message").to_have_text("It is the bot's turn: wait for it.")
-    asked[0].continue_()
+    requests[0].continue_()
     see(page, "#moves button").to_have_count(2)
     see(page, "#message").to_be_empty()
     expect(page.locator("#caption")).to_be_visible()
@@ -110,14 +110,18 @@ def test_a_new_visitor_is_left_at_the_board(open_page: Open) -> None:
 def test_pressed_buttons_show_in_forced_colours(open_page: Open) -> None:
     page = open_page(forced_colors="active")
     colour = "(e) => getComputedStyle(e).backgroundColor"
-    for pressed, other in (("learn", "play"), ("play", "learn")):
+    for pressed, released in (("learn", "play"), ("play", "learn")):
         page.click(f"#tab-{pressed}")
         see(page, f"#tab-{pressed}").to_have_attribute("aria-pressed", "true")
-        one, two = (page.locator(f"#tab-{tab}").evaluate(colour) for tab in (pressed, other))
-        assert one != two
+        pressed_colour, released_colour = (
+            page.locator(f"#tab-{tab}").evaluate(colour) for tab in (pressed, released)
+        )
+        assert pressed_colour != released_colour
     click_any(page, 0)
-    one, two = (move.evaluate(colour) for move in page.locator("#moves button").all())
-    assert one != two  # the current move
+    pressed_colour, released_colour = (
+        move.evaluate(colour) for move in page.locator("#moves button").all()
+    )
+    assert pressed_colour != released_colour  # the current move
 
 
 def test_set_up_by_touch(open_page: Open) -> None:
@@ -189,8 +193,8 @@ def test_what_a_blind_player_needs(open_page: Open) -> None:
     page.fill("#typed", "6L*")
     page.keyboard.press("Enter")
     until(page, "document.querySelectorAll('#moves button').length == 2")
-    told = r"^North: 5L, took 1 seed in 1 lap\. South to move\. Namua: .* You must capture\.$"
-    see(page, "#live").to_have_text(re.compile(told))
+    summary = r"^North: 5L, took 1 seed in 1 lap\. South to move\. Namua: .* You must capture\.$"
+    see(page, "#live").to_have_text(re.compile(summary))
     expect(page.get_by_role("img", name="South's store: 21 seeds")).to_have_count(1)
     page.click("#new-game [type=submit]")
     see(page, "#live").to_have_text(re.compile(r"^New game\. South to move\. Namua: "))

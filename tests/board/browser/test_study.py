@@ -42,19 +42,19 @@ def test_a_review_names_the_win_that_was_given_away(open_page: Open, size: dict[
     unfold(page, "panel-study")
     page.click("#review-game")
     see(page, "#review-text").to_have_text(re.compile(r"^Mistakes: South \d, North 0\.$"))
-    given = page.locator("#mistakes li > button").first
-    expect(given).to_contain_text("A proven win given away. (South wins in 13 plies)")
-    expect(given).to_have_text(re.compile(r"^\d+\. South \S+\?\? lost 100%\. "))
+    mistake = page.locator("#mistakes li > button").first
+    expect(mistake).to_contain_text("A proven win given away. (South wins in 13 plies)")
+    expect(mistake).to_have_text(re.compile(r"^\d+\. South \S+\?\? lost 100%\. "))
     see(page, "#moves .mark").to_have_text("??")
-    given.click()
+    mistake.click()
     see(page, "#status").to_have_text("Looking back, move 1: South to move")
     see(page, "#board .marks .hint").not_to_have_count(0)
     see(page, "#board .marks .last").not_to_have_count(0)  # the move that was played
     see(page, "#graph .shown").to_have_count(1)
     see(page, "#graph .shown ~ .blunder").to_have_count(1)  # drawn over it
     see(page, "#caption").to_contain_text("Better here: ")
-    for place in ("#board", "#caption"):
-        see(page, place).to_be_in_viewport(ratio=0.95)
+    for selector in ("#board", "#caption"):
+        see(page, selector).to_be_in_viewport(ratio=0.95)
     see(page, "#mistakes").to_contain_text(re.compile(r"Better: \d+\. "))
     line = page.locator("#mistakes li > button.move").all()[1:]
     assert len(line) >= 3
@@ -70,8 +70,8 @@ def test_a_review_says_since_when_the_game_was_lost(open_page: Open) -> None:
 
     def answer(route: Route) -> None:
         ply = json.loads(route.request.post_data or "")["ply"]
-        found = {"ply": ply, "south": south[ply], "mark": "", "line": [], "given_away": False}
-        route.fulfill(json=found | {"played": move, "best": move})
+        analysis = {"ply": ply, "south": south[ply], "mark": "", "line": [], "given_away": False}
+        route.fulfill(json=analysis | {"played": move, "best": move})
 
     page.route("**/review", answer)
     for turn in range(len(south) // 2):
@@ -135,8 +135,8 @@ def test_the_bar_shows_no_old_number(open_page: Open) -> None:
     unfold(page, "panel-study")
     page.check("#bar")
     see(page, "#evaluation-text").to_have_text(re.compile(r"^South \d+%$"))
-    held: list[Route] = []
-    page.route("**/evaluation", lambda route: held.append(route))
+    requests: list[Route] = []
+    page.route("**/evaluation", lambda route: requests.append(route))
     click_any(page, 0)
     see(page, "#evaluation-text").to_have_text("…")
     see(page, "#evaluation").to_have_class("old")
@@ -144,7 +144,7 @@ def test_the_bar_shows_no_old_number(open_page: Open) -> None:
     expect(page.locator("#evaluation")).to_be_hidden()
     page.click("#back")
     see(page, "#evaluation-text").to_have_text("…")
-    for route in held:
+    for route in requests:
         route.continue_()
     page.unroute("**/evaluation")
     see(page, "#evaluation-text").to_have_text(re.compile(r"^South \d+%$"))
@@ -155,23 +155,23 @@ def test_links_hold_the_game_in_themselves(open_page: Open) -> None:
     """They open on any server; a wrong link says so."""
     page = open_page(allowed="400")
     click_any(page, 0)
-    made, text = moves(page), page.input_value("#position")
+    before, text = moves(page), page.input_value("#position")
     unfold(page, "panel-text")
     for button in ("link-game", "link-position"):
         page.click(f"#{button}")
         content = "transcript" if button == "link-game" else "position"
         see(page, "#link").to_have_value(re.compile(f"{content}="))
         link = page.input_value("#link")
-        other = page.context.new_page()
-        other.goto(link)
-        other.wait_for_selector("body[data-ready]")
-        see(other, "#position").to_have_value(text)
-        assert moves(other) == (made if button == "link-game" else [])
-        assert "#game=" in other.url  # it is a game of this server now
-        other.close()
+        friend = page.context.new_page()
+        friend.goto(link)
+        friend.wait_for_selector("body[data-ready]")
+        see(friend, "#position").to_have_value(text)
+        assert moves(friend) == (before if button == "link-game" else [])
+        assert "#game=" in friend.url  # it is a game of this server now
+        friend.close()
     page.evaluate("location.hash = 'position=rubbish'")
     see(page, "#message").not_to_be_empty()
-    assert moves(page) == made
+    assert moves(page) == before
 
 
 @pytest.mark.parametrize("size", [PHONE, LANDSCAPE], ids=["portrait", "landscape"])
@@ -218,11 +218,11 @@ def test_buttons_do_not_move_while_seeds_do(open_page: Open) -> None:
     where = f"JSON.stringify(['undo', 'hint', 'next'].map((id) => {top}))"
     before = page.evaluate(where)
     sow(page, "A6", "left")
-    seen = set()
+    positions = set()
     while len(moves(page)) < 2:
-        seen.add(page.evaluate(where))
+        positions.add(page.evaluate(where))
         page.wait_for_timeout(40)
-    assert seen == {before}
+    assert positions == {before}
 
 
 def test_the_list_has_columns_gains_and_a_summary(open_page: Open) -> None:
