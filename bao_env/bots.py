@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 import numpy as np
 
 from bao_env.compiled.compile import jit
-from bao_env.engine.array_checks import as_actions, as_batch
+from bao_env.engine.argument_checks import as_actions, as_batch
 from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
 from bao_env.engine.kernel import WON, begin_action, captured_by, play_out
 from bao_env.engine.masks import check_legal

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from bao_env.bots import Agent, Bot, Opponent, get_agent
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.array_checks import MAX_COUNT, as_actions, as_batch, as_integer
+from bao_env.engine.argument_checks import MAX_COUNT, as_actions, as_batch, as_integer
 from bao_env.engine.masks import unpack_masks
 from bao_env.engine.position import Actions, Flags, Legal, PackedPositions, movers
 from bao_env.engine.ruleset import Ruleset, get_ruleset

@@ -431,7 +431,7 @@ class Move:
     def take_two_and_sow(self, hole: Hole, direction: str) -> tuple[Hole, bool]:
         """Sow two seeds of the lone house, the others stay; see :meth:`sow`."""
         self.holes[hole] -= 2
-        # Donkers 2.4b leaves the house owned, unless (with a minimum of 1) these were its last
+        # Donkers 2.4b leaves the house owned, unless (with a minimum of 2) these were its last
         # two seeds: Donkers 2.5a.
         if self.holes[hole] == 0:
             self.owned[self.player] = False

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from bao_env.compiled.compile import jit, jit_inner
 from bao_env.compiled.exclusive import Exclusive
 from bao_env.compiled.threads import Threads
-from bao_env.engine.array_checks import (
+from bao_env.engine.argument_checks import (
     MAX_COUNT,
     as_actions,
     as_integer,

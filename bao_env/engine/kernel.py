@@ -36,6 +36,7 @@ from bao_env.engine.bits import (
     sum_of_bytes,
     trailing_zeros,
 )
+from bao_env.engine.layout import KIMBI, LEFT, RIGHT
 from bao_env.engine.position import (
     BARRED_SHIFT,
     META,
@@ -90,9 +91,9 @@ TALLY_SHIFT = U(8)
 
 _WORD_BITS = U(64)
 _SIDE_BITS = U(128)
-# Kichwa and kimbi: ring pits 0 and 1 on the left, 6 and 7 on the right.
-_BEHIND_LEFT_END = U(2)
-_RIGHT_END = U(6)
+# An end of the front row is its kichwa and kimbi.
+_BEHIND_LEFT_END = U(KIMBI[LEFT] + 1)
+_RIGHT_END = U(KIMBI[RIGHT])
 # A round is a seed in each of the sixteen pits of the ring.
 _ROUND_SHIFT = U(4)
 _MAX_ROUNDS = U(7)

@@ -12,8 +12,7 @@ ring; everything else converts here::
     step +1 walks up the ring   (A1 -> A8 -> B8 -> B1 -> A1, clockwise for its owner)
     step -1 walks down the ring (A8 -> A1 -> B1 -> B8 -> A8, anti-clockwise)
 
-* kichwa: ring 0 and 7, the ends of the front row; kimbi: ring 1 and 6.
-* nyumba, the house: ring 4 (hole 5).
+* kichwa: the ends of the front row; kimbi: the pits next to them; nyumba, the house: hole 5.
 * Ring pit ``r`` of a front row faces the opponent's ring pit ``7 - r``.
 * A *pit* is the number that actions and names use: 0..7 = front holes 1..8, 8..15 = back holes
   1..8, both from the owner's left.
@@ -43,6 +42,10 @@ RIGHT = 1
 NUM_SEEDS = 64
 HOUSE = 4
 """Ring index and pit index of the nyumba, hole 5 of the front row."""
+KICHWA = (0, 7)
+"""The left and the right end of a front row: pit and ring index."""
+KIMBI = (1, 6)
+"""The pits next to them."""
 
 
 def seat_number(seat: object, name: str) -> int:

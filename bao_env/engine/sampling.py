@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bao_env.compiled.compile import jit
-from bao_env.engine.array_checks import check_array, check_output, length_of
+from bao_env.engine.argument_checks import check_array, check_output, length_of
 from bao_env.engine.bits import ZERO, U, popcount, select_bit, xorshift
 from bao_env.engine.position import Actions, Legal
 

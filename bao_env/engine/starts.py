@@ -13,7 +13,7 @@ Rule numbers are Donkers' unless another source is named; see ``bao_env/RULES.md
 
 from __future__ import annotations
 
-from bao_env.compiled.compile import jit_brief, jit_inline, jit_inner
+from bao_env.compiled.compile import jit, jit_brief, jit_inline, jit_inner
 from bao_env.engine import layout
 from bao_env.engine.bits import (
     BYTE,
@@ -33,6 +33,7 @@ from bao_env.engine.position import (
     owns_house,
     pending_of,
     read,
+    same_mover,
     store_of,
 )
 from bao_env.engine.ruleset import code
@@ -52,10 +53,13 @@ ROW = U(8)
 ROW_SHIFT = U(3)
 IN_ROW = U(7)
 PIT_BITS_SHIFT = U(3)
-RIGHT_KICHWA = U(7)
+RIGHT_KICHWA = U(layout.KICHWA[layout.RIGHT])
 _ROUND = U(16)  # a seed in each of the sixteen pits of the ring
-_NOT_LEFT_END = U(0xFC)  # kichwa and kimbi: ring pits 0 and 1 on the left, 6 and 7 on the right
-_NOT_RIGHT_END = U(0x3F)
+# The front row, as bits, without the kichwa and the kimbi of one end.
+_NOT_LEFT_END, _NOT_RIGHT_END = (
+    U(0xFF & ~(1 << kichwa | 1 << kimbi))
+    for kichwa, kimbi in zip(layout.KICHWA, layout.KIMBI, strict=True)
+)
 _TWO_OR_MORE = U(0xFEFEFEFEFEFEFEFE)  # bits of a count that are set only from two seeds on
 
 TAKASIA_ZANZIBAR = code("takasia", "zanzibar")
@@ -142,6 +146,14 @@ def cannot_play(front, back, store):
         store: their seeds in store: at least one in namua.
     """
     return (front if store != ZERO else (front | back) & _TWO_OR_MORE) == ZERO
+
+
+@jit
+def is_stuck(packed):
+    """Return whether the mover has no hole to play from, and so has lost (1.2)."""
+    return not same_mover(packed.meta) and cannot_play(
+        packed.front, packed.back, store_of(packed.meta)
+    )
 
 
 @jit_inline

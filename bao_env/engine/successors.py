@@ -10,9 +10,9 @@ from __future__ import annotations
 from bao_env.compiled.compile import jit, jit_inline
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
 from bao_env.engine.kernel import CHOICE, INFINITE, simulate
-from bao_env.engine.position import same_mover, store_of, write_at
+from bao_env.engine.position import write_at
 from bao_env.engine.start_encoding import action_of
-from bao_env.engine.starts import candidates, cannot_play
+from bao_env.engine.starts import candidates
 
 MAX_SUCCESSORS = 64
 """The most successors of a position: one for each action."""
@@ -65,11 +65,3 @@ def successors(rules, packed, out, base):
             _write_successor(out, row, played, action)
             row += 1
     return row - base
-
-
-@jit
-def is_stuck(packed):
-    """Return whether the mover has no hole to play from, and so has lost (1.2)."""
-    return not same_mover(packed.meta) and cannot_play(
-        packed.front, packed.back, store_of(packed.meta)
-    )

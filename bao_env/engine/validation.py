@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from bao_env.engine.layout import HOUSE, NORTH, NUM_SEEDS, SOUTH, pit_name
+from bao_env.engine.layout import (
+    HOUSE,
+    KIMBI,
+    LEFT,
+    NORTH,
+    NUM_SEEDS,
+    RIGHT,
+    SOUTH,
+    facing,
+    pit_name,
+)
 from bao_env.engine.position import Position
 from bao_env.engine.ruleset import Ruleset
+
+_SEAT_NAMES = ("South", "North")
 
 
 def validate(position: Position, ruleset: Ruleset, *, finished: bool = False) -> None:
@@ -18,56 +30,72 @@ def validate(position: Position, ruleset: Ruleset, *, finished: bool = False) ->
     Raises:
         ValueError: it cannot be played; the message says what is wrong and what was expected.
     """
-    for seat, who in ((SOUTH, "South"), (NORTH, "North")):
-        lengths = [len(row[seat]) for row in (position.front, position.back)]
-        if lengths != [8, 8]:
-            raise ValueError(f"{who}: rows of {lengths} holes; expected 8 each")
-        if min(*position.pits(seat), position.store[seat]) < 0:
-            raise ValueError(f"{who}: a count of seeds is negative; expected 0 or more")
-        lost = not any(position.front[seat])
-        if lost and not (finished and any(position.front[1 - seat])):
-            raise ValueError(f"{who}'s front row is empty: the game is over (Donkers 1.2)")
-        if not position.owns_house[seat]:
-            continue
-        house = position.front[seat][HOUSE]
-        if not ruleset.house:
-            raise ValueError(f"{who} owns a house, but rule set {ruleset.name!r} has none")
-        if house == 0:
-            raise ValueError(f"{who} owns an empty house: a house ends when emptied (Donkers 2.5a)")
-        if ruleset.house_lost_below_min and house < ruleset.house_min:
-            raise ValueError(
-                f"{who} owns a house, but rule set {ruleset.name!r} ends it below "
-                f"{ruleset.house_min} seeds, and it has {house} (Dutch footnote 2)"
-            )
+    for seat in (SOUTH, NORTH):
+        _check_counts(position, seat, finished)
+        if position.owns_house[seat]:
+            _check_house(position.front[seat][HOUSE], seat, ruleset)
     seeds = sum(position.pits(SOUTH)) + sum(position.pits(NORTH)) + sum(position.store)
     if seeds != NUM_SEEDS:
         raise ValueError(f"expected {NUM_SEEDS} seeds on the board and in the stores, not {seeds}")
-    mover, other = position.mover, 1 - position.mover
-    if mover not in (SOUTH, NORTH):
-        raise ValueError(f"mover {mover!r}: expected SOUTH (0) or NORTH (1)")
+    if position.mover not in (SOUTH, NORTH):
+        raise ValueError(f"mover {position.mover!r}: expected SOUTH (0) or NORTH (1)")
     if position.pending is not None:
-        if ruleset.capture_side != "free":
-            raise ValueError(
-                f"a waiting capture, but rule set {ruleset.name!r} has no choice of side"
-            )
-        if not 2 <= position.pending <= 5:
-            raise ValueError("a capture waits for its side at A3 to A6 only (Dutch I.a)")
-        if not position.front[mover][position.pending]:
-            raise ValueError(f"the capture at {pit_name(position.pending)} waits at an empty hole")
-        if not position.front[other][7 - position.pending]:
-            raise ValueError(f"the capture at {pit_name(position.pending)} faces an empty hole")
-        if not 0 <= position.pending_sown <= ruleset.sow_limit:
-            raise ValueError(
-                f"{position.pending_sown} seeds sown so far: expected 0 to {ruleset.sow_limit}"
-            )
+        _check_waiting_capture(position, position.pending, ruleset)
     if not 0 <= position.ply < 2**31:
         raise ValueError(f"ply {position.ply}: expected 0 to {2**31 - 1}")
     if position.barred is not None:
         _check_bar(position, position.barred, ruleset)
 
 
+def _check_counts(position: Position, seat: int, finished: bool) -> None:
+    """Check the rows and the store of a seat, and that the game is not over (unless ``finished``).
+
+    Raises:
+        ValueError: see :func:`validate`; so do the next three.
+    """
+    who = _SEAT_NAMES[seat]
+    lengths = [len(row[seat]) for row in (position.front, position.back)]
+    if lengths != [8, 8]:
+        raise ValueError(f"{who}: rows of {lengths} holes; expected 8 each")
+    if min(*position.pits(seat), position.store[seat]) < 0:
+        raise ValueError(f"{who}: a count of seeds is negative; expected 0 or more")
+    lost = not any(position.front[seat])
+    if lost and not (finished and any(position.front[1 - seat])):
+        raise ValueError(f"{who}'s front row is empty: the game is over (Donkers 1.2)")
+
+
+def _check_house(seeds: int, seat: int, ruleset: Ruleset) -> None:
+    """Check that a seat can own its house with so many seeds in it."""
+    who = _SEAT_NAMES[seat]
+    if not ruleset.house:
+        raise ValueError(f"{who} owns a house, but rule set {ruleset.name!r} has none")
+    if seeds == 0:
+        raise ValueError(f"{who} owns an empty house: a house ends when emptied (Donkers 2.5a)")
+    if ruleset.house_lost_below_min and seeds < ruleset.house_min:
+        raise ValueError(
+            f"{who} owns a house, but rule set {ruleset.name!r} ends it below "
+            f"{ruleset.house_min} seeds, and it has {seeds} (Dutch footnote 2)"
+        )
+
+
+def _check_waiting_capture(position: Position, pit: int, ruleset: Ruleset) -> None:
+    """Check that a capture at the mover's pit can wait for its side."""
+    if ruleset.capture_side != "free":
+        raise ValueError(f"a waiting capture, but rule set {ruleset.name!r} has no choice of side")
+    if not KIMBI[LEFT] < pit < KIMBI[RIGHT]:
+        raise ValueError("a capture waits for its side at A3 to A6 only (Dutch I.a)")
+    if not position.front[position.mover][pit]:
+        raise ValueError(f"the capture at {pit_name(pit)} waits at an empty hole")
+    if not position.front[1 - position.mover][facing(pit)]:
+        raise ValueError(f"the capture at {pit_name(pit)} faces an empty hole")
+    if not 0 <= position.pending_sown <= ruleset.sow_limit:
+        raise ValueError(
+            f"{position.pending_sown} seeds sown so far: expected 0 to {ruleset.sow_limit}"
+        )
+
+
 def _check_bar(position: Position, barred: int, ruleset: Ruleset) -> None:
-    """Raise ValueError unless takasia may have barred ``barred`` in a valid position."""
+    """Check that takasia can have barred the mover's pit ``barred``."""
     if ruleset.takasia != "zanzibar":
         raise ValueError(f"a barred hole, but rule set {ruleset.name!r} bars none in a position")
     if not 0 <= barred < 8:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode
 
-from bao_env.engine.array_checks import MAX_COUNT, as_integer
+from bao_env.engine.argument_checks import MAX_COUNT, as_integer
 from bao_env.engine.layout import Seat, seat_number
 
 Illegal = Literal["lose", "raise"]

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from bao_env.compiled.compile import jit
-from bao_env.engine.array_checks import as_integer
+from bao_env.engine.argument_checks import as_integer
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import ONE, ZERO, popcount, select_bit, xorshift
 from bao_env.engine.kernel import advance, legal_of

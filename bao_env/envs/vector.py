@@ -14,7 +14,7 @@ from gymnasium.vector.utils import batch_space
 from bao_env.board import Board
 from bao_env.bots import Opponent, get_agent
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.array_checks import MAX_COUNT, as_actions, as_integer
+from bao_env.engine.argument_checks import MAX_COUNT, as_actions, as_integer
 from bao_env.engine.layout import Seat
 from bao_env.engine.masks import check_legal, illegal_games, unpack_masks
 from bao_env.engine.position import (

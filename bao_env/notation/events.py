@@ -15,7 +15,7 @@ from bao_env.compiled.compile import jit_brief
 from bao_env.engine import kernel
 from bao_env.engine.bits import ONE
 from bao_env.engine.kernel import Hand
-from bao_env.engine.layout import HOUSE, facing, ring_of_pit
+from bao_env.engine.layout import HOUSE, KICHWA, KIMBI, facing, ring_of_pit
 from bao_env.engine.position import PLY, Packed, PackedPositions, Position, unpack
 from bao_env.engine.ruleset import Ruleset
 from bao_env.game import SEAT_NAMES, Stage, legal_actions, stage_of
@@ -163,7 +163,7 @@ class _Recorder:
         self.pits[other][prey] = 0
         self.hand += seeds
         self.add(EventKind.CAPTURE, rule, (prey,), seeds, seat=other, at=ring)
-        if ring in (0, 1, 6, 7):
+        if ring in KICHWA + KIMBI:
             rule = "Donkers 1.4b"
         elif rule != "Dutch I.a":
             rule = "Donkers 1.4c"

@@ -20,7 +20,7 @@ import numpy as np
 
 from bao_env.engine import kernel
 from bao_env.engine.action import pack_action, unpack_action
-from bao_env.engine.layout import HOUSE, LEFT, RIGHT
+from bao_env.engine.layout import HOUSE, KICHWA, KIMBI, LEFT, RIGHT
 from bao_env.engine.position import PackedPositions, Position, unpack
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.starts import startable
@@ -115,7 +115,7 @@ def _why_no_namua_takasa(position: Position, ruleset: Ruleset, pit: int) -> Reas
     """Return why a filled front hole may not start a takasa in namua."""
     name, seeds = hole_name(position.mover, pit), position.pits(position.mover)[pit]
     least = ruleset.house_min
-    if pit == HOUSE and position.owns_house[position.mover] and seeds >= least:
+    if pit == HOUSE and seeds >= least:
         return Reason(
             f"a takasa must not start from a house with {least} seeds or more", "Donkers 2.4b"
         )
@@ -156,7 +156,7 @@ def stars(packed: PackedPositions, ruleset: Ruleset, action: int) -> str:
 
 def _side_is_forced(position: Position, captures: bool, pit: int) -> bool:
     """Return whether a capture's side is forced, and so not written (Donkers 1.4b)."""
-    return captures and stage_of(position) is Stage.NAMUA and pit in (0, 1, 6, 7)
+    return captures and stage_of(position) is Stage.NAMUA and pit in KICHWA + KIMBI
 
 
 def format_move(

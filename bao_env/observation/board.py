@@ -26,7 +26,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from bao_env.compiled.compile import jit, jit_inline
-from bao_env.engine.array_checks import batch_size, check_array, check_output
+from bao_env.engine.argument_checks import batch_size, check_array, check_output
 from bao_env.engine.bits import U, byte, byteswap
 from bao_env.engine.layout import NUM_SEEDS
 from bao_env.engine.position import (

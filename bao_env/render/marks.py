@@ -11,6 +11,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from bao_env.engine.action import unpack_action
+from bao_env.engine.layout import KICHWA
 from bao_env.engine.position import PackedPositions, unpack
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.starts import startable
@@ -18,8 +19,6 @@ from bao_env.render.shapes import Circle, Polygon, Rect, Shape
 
 EDGE = "#1e1008"
 """The dark edge of every mark."""
-KICHWA = (0, 7)
-"""The left and the right end of a front row."""
 
 
 class MarkKind(Enum):

@@ -41,14 +41,13 @@ from bao_env.engine.position import (
     unpack,
 )
 from bao_env.engine.ruleset import RULESETS
-from bao_env.engine.starts import startable
+from bao_env.engine.starts import is_stuck, startable
 from bao_env.engine.successors import (
     ACTION,
     CAPTURED,
     MAX_SUCCESSORS,
     RESULT,
     SUCCESSOR_WORDS,
-    is_stuck,
     successors,
 )
 from tests.positions import draw, mixed_batch, seeds_of

@@ -19,7 +19,7 @@ from bao_agents.support.array_types import Float32Array, Int64Array
 from bao_agents.support.opinion import Opinion, by_probability
 from bao_agents.support.remade import Remade
 from bao_env.board import Board
-from bao_env.engine.array_checks import as_batch
+from bao_env.engine.argument_checks import as_batch
 from bao_env.engine.position import Actions, Legal, PackedPositions
 from bao_env.engine.ruleset import Ruleset
 
@@ -65,7 +65,7 @@ class NetworkAgent(Remade):
         """Run the network on positions uint64[B, 6] with legal actions uint64[B].
 
         Raises:
-            TypeError, ValueError: see :func:`bao_env.engine.array_checks.as_batch`.
+            TypeError, ValueError: see :func:`bao_env.engine.argument_checks.as_batch`.
             ValueError: the network's outputs are not finite.
         """
         positions, legal = as_batch(positions, legal)

@@ -14,10 +14,10 @@ from bao_agents.play.rule_texts import rule_text
 from bao_agents.players.player import new_games
 from bao_env.board import Board, Event, EventKind, IllegalMoveError
 from bao_env.engine.action import pack_action, unpack_action
+from bao_env.engine.layout import KICHWA
 from bao_env.game import Stage
 from bao_env.notation.moves import SPELLINGS, why_illegal
 from bao_env.notation.transcript import format_rules
-from bao_env.render.marks import KICHWA
 
 MAX_PLIES = 400
 """The longest game; of 4,000 games of random moves, the longest has 221 plies."""

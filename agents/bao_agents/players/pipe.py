@@ -33,7 +33,7 @@ from bao_agents.support.files import printable
 from bao_agents.support.output import say
 from bao_agents.support.remade import Remade
 from bao_env.engine.action import actions_of
-from bao_env.engine.array_checks import as_batch
+from bao_env.engine.argument_checks import as_batch
 from bao_env.engine.position import Actions, Legal, PackedPositions, unpack
 from bao_env.engine.ruleset import Ruleset
 from bao_env.notation.positions import format_position

@@ -19,7 +19,7 @@ from bao_agents.support.array_types import Int64Array
 from bao_agents.support.opinion import Opinion
 from bao_env.board import Board
 from bao_env.bots import Agent, check_actions, check_rules
-from bao_env.engine.array_checks import as_integer
+from bao_env.engine.argument_checks import as_integer
 from bao_env.engine.position import Actions, Legal, PackedPositions
 from bao_env.engine.ruleset import Ruleset
 

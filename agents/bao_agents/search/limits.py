@@ -15,7 +15,7 @@ from numba import types
 
 from bao_agents.support.cores import cores
 from bao_env.compiled.compile import jit
-from bao_env.engine.array_checks import as_integer
+from bao_env.engine.argument_checks import as_integer
 from bao_env.engine.batch import MAX_THREADS
 
 LEAST_SECONDS, MAX_SECONDS = 0.001, 3600.0

@@ -13,7 +13,7 @@ from bao_agents.search.sharing import SHORT, search_in_threads
 from bao_agents.support.array_types import Int64Array, Uint64Array
 from bao_agents.support.remade import Remade
 from bao_env.compiled.exclusive import Exclusive
-from bao_env.engine.array_checks import as_batch
+from bao_env.engine.argument_checks import as_batch
 from bao_env.engine.bits import FULL, ONE
 from bao_env.engine.position import Actions, Legal, PackedPositions, packed_opening
 from bao_env.engine.ruleset import Ruleset, get_ruleset

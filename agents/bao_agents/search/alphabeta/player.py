@@ -59,7 +59,7 @@ from bao_agents.support.array_types import Int64Array
 from bao_agents.support.opinion import Opinion
 from bao_env.board import Board
 from bao_env.compiled.compile import jit
-from bao_env.engine.array_checks import as_batch, check_array
+from bao_env.engine.argument_checks import as_batch, check_array
 from bao_env.engine.bits import FULL, ONE, ZERO
 from bao_env.engine.kernel import legal_of
 from bao_env.engine.position import (
@@ -308,7 +308,7 @@ class AlphaBetaAgent(SearchPlayer):
         """Search one position, uint64[6], and return the whole result.
 
         Raises:
-            TypeError, ValueError: see :func:`bao_env.engine.array_checks.check_array` and
+            TypeError, ValueError: see :func:`bao_env.engine.argument_checks.check_array` and
                 :class:`AlphaBetaAgent`.
         """
         check_array("position", position, np.uint64, (WORDS,))

@@ -45,12 +45,11 @@ from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
 from bao_env.engine.kernel import CHOICE, FREE, INFINITE, simulate
 from bao_env.engine.position import META, mover_of, read_at, same_mover
 from bao_env.engine.position_hash import position_hash
-from bao_env.engine.starts import candidates
+from bao_env.engine.starts import candidates, is_stuck
 from bao_env.engine.successors import (
     ACTION,
     MAX_SUCCESSORS,
     RESULT,
-    is_stuck,
     successors,
 )
 

@@ -50,12 +50,11 @@ from bao_env.engine.position import (
     write_at,
 )
 from bao_env.engine.position_hash import position_hash
-from bao_env.engine.starts import candidates
+from bao_env.engine.starts import candidates, is_stuck
 from bao_env.engine.successors import (
     MAX_SUCCESSORS,
     RESULT,
     SUCCESSOR_WORDS,
-    is_stuck,
     successors,
 )
 

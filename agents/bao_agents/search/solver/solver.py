@@ -28,7 +28,7 @@ from bao_agents.support.array_types import Int16Array
 from bao_env.board import Board
 from bao_env.compiled.exclusive import Exclusive
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.array_checks import as_batch, check_array
+from bao_env.engine.argument_checks import as_batch, check_array
 from bao_env.engine.position import WORDS, Legal, PackedPositions, turn_of
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 

@@ -1,7 +1,7 @@
-"""Validate the arrays that callers own, before compiled code reads or fills them, and integers.
+"""Validate arguments: integers, and the arrays that compiled code reads or fills.
 
 Compiled code checks no bounds: it would read or write beyond the end of an array that is too short.
-These checks take constant time. They look at an array's type and layout, not at its content.
+The checks of arrays take constant time: they look at type and layout, not at the content.
 """
 
 from __future__ import annotations
