@@ -21,7 +21,7 @@ from bao_agents.arena import scheduler
 from bao_agents.arena.event import Event
 from bao_agents.arena.openings import draw_openings
 from bao_agents.arena.pairs import play_match
-from bao_agents.arena.plan import cut
+from bao_agents.arena.plan import FIRST_PARTS, cut
 from bao_agents.cli.engine import Engine
 from bao_agents.players import pipe
 from bao_agents.players.pipe import PipeAgent
@@ -230,7 +230,7 @@ def test_a_program_plays_all_parts_of_a_match(tmp_path: Path, says: Says) -> Non
         keep_games=True,
     )
     anew = ""
-    for part in cut("front", "random", 60, size=4):
+    for part in cut("front", "random", 60, FIRST_PARTS):
         anew += "\n".join([*event.play(part).games, ""])
         events.program.cache_clear()
     assert games.read_text() + "\n" == anew

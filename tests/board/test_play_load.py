@@ -7,6 +7,7 @@ import json
 import re
 import signal
 import socket
+import statistics
 import subprocess
 import sys
 import threading
@@ -265,7 +266,8 @@ def test_newcomers_do_not_wait_for_one_address(flood: str) -> None:
             beside = [begin(number) for number in range(9, 40)]
         finally:
             ended.set()
-    assert max(beside) < 3 * max(alone) + 1
+    # Medians, which a busy machine moves less; on the server that starved newcomers all waited.
+    assert statistics.median(beside) < 3 * statistics.median(alone) + 1
 
 
 # --- connections --------------------------------------------------------------------------------
