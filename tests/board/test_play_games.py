@@ -64,7 +64,7 @@ def test_undo_and_redo(client: TestClient) -> None:
         state = game("goto", ply=ply)["state"]
         assert (state["text"], state["ply"], state["length"]) == (texts[ply], ply, 8)
     look = game("look", ply=5)["state"]
-    assert (look["text"], look["ply"], look["at"]) == (texts[5], 5, 3)
+    assert (look["text"], look["ply"], look["current_ply"]) == (texts[5], 5, 3)
     state = play_on(game, game("goto", ply=3)["state"], 1)
     assert state["length"] == state["ply"] == 4  # the moves taken back are gone
     for request in ("play", "why", "choice"):  # two clicks, or two pages of one game
@@ -139,7 +139,7 @@ def test_illegal_move_names_its_rule(client: TestClient) -> None:
 
 
 def test_game_that_is_too_long_raises(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bao_agents.play.seated_game.MAX_PLIES", 1)
+    monkeypatch.setattr("bao_agents.play.seated_game.MAX_BOARD_PLIES", 1)
     board = Board()
     board.push(board.legal_actions[0])
     game = Game(board, ("human", "human"))

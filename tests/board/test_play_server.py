@@ -103,10 +103,10 @@ def test_sessions_are_limited() -> None:
 def test_parts_are_those_of_the_drawing(layout: str, viewer: int) -> None:
     """With the first seeds of each place, the parts are the circles of the whole drawing."""
     position, spots = Board.from_text(HOUSE).position, set()
-    for cell in board_parts(layout, viewer)["places"]:
-        seat, pit = cell["seat"], cell["pit"]
+    for hollow in board_parts(layout, viewer)["hollows"]:
+        seat, pit = hollow["seat"], hollow["pit"]
         count = position.store[seat] if pit is None else position.pits(seat)[pit]
-        spots |= {tuple(spot[:2]) for spot in cell["spots"][:count]}
+        spots |= {tuple(spot[:2]) for spot in hollow["spots"][:count]}
     shapes = drawing(position, layout=LAYOUTS[layout], viewer=viewer)
     seeds = [s for s in shapes if isinstance(s, Circle) and s.radius == 5]
     assert spots == {(round(s.x, 1), round(s.y, 1)) for s in seeds} and len(spots) == 64

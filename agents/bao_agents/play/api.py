@@ -52,7 +52,7 @@ Begun = tuple[Game, Data]
 
 
 @dataclass
-class Tables:
+class Lobby:
     """The state of the server, and the requests that do not belong to one game."""
 
     roster: Roster
@@ -206,15 +206,15 @@ def puzzles(rules: Ruleset) -> SolvedPositions | None:
     return solved[fits[np.lexsort((-(wins / moves)[fits], solved.plies[fits]))]]
 
 
-Handler = Callable[[Tables, str, Data], Awaitable[Data]]
+Handler = Callable[[Lobby, str, Data], Awaitable[Data]]
 """A function that answers the request of a client from its values, which may name a game."""
 
 
 def quick(function: Callable[..., Data]) -> Handler:
     """Call a function that takes little time."""
 
-    async def answer(tables: Tables, client: str, values: Data) -> Data:
-        return await tables.computing.briefly(partial(function, tables, **values), client)
+    async def answer(lobby: Lobby, client: str, values: Data) -> Data:
+        return await lobby.computing.briefly(partial(function, lobby, **values), client)
 
     return answer
 
@@ -222,13 +222,13 @@ def quick(function: Callable[..., Data]) -> Handler:
 def begins(function: Callable[..., Begun]) -> Handler:
     """Call a function that begins a game; return the name and the state of the game."""
 
-    async def answer(tables: Tables, client: str, values: Data) -> Data:
-        newcomer = client not in tables.games.owners
-        briefly = partial(tables.computing.briefly, client=client, newcomer=newcomer)
-        game, further = await briefly(partial(function, tables, **values))
+    async def answer(lobby: Lobby, client: str, values: Data) -> Data:
+        newcomer = client not in lobby.games.owners
+        briefly = partial(lobby.computing.briefly, client=client, newcomer=newcomer)
+        game, further = await briefly(partial(function, lobby, **values))
         while not await briefly(game.read):
             pass
-        return further | await briefly(partial(tables.keep, game, client, values.get("name")))
+        return further | await briefly(partial(lobby.keep, game, client, values.get("name")))
 
     return answer
 
@@ -236,10 +236,10 @@ def begins(function: Callable[..., Begun]) -> Handler:
 def shared(handler: Handler) -> Handler:
     """Give equal requests one answer, as long as the game does not change."""
 
-    async def answer(tables: Tables, client: str, values: Data) -> Data:
-        version = tables.games.call(lambda game: game.version, values["name"])
+    async def answer(lobby: Lobby, client: str, values: Data) -> Data:
+        version = lobby.games.call(lambda game: game.version, values["name"])
         key = handler, version, repr(sorted(values.items()))
-        return await tables.computing.share(key, lambda: handler(tables, client, values))
+        return await lobby.computing.run_once(key, lambda: handler(lobby, client, values))
 
     return answer
 
@@ -247,54 +247,54 @@ def shared(handler: Handler) -> Handler:
 def computed(function: Callable[..., Work]) -> Handler:
     """Do the work that a function returns."""
 
-    async def answer(tables: Tables, client: str, values: Data) -> Data:
-        work = await tables.computing.briefly(partial(function, tables, **values), client)
-        return await tables.computing.run(work, BOT_TIMEOUT, values["name"], client)
+    async def answer(lobby: Lobby, client: str, values: Data) -> Data:
+        work = await lobby.computing.briefly(partial(function, lobby, **values), client)
+        return await lobby.computing.run(work, BOT_TIMEOUT, values["name"], client)
 
     return shared(answer)
 
 
 def of_game(method: Callable[..., Data]) -> Handler:
     """Call a method of the game that has the name."""
-    return quick(lambda tables, /, name, **values: tables.games.call(method, name, **values))
+    return quick(lambda lobby, /, name, **values: lobby.games.call(method, name, **values))
 
 
 @shared
-async def bot(tables: Tables, client: str, values: Data) -> Data:
+async def bot(lobby: Lobby, client: str, values: Data) -> Data:
     """Let a bot play a ply of a game.
 
     A bot that fails, or takes longer than BOT_TIMEOUT, leaves the game as it was.
     """
-    call, name = tables.games.call, values.pop("name")
+    call, name = lobby.games.call, values.pop("name")
     board, player, game = call(Game.turn, name, **values)
-    work = partial(tables.roster.act, player, board, game)
-    action = await tables.computing.run(work, BOT_TIMEOUT, name, client)
+    work = partial(lobby.roster.act, player, board, game)
+    action = await lobby.computing.run(work, BOT_TIMEOUT, name, client)
     advance = partial(call, Game.advance, name, board=board, action=action)
-    return await tables.computing.briefly(advance, client)
+    return await lobby.computing.briefly(advance, client)
 
 
 GAME = "/api/games/{name}"
 POSTS: dict[str, Handler] = {
-    "/api/games": begins(Tables.new_game),
-    "/api/puzzles": begins(Tables.puzzle),
+    "/api/games": begins(Lobby.new_game),
+    "/api/puzzles": begins(Lobby.puzzle),
     f"{GAME}/play": of_game(Game.play),
     f"{GAME}/move": of_game(Game.play_text),
     f"{GAME}/goto": of_game(Game.go_to),
     f"{GAME}/look": of_game(Game.show),
-    f"{GAME}/seats": quick(Tables.take_seats),
+    f"{GAME}/seats": quick(Lobby.take_seats),
     f"{GAME}/events": of_game(Game.events),
     f"{GAME}/choice": of_game(Game.choice),
     f"{GAME}/picture": of_game(Game.picture),
     f"{GAME}/why": of_game(Game.why_not),
     f"{GAME}/bot": bot,
-    f"{GAME}/hints": computed(Tables.hints),
-    f"{GAME}/evaluation": computed(Tables.evaluation),
-    f"{GAME}/review": computed(Tables.review),
+    f"{GAME}/hints": computed(Lobby.hints),
+    f"{GAME}/evaluation": computed(Lobby.evaluation),
+    f"{GAME}/review": computed(Lobby.review),
 }
 """Paths that take a JSON object, with their handlers."""
 GETS: dict[str, Handler] = {
-    "/api/setup": quick(Tables.setup),
-    "/api/board/{layout}/{viewer}": quick(Tables.board_parts),
+    "/api/setup": quick(Lobby.setup),
+    "/api/board/{layout}/{viewer}": quick(Lobby.board_parts),
     GAME: of_game(Game.show),
 }
 """Paths without values, with their handlers."""

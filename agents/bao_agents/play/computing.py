@@ -135,7 +135,7 @@ class Computing:
     def _lane(self, lane: Hashable) -> asyncio.Lock:
         return self._lanes.setdefault(lane, asyncio.Lock())
 
-    async def share(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
+    async def run_once(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
         """Return the result of some work, which callers with the same key share.
 
         The work is cancelled when the last of them is.

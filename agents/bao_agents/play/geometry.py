@@ -65,21 +65,21 @@ def board_parts(layout_name: str, viewer: int = SOUTH) -> dict[str, Any]:
             }
             for kind in MarkKind
         },
-        "places": [
+        "hollows": [
             {
-                "seat": place.seat,
-                "pit": place.pit,
-                "name": None if place.pit is None else hole_name(place.seat, place.pit),
-                "x": round(place.x, 1),
-                "y": round(place.y, 1),
-                "box": None if place.pit is not None else list(boxes[place.seat]),
-                "label": list(place.label),
-                "owned": svg_shapes(owned_house(place)) if place.is_house else None,
+                "seat": hollow.seat,
+                "pit": hollow.pit,
+                "name": None if hollow.pit is None else hole_name(hollow.seat, hollow.pit),
+                "x": round(hollow.x, 1),
+                "y": round(hollow.y, 1),
+                "box": None if hollow.pit is not None else list(boxes[hollow.seat]),
+                "label": list(hollow.label),
+                "owned": svg_shapes(owned_house(hollow)) if hollow.is_house else None,
                 "spots": [
                     [round(x, 1), round(y, 1), colour]
-                    for x, y, colour in seed_spots(place, NUM_SEEDS)
+                    for x, y, colour in seed_spots(hollow, NUM_SEEDS)
                 ],
             }
-            for place in places(layout, viewer)
+            for hollow in places(layout, viewer)
         ],
     }

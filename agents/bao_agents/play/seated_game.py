@@ -19,9 +19,9 @@ from bao_env.game import Stage
 from bao_env.notation.moves import SPELLINGS, why_illegal
 from bao_env.notation.transcript import format_rules
 
-MAX_PLIES = 400
+MAX_BOARD_PLIES = 400
 """The longest game; of 4,000 games of random moves, the longest has 221 plies."""
-_TOLD = {
+_MENTIONED = {
     EventKind.HOUSE_PLAYED,
     EventKind.HOUSE_STOP,
     EventKind.HOUSE_LOST,
@@ -102,7 +102,7 @@ def _move_values(board: Board, action: int, events: list[Event]) -> Data:
     """Return a move for the list, with what it did, which its events say.
 
     ``joined`` says that it continues the last turn (Dutch I.a); ``seeds`` are the captured seeds,
-    ``laps`` the sowings, and ``told`` the other events worth mentioning.
+    ``laps`` the sowings, and ``mentioned`` the other events worth mentioning.
     """
     joined = board.position.pending is not None and bool(board.move_stack)
     return {
@@ -110,7 +110,7 @@ def _move_values(board: Board, action: int, events: list[Event]) -> Data:
         "joined": joined,
         "seeds": sum(event.seeds for event in events if event.kind is EventKind.CAPTURE),
         "laps": sum(event.kind is EventKind.SOW for event in events),
-        "told": [_event_words(event) for event in events if event.kind in _TOLD],
+        "mentioned": [_event_words(event) for event in events if event.kind in _MENTIONED],
     }
 
 
@@ -134,7 +134,7 @@ class Game:
             them.
 
     Raises:
-        Refused: the game has more than MAX_PLIES moves.
+        Refused: the game has more than MAX_BOARD_PLIES moves.
     """
 
     def __init__(self, board: Board, seats: tuple[str, str]) -> None:
@@ -150,8 +150,8 @@ class Game:
         lost it, counts as later than the lost one."""
         self.ply = len(board.move_stack)
         """Actions from the start to the position shown."""
-        if self.ply > MAX_PLIES:
-            raise Refused(f"{self.ply} moves: expected at most {MAX_PLIES}")
+        if self.ply > MAX_BOARD_PLIES:
+            raise Refused(f"{self.ply} moves: expected at most {MAX_BOARD_PLIES}")
         self._moves: list[Data] = []
 
     def read(self) -> bool:
@@ -196,8 +196,8 @@ class Game:
             Refused: the game stands at another ply, is too long, or the action is illegal.
         """
         board = self._board_at(ply)
-        if ply >= MAX_PLIES:
-            raise Refused(f"a game here has at most {MAX_PLIES} plies")
+        if ply >= MAX_BOARD_PLIES:
+            raise Refused(f"a game here has at most {MAX_BOARD_PLIES} plies")
         try:
             board.parse_move(action)
         except IllegalMoveError as error:
@@ -316,9 +316,10 @@ class Game:
     def state(self, ply: int | None = None) -> Data:
         """Return everything that a screen shows at a ply, as plain values.
 
-        ``at`` is the current ply of the game, ``must`` says what the legal moves have in common:
-        they are captures, ``takasa``, or the ``side`` of a capture. ``rules`` are the switches, as
-        transcripts have them, or None if ``ruleset`` is a shipped name. ``transcripts`` is the game
+        ``current_ply`` is where the game stands. ``must`` says what the legal moves have in
+        common: they are captures, ``takasa``, or the ``side`` of a capture. ``rules`` are the
+        switches, as transcripts have them, or None if ``ruleset`` is a shipped name.
+        ``names`` are those of the players in transcripts. ``transcripts`` is the game
         up to the current ply in each of SPELLINGS, for the page to keep.
         """
         board = self.board(ply)
@@ -330,7 +331,7 @@ class Game:
         return {
             **position_values(board),
             "version": self.version,
-            "at": self.ply,
+            "current_ply": self.ply,
             "must": must,
             "ruleset": board.ruleset.name,
             "rules": format_rules(board.ruleset).get("rules"),

@@ -28,7 +28,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from bao_agents.play.api import GETS, POSTS, Data, Handler, Tables
+from bao_agents.play.api import GETS, POSTS, Data, Handler, Lobby
 from bao_agents.play.computing import Allowance
 from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
@@ -70,12 +70,12 @@ def client_of(scope: Scope) -> str:
     return str(number.ipv4_mapped or ip_network((int(number) >> 64 << 64, 64)))
 
 
-def _route(tables: Tables, path: str, handler: Handler, method: str) -> Route:
+def _route(lobby: Lobby, path: str, handler: Handler, method: str) -> Route:
     """Return the route of a request; its values come from the path and the body."""
 
     async def endpoint(request: Request) -> Response:
         values = await _body(request) if method == "POST" else {}
-        answer = handler(tables, client_of(request.scope), values | request.path_params)
+        answer = handler(lobby, client_of(request.scope), values | request.path_params)
         return JSONResponse(await _while_connected(request, answer))
 
     return Route(path, endpoint, methods=[method])
@@ -206,11 +206,11 @@ def create_app(roster: Roster, hosts: Sequence[str] = (), proxies: Sequence[str]
         hosts: the accepted names of this machine, besides localhost and addresses in figures.
         proxies: the names under which proxies show the board.
     """
-    tables = Tables(roster)
+    lobby = Lobby(roster)
 
     routes = [
-        *(_route(tables, path, handler, "POST") for path, handler in POSTS.items()),
-        *(_route(tables, path, handler, "GET") for path, handler in GETS.items()),
+        *(_route(lobby, path, handler, "POST") for path, handler in POSTS.items()),
+        *(_route(lobby, path, handler, "GET") for path, handler in GETS.items()),
         Route("/", lambda request: FileResponse(FOLDER / "index.html")),
         Mount("/static", StaticFiles(directory=FOLDER)),
     ]

@@ -64,7 +64,7 @@ class Sessions:
                 if session.owner in owners and session.last_use < latest
             )
             if (oldest := next(unused, None)) is None:
-                raise Refused("all tables are in use: try again in a few minutes", 503)
+                raise Refused("there is no room for another game: try again in a few minutes", 503)
             self.owners -= Counter([self._sessions.pop(oldest).owner])
         self.owners[owner] += 1
         self._sessions[name] = _Session(item, owner)

@@ -40,38 +40,38 @@ export class Addresses {
   }
 
   // Goes on with the visitor's last game, or begins one.
-  async resume(how) {
+  async resume(options) {
     const last = recall("game");
-    return (last && !last.over && await this.openGame(last, how)) || this.newGame.start(how);
+    return (last && !last.over && await this.openGame(last, options)) || this.newGame.start(options);
   }
 
   // Shows a game of this server; if it has lost the game, begins it anew from the transcript.
-  async openGame({ game, transcript, seats }, how) {
+  async openGame({ game, transcript, seats }, options) {
     try {
       const { state } = await get(`api/games/${encodeURIComponent(game)}`);
-      await this.table.begin(Promise.resolve({ id: game, state }), how);
+      await this.table.begin(Promise.resolve({ id: game, state }), options);
       this.newGame.showGame();
       return true;
     } catch {
-      return transcript && this.newGame.begin({ transcript, seats, name: game }, how);
+      return transcript && this.newGame.begin({ transcript, seats, name: game }, options);
     }
   }
 
   // Shows what the address names.
   async open() {
     const { table, learn, newGame } = this;
-    const how = { replace: true };
+    const options = { replace: true };
     const { lesson, puzzle, game, ...content } = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
     if (lesson) await learn.lesson(lesson - 1);
     else if (puzzle) await learn.puzzle(puzzle);
     else if (game) {
       if (game === table.id) return;
       const seats = history.state?.seats ?? HUMANS; // a link from elsewhere starts no bot
-      if (!(await this.openGame({ ...content, game, seats }, how))) await this.startInstead(t("unknown_game"));
+      if (!(await this.openGame({ ...content, game, seats }, options))) await this.startInstead(t("unknown_game"));
     } else if (content.position || content.transcript) {
-      if (await newGame.begin({ ...content, seats: HUMANS }, how)) return;
+      if (await newGame.begin({ ...content, seats: HUMANS }, options)) return;
       if (!table.id) await this.startInstead($("message").textContent);
-    } else if (!table.id || table.task) await this.resume(how);
+    } else if (!table.id || table.task) await this.resume(options);
   }
 
   // Begins a new game instead of what the address names, and says why.

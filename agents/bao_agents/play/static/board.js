@@ -25,13 +25,13 @@ export function make(name, attributes = {}, parent = null, markup = "") {
 const key = (seat, pit) => `${seat}:${pit ?? "store"}`;
 
 export class Board {
-  // The board inside `container`: `onPit(place, right)` is called for a click, a tap or a key on a pit,
+  // The board inside `container`: `onPit(hollow, right)` is called for a click, a tap or a key on a pit,
   // with `right` for the right button of a mouse.
   constructor(container, parts, onPit) {
     this.parts = parts;
     this.container = container;
     this.onPit = onPit;
-    this.places = new Map();
+    this.hollows = new Map();
     this.skipping = false;
     container.replaceChildren();
     const svg = make("svg", { viewBox: `0 0 ${parts.width} ${parts.height}`, "aria-hidden": "true" });
@@ -46,39 +46,40 @@ export class Board {
     this.handCount = make("text", { class: "hand-count" }, svg);
     this.hand = [];
     this.handAt = { x: parts.width / 2, y: parts.height / 2 };
-    for (const place of parts.places) {
-      const entry = { ...place, heap: [] };
-      if (place.owned) entry.frame = make("g", { visibility: "hidden" }, this.frames, place.owned);
-      entry.label = make("g", { class: "count" }, this.labelLayer);
-      make("circle", { cx: place.label[0], cy: place.label[1], r: place.pit === null ? 12 : 9.5 }, entry.label);
-      entry.number = make("text", { x: place.label[0], y: place.label[1] + 4.3 }, entry.label);
-      this.places.set(key(place.seat, place.pit), entry);
-      if (place.pit === null) this.addName(entry);
-      else this.addButton(entry);
+    for (const part of parts.hollows) {
+      const hollow = { ...part, heap: [] };
+      const [x, y] = part.label;
+      if (part.owned) hollow.frame = make("g", { visibility: "hidden" }, this.frames, part.owned);
+      hollow.label = make("g", { class: "count" }, this.labelLayer);
+      make("circle", { cx: x, cy: y, r: part.pit === null ? 12 : 9.5 }, hollow.label);
+      hollow.number = make("text", { x, y: y + 4.3 }, hollow.label);
+      this.hollows.set(key(part.seat, part.pit), hollow);
+      if (part.pit === null) this.addName(hollow);
+      else this.addButton(hollow);
     }
   }
 
-  addName(entry) {
-    const [x, y, w, h] = entry.box;
-    entry.region = this.overlay("div", "store", x + w / 2, y + h / 2, w, h);
-    entry.region.setAttribute("role", "img");
-    const at = h > w ? [x + w / 2, y - 12] : [x + 34, y + 20];
-    entry.name = make("text", { x: at[0], y: at[1], class: "seat-name" }, this.labelLayer);
+  addName(hollow) {
+    const [x, y, w, h] = hollow.box;
+    hollow.region = this.overlay("div", "store", x + w / 2, y + h / 2, w, h);
+    hollow.region.setAttribute("role", "img");
+    const [nameX, nameY] = h > w ? [x + w / 2, y - 12] : [x + 34, y + 20];
+    hollow.name = make("text", { x: nameX, y: nameY, class: "seat-name" }, this.labelLayer);
   }
 
-  addButton(entry) {
+  addButton(hollow) {
     const { pit } = this.parts;
-    const button = this.overlay("button", entry.owned ? "pit house" : "pit", entry.x, entry.y, pit, pit);
+    const button = this.overlay("button", hollow.owned ? "pit house" : "pit", hollow.x, hollow.y, pit, pit);
     button.type = "button";
     button.tabIndex = -1;
-    button.dataset.pit = entry.name;
+    button.dataset.pit = hollow.name;
     for (const kind of ["click", "contextmenu"]) {
       button.addEventListener(kind, (event) => {
         event.preventDefault();
-        this.onPit(entry, kind === "contextmenu" && event.pointerType === "mouse");
+        this.onPit(hollow, kind === "contextmenu" && event.pointerType === "mouse");
       });
     }
-    entry.button = button;
+    hollow.button = button;
   }
 
   // An element over the drawing, with its middle at x and y.
@@ -98,8 +99,9 @@ export class Board {
     return (direction === 0) === (seat === this.parts.viewer) ? "left" : "right";
   }
 
-  place(seat, pit) {
-    return this.places.get(key(seat, pit));
+  // A pit, or the store if there is no pit.
+  hollow(seat, pit) {
+    return this.hollows.get(key(seat, pit));
   }
 
   // Shows a position at once.
@@ -107,7 +109,7 @@ export class Board {
     this.clearHand();
     this.reconcile(state.counts, state.store);
     for (const seat of [0, 1]) {
-      this.place(seat, 4).frame.setAttribute("visibility", state.owns_house[seat] ? "visible" : "hidden");
+      this.hollow(seat, 4).frame.setAttribute("visibility", state.owns_house[seat] ? "visible" : "hidden");
     }
     const { mover, last, barred, pending } = state;
     this.mark([]);
@@ -117,11 +119,11 @@ export class Board {
   }
 
   reconcile(counts, store) {
-    for (const entry of this.places.values()) {
-      const wanted = entry.pit === null ? store[entry.seat] : counts[entry.seat][entry.pit];
-      while (entry.heap.length > wanted) entry.heap.pop().remove();
-      while (entry.heap.length < wanted) this.lay(entry, this.newSeed(entry.spots[entry.heap.length][2]));
-      this.count(entry);
+    for (const hollow of this.hollows.values()) {
+      const count = hollow.pit === null ? store[hollow.seat] : counts[hollow.seat][hollow.pit];
+      while (hollow.heap.length > count) hollow.heap.pop().remove();
+      while (hollow.heap.length < count) this.lay(hollow, this.newSeed(hollow.spots[hollow.heap.length][2]));
+      this.count(hollow);
     }
   }
 
@@ -129,12 +131,12 @@ export class Board {
     return make("g", { class: "seed" }, null, this.parts.seeds[colour]);
   }
 
-  // Puts a seed on the heap of a place.
-  lay(entry, seed) {
-    const [x, y] = entry.spots[entry.heap.length];
+  // Puts a seed on the heap of a hollow.
+  lay(hollow, seed) {
+    const [x, y] = hollow.spots[hollow.heap.length];
     this.put(seed, x, y);
     this.seedLayer.append(seed);
-    entry.heap.push(seed);
+    hollow.heap.push(seed);
   }
 
   hold(seed) {
@@ -148,16 +150,16 @@ export class Board {
     seed.setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)})${grown}`);
   }
 
-  count(entry) {
-    entry.number.textContent = entry.heap.length;
-    entry.label.classList.toggle("none", entry.pit !== null && entry.heap.length === 0);
+  count(hollow) {
+    hollow.number.textContent = hollow.heap.length;
+    hollow.label.classList.toggle("none", hollow.pit !== null && hollow.heap.length === 0);
   }
 
   // A mark on a pit, or only its arrows; its drawing comes from the server.
-  addMark(layer, place, kind, sides = [], ring = true) {
+  addMark(layer, hollow, kind, sides = [], ring = true) {
     const { marks } = this.parts;
-    const group = make("g", { class: kind, transform: `translate(${place.x} ${place.y})` }, layer);
-    if (ring) make("g", {}, group, marks[kind][place.owned ? "square" : "round"]);
+    const group = make("g", { class: kind, transform: `translate(${hollow.x} ${hollow.y})` }, layer);
+    if (ring) make("g", {}, group, marks[kind][hollow.owned ? "square" : "round"]);
     for (const side of sides) make("g", {}, group, marks[kind][side]);
   }
 
@@ -165,28 +167,28 @@ export class Board {
   markMove(seat, { pit, start, way }, kind) {
     for (const old of this.marks.querySelectorAll(`.${kind}`)) old.remove();
     this.mark([[seat, pit, kind]], true);
-    this.addMark(this.marks, this.place(seat, start), kind, [this.side(seat, way)], false);
+    this.addMark(this.marks, this.hollow(seat, start), kind, [this.side(seat, way)], false);
   }
 
   // Marks [seat, pit, kind]; the kinds are those of bao_env.render.marks.
   mark(marks, keep = false) {
     if (!keep) this.marks.replaceChildren();
-    for (const [seat, pit, kind] of marks) this.addMark(this.marks, this.place(seat, pit), kind);
+    for (const [seat, pit, kind] of marks) this.addMark(this.marks, this.hollow(seat, pit), kind);
   }
 
   // Lines from a pit to where its hand may begin.
-  curves(from, places) {
+  curves(from, hollows) {
     for (const old of this.legal.querySelectorAll("path")) old.remove();
-    for (const { x, y } of places) {
+    for (const { x, y } of hollows) {
       const bend = from.y + (from.y < this.parts.height / 2 ? 1 : -1) * this.parts.pit;
       make("path", { d: `M${from.x} ${from.y} Q${(from.x + x) / 2} ${bend} ${x} ${y}` }, this.legal);
     }
   }
 
-  // Shows the pits that may be played, [place, sides].
+  // Shows the pits that may be played, [hollow, sides].
   showLegal(legal) {
     this.legal.replaceChildren();
-    for (const [place, sides] of legal) this.addMark(this.legal, place, "legal", sides);
+    for (const [hollow, sides] of legal) this.addMark(this.legal, hollow, "legal", sides);
   }
 
   clearHand() {
@@ -205,9 +207,9 @@ export class Board {
 
   // Paints shares of some time, from 0 to 1.
   async tween(time, paint = () => {}) {
-    const begun = performance.now();
+    const start = performance.now();
     for (let share = 0; share < 1;) {
-      const passed = performance.now() - begun;
+      const passed = performance.now() - start;
       share = this.skipping || passed >= time ? 1 : passed / time;
       paint(share);
       if (share < 1) await new Promise(requestAnimationFrame);
@@ -225,44 +227,44 @@ export class Board {
     });
   }
 
-  async handTo(entry, time) {
+  async handTo(hollow, time) {
     const { x, y } = this.handAt;
     await this.tween(time, (share) => {
       const eased = share * share * (3 - 2 * share);
-      this.moveHand(x + (entry.x - x) * eased, y + (entry.y - y) * eased);
+      this.moveHand(x + (hollow.x - x) * eased, y + (hollow.y - y) * eased);
     });
   }
 
-  take(entry, count) {
-    for (let i = 0; i < count && entry.heap.length; i++) this.hold(entry.heap.pop());
-    this.count(entry);
+  take(hollow, count) {
+    for (let i = 0; i < count && hollow.heap.length; i++) this.hold(hollow.heap.pop());
+    this.count(hollow);
   }
 
-  drop(entry) {
+  drop(hollow) {
     const seed = this.hand.pop();
     if (!seed) return;
-    this.lay(entry, seed);
-    this.count(entry);
+    this.lay(hollow, seed);
+    this.count(hollow);
   }
 
-  // Plays the events of a move. `told(event)` is called when each begins, and says how long it
-  // lasts at least.
-  async animate(events, told = () => 0) {
+  // Plays the events of a move. `onEvent(event)` is called when each begins, and returns the least
+  // time that it lasts.
+  async animate(events, onEvent = () => 0) {
     this.mark([]);
     for (const event of events) {
-      const least = this.tween(told(event));
+      const readable = this.tween(onEvent(event));
       await this.animateEvent(event);
-      await least;
+      await readable;
       this.settle(event);
     }
   }
 
   async animateEvent(event) {
     const step = this.stepTime();
-    const pits = event.pits.map((pit) => this.place(event.seat, pit));
+    const pits = event.pits.map((pit) => this.hollow(event.seat, pit));
     if (event.kind === "store seed") {
-      this.take(this.place(event.seat, null), 1);
-      this.moveHand(this.place(event.seat, null).x, this.place(event.seat, null).y);
+      this.take(this.hollow(event.seat, null), 1);
+      this.moveHand(this.hollow(event.seat, null).x, this.hollow(event.seat, null).y);
       await this.handTo(pits[0], 2 * step);
       this.drop(pits[0]);
     } else if (event.kind === "sow") {

@@ -4,25 +4,25 @@ export const $ = (id) => document.getElementById(id);
 
 // An element with some text and a class.
 export function element(name, words = "", className = "") {
-  const made = document.createElement(name);
-  made.textContent = words;
-  made.className = className;
-  return made;
+  const node = document.createElement(name);
+  node.textContent = words;
+  node.className = className;
+  return node;
 }
 
 // A button that does some work.
 export function button(words, work, className = "") {
-  const made = element("button", words, className);
-  made.type = "button";
-  made.addEventListener("click", work);
-  return made;
+  const node = element("button", words, className);
+  node.type = "button";
+  node.addEventListener("click", work);
+  return node;
 }
 
 // Offers options in a list; what was chosen stays chosen if it is still offered.
 export function offer(select, options, otherwise) {
-  const chosen = select.value;
+  const choice = select.value;
   select.replaceChildren(...options);
-  select.value = chosen;
+  select.value = choice;
   if (select.selectedIndex < 0) select.selectedIndex = otherwise;
 }
 

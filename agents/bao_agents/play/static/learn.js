@@ -41,13 +41,13 @@ export class Learn {
   // All lessons, with a tick on those that are done, and the puzzles.
   list() {
     const row = element("div", t("lessons"), "buttons list");
-    this.lessons.forEach((lesson, at) => {
-      const ticked = this.done().has(at);
-      const one = button(`${at + 1}${ticked ? " ✓" : ""}`, () => this.lesson(at));
-      one.title = `${at + 1}. ${(lesson[document.documentElement.lang] ?? lesson.en).title}`;
-      one.setAttribute("aria-label", ticked ? `${one.title}, ${t("lesson_ticked")}` : one.title);
-      if (this.task?.at === at) one.setAttribute("aria-current", "step");
-      row.append(one);
+    this.lessons.forEach((lesson, index) => {
+      const ticked = this.done().has(index);
+      const item = button(`${index + 1}${ticked ? " ✓" : ""}`, () => this.lesson(index));
+      item.title = `${index + 1}. ${(lesson[document.documentElement.lang] ?? lesson.en).title}`;
+      item.setAttribute("aria-label", ticked ? `${item.title}, ${t("lesson_ticked")}` : item.title);
+      if (this.task?.index === index) item.setAttribute("aria-current", "step");
+      row.append(item);
     });
     row.append(button(t("puzzles"), () => this.puzzle()));
     return row;
@@ -94,7 +94,7 @@ export class Learn {
   async open() {
     await this.load();
     const done = this.done();
-    await this.lesson(this.lessons.findIndex((_, at) => !done.has(at)));
+    await this.lesson(this.lessons.findIndex((_, index) => !done.has(index)));
   }
 
   translate() {
@@ -112,13 +112,13 @@ export class Learn {
 
   async lesson(number) {
     await this.load();
-    const at = Math.min(Math.max(Math.trunc(number) || 0, 0), this.lessons.length - 1);
-    const { position } = this.lessons[at];
+    const index = Math.min(Math.max(Math.trunc(number) || 0, 0), this.lessons.length - 1);
+    const { position } = this.lessons[index];
     this.end();
     const game = { seats: HUMANS, ruleset: "zanzibar", position };
-    if (!(await this.newGame.begin(game, { task: `lesson=${at + 1}` }))) return;
+    if (!(await this.newGame.begin(game, { task: `lesson=${index + 1}` }))) return;
     remember("met", "true");
-    this.task = { kind: "lesson", at, result: "text" };
+    this.task = { kind: "lesson", index, result: "text" };
     $("lesson").style.minHeight = "";
     this.showLesson();
     $("lesson").style.minHeight = `${$("lesson").offsetHeight}px`; // the board stays where it is
@@ -131,17 +131,17 @@ export class Learn {
   }
 
   showLesson() {
-    const { at, result } = this.task;
-    const lesson = this.lessons[at];
+    const { index, result } = this.task;
+    const lesson = this.lessons[index];
     const words = lesson[document.documentElement.lang] ?? lesson.en;
     const done = result === "done";
-    const title = t("lesson_title", { number: at + 1, count: this.lessons.length, title: words.title });
-    const last = at === this.lessons.length - 1;
+    const title = t("lesson_title", { number: index + 1, count: this.lessons.length, title: words.title });
+    const last = index === this.lessons.length - 1;
     const { opens } = lesson; // the game for which one knows enough now
     this.card(title, words[result] ?? words.text, [
-      ...(at ? [[t("lesson_back"), () => this.lesson(at - 1), false]] : []),
-      ...(result === "wrong" ? [[t("lesson_again"), () => this.lesson(at), true]] : []),
-      ...(last ? [] : [[t("lesson_next"), () => this.lesson(at + 1), done]]),
+      ...(index ? [[t("lesson_back"), () => this.lesson(index - 1), false]] : []),
+      ...(result === "wrong" ? [[t("lesson_again"), () => this.lesson(index), true]] : []),
+      ...(last ? [] : [[t("lesson_next"), () => this.lesson(index + 1), done]]),
       ...(opens && (done || last) ? [[t(`play_${opens}`), () => this.newGame.playLevel(opens), done && last]] : []),
       [t("lesson_end"), () => this.leave(), false],
     ], result);
@@ -156,10 +156,10 @@ export class Learn {
     const number = Math.trunc(chosen ?? remembered(`puzzle ${ruleset}`)) || 1;
     await this.load();
     this.end();
-    const made = await this.newGame.begin({ ruleset, number }, { path: "api/puzzles", task: `puzzle=${ruleset}/${number}` });
-    if (!made) return;
-    const next = (number % made.count) + 1;
-    this.task = { kind: "puzzle", plies: made.plies, who: made.state.mover, ruleset, number, count: made.count, next };
+    const answer = await this.newGame.begin({ ruleset, number }, { path: "api/puzzles", task: `puzzle=${ruleset}/${number}` });
+    if (!answer) return;
+    const next = (number % answer.count) + 1;
+    this.task = { kind: "puzzle", plies: answer.plies, who: answer.state.mover, ruleset, number, count: answer.count, next };
     $("lesson").style.minHeight = "";
     this.showPuzzle("puzzle_text");
   }
@@ -168,12 +168,12 @@ export class Learn {
     const { plies: length, who, ruleset, number, count, next } = this.task;
     const title = t("puzzle_title", { number, count, who: seatName(who), plies: plies(length) });
     if (result === "puzzle_done") remember(`puzzle ${ruleset}`, next);
-    const again = [t("lesson_again"), () => {
+    const retry = [t("lesson_again"), () => {
       this.showPuzzle("puzzle_text");
       this.table.goTo(this.task.good ?? 0, true);
     }, true];
     this.card(title, t(result), [
-      ...(result === "puzzle_wrong" ? [again] : []),
+      ...(result === "puzzle_wrong" ? [retry] : []),
       [t("puzzle_next"), () => this.puzzle(`${ruleset}/${next}`), result === "puzzle_done"],
       [t("lesson_end"), () => this.leave(), false],
     ], result.replace("puzzle_", ""));
@@ -192,10 +192,10 @@ export class Learn {
     const { game } = table;
     if (task.kind === "lesson") {
       const move = game.moves[0];
-      const result = !game.at ? "text" : this.lessons[task.at].goal.includes(move.texts[0]) ? "done" : "wrong";
+      const result = !game.current_ply ? "text" : this.lessons[task.index].goal.includes(move.texts[0]) ? "done" : "wrong";
       if (result === task.result) return;
       task.result = result;
-      if (result === "done") remember("done", JSON.stringify([...this.done().add(task.at)]));
+      if (result === "done") remember("done", JSON.stringify([...this.done().add(task.index)]));
       table.endTask({ text: "", done: "lesson_over", wrong: "lesson_wrong" }[result]);
       this.showLesson();
     } else await this.judgePuzzle(task, game);
@@ -207,10 +207,10 @@ export class Learn {
       return;
     }
     if (game.mover === task.who) return;
-    const { win } = await this.table.ask("evaluation", { ply: game.at });
-    if (this.task !== task || this.table.game.at < game.at) return;
+    const { win } = await this.table.ask("evaluation", { ply: game.current_ply });
+    if (this.task !== task || this.table.game.current_ply < game.current_ply) return;
     const wrong = win?.winner === 1 - task.who;
-    if (!wrong) task.good = game.at + 1; // the next turn, to which a wrong move is taken back
+    if (!wrong) task.good = game.current_ply + 1; // the next turn, to which a wrong move is taken back
     this.showPuzzle(wrong ? "puzzle_wrong" : "puzzle_right");
   }
 }

@@ -46,7 +46,7 @@ class Page {
     this.setup = setup;
     this.table = new Table({
       nameOf: (spec) => specWords(setup, spec, this.table.state.ruleset),
-      edit: (place, right) => this.editor.click(place, right),
+      edit: (hollow, right) => this.editor.click(hollow, right),
       changed: (what) => this.changed(what),
     });
     this.study = new Study(this.table);
@@ -108,7 +108,7 @@ class Page {
     if (this.table.state && !this.table.pending.has("seeds")) this.table.render(this.table.state);
     this.study.translate();
     this.learn.translate();
-    if (this.review.found.length) this.review.show();
+    if (this.review.analyses.length) this.review.show();
   }
 
   async example() {

@@ -12,8 +12,8 @@ export function moveSummary(move) {
   const did = move.seeds
     ? t("took", { seeds: seeds(move.seeds), laps: t(move.laps === 1 ? "one_lap" : "laps", { count: move.laps }) })
     : t("took_none");
-  const told = move.told.map(eventWords);
-  return `${seatName(move.seat)}: ${[`${move.texts[spelling()]}, ${did}`, ...told].join(" · ")}`;
+  const events = move.mentioned.map(eventWords);
+  return `${seatName(move.seat)}: ${[`${move.texts[spelling()]}, ${did}`, ...events].join(" · ")}`;
 }
 
 // The number of the move at a ply, as the list counts; the ply may be the next.
@@ -35,8 +35,8 @@ function rowsOf(moves) {
   return rows;
 }
 
-// Shows the moves of a game; `shown` is the ply on the board, `marks` the mark of each move, if any.
-export function showMoves(game, shown, marks, onMove) {
+// Shows the moves of a game; `boardPly` is the ply on the board, `marks` the mark of each move, if any.
+export function showMoves(game, boardPly, marks, onMove) {
   const body = $("moves");
   body.replaceChildren();
   rowsOf(game.moves).forEach((row, i) => {
@@ -46,7 +46,7 @@ export function showMoves(game, shown, marks, onMove) {
     line.append(head);
     for (const plies of row) {
       const cell = line.insertCell();
-      for (const ply of plies) cell.append(moveButton(game, ply, shown, marks[ply], onMove));
+      for (const ply of plies) cell.append(moveButton(game, ply, boardPly, marks[ply], onMove));
     }
   });
   const current = body.querySelector("[aria-current]");
@@ -56,15 +56,15 @@ export function showMoves(game, shown, marks, onMove) {
   box.scrollTop += middle - box.clientHeight / 2;
 }
 
-function moveButton(game, ply, shown, mark, onMove) {
+function moveButton(game, ply, boardPly, mark, onMove) {
   const move = game.moves[ply];
   const text = move.texts[spelling()];
   const words = (move.joined ? "/" : "") + text;
-  const made = button(words, () => onMove(ply + 1), ply >= game.at ? "undone" : "");
-  made.dataset.move = words;
-  made.setAttribute("aria-label", [moveSummary(move), mark && t(`mark ${mark}`)].filter(Boolean).join(". "));
-  if (ply === shown - 1) made.setAttribute("aria-current", "true");
-  if (move.seeds) made.append(element("span", `+${move.seeds}`, "gain"));
-  if (mark) made.append(element("span", mark, "mark"));
-  return made;
+  const choice = button(words, () => onMove(ply + 1), ply >= game.current_ply ? "undone" : "");
+  choice.dataset.move = words;
+  choice.setAttribute("aria-label", [moveSummary(move), mark && t(`mark ${mark}`)].filter(Boolean).join(". "));
+  if (ply === boardPly - 1) choice.setAttribute("aria-current", "true");
+  if (move.seeds) choice.append(element("span", `+${move.seeds}`, "gain"));
+  if (mark) choice.append(element("span", mark, "mark"));
+  return choice;
 }

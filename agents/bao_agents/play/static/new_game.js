@@ -64,12 +64,12 @@ export class NewGame {
   // Shows in the form who plays the game on the board, and by which rules, which it then offers.
   showGame() {
     const { seats, ruleset, rules } = this.table.game;
-    let at = this.rulesets.findIndex((offered) => offered.name === ruleset && offered.rules === rules);
-    if (at < 0) {
-      at = this.rulesets.push({ name: ruleset, rules, first_player: "south" }) - 1;
+    let index = this.rulesets.findIndex((offered) => offered.name === ruleset && offered.rules === rules);
+    if (index < 0) {
+      index = this.rulesets.push({ name: ruleset, rules, first_player: "south" }) - 1;
       $("ruleset").add(new Option(ruleset));
     }
-    $("ruleset").selectedIndex = at;
+    $("ruleset").selectedIndex = index;
     this.noteRules();
     this.shown(ruleset);
     seats.forEach((spec, seat) => { this.players[seat].spec = spec; });
@@ -79,11 +79,11 @@ export class NewGame {
   // rules say who begins.
   async begin(data, { path = "api/games", ...how } = {}) {
     try {
-      const begun = post(path, data);
-      await this.table.begin(begun, how);
+      const answer = post(path, data);
+      await this.table.begin(answer, how);
       if (!how.task) this.showGame();
       scrollToBoard();
-      return await begun;
+      return await answer;
     } catch (error) {
       this.table.complain(error);
       return null;
@@ -114,8 +114,8 @@ export class NewGame {
   nextLevel(by) {
     const { seats, ruleset } = this.table.game;
     const levels = this.setup.levels.filter((level) => plays(this.setup, level, ruleset));
-    const at = levels.findIndex(({ spec }) => seats.includes(spec));
-    return at < 0 || !seats.includes("human") ? undefined : levels[at + by]?.spec;
+    const index = levels.findIndex(({ spec }) => seats.includes(spec));
+    return index < 0 || !seats.includes("human") ? undefined : levels[index + by]?.spec;
   }
 
   showLevels() {

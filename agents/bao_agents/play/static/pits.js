@@ -8,7 +8,7 @@ export const NARROW = matchMedia("(max-width: 640px) and (orientation: portrait)
 const SIDES = ["left", "right"];
 
 export class Pits {
-  // `actions.pit(place, right)` is called for a pit, `actions.sow(place, side)` for an arrow, and
+  // `actions.pit(hollow, right)` is called for a pit, `actions.sow(hollow, side)` for an arrow, and
   // `actions.ask(words)` for what people are to choose; without words there is nothing to choose.
   constructor(actions) {
     this.actions = actions;
@@ -43,110 +43,112 @@ export class Pits {
     return true;
   }
 
-  options(place, side) {
-    if (place.seat !== this.state.mover) return [];
-    return this.state.legal.filter((o) => o.pit === place.pit && this.board.side(place.seat, o.direction) === side);
+  options(hollow, side) {
+    if (hollow.seat !== this.state.mover) return [];
+    return this.state.legal.filter((o) => o.pit === hollow.pit && this.board.side(hollow.seat, o.direction) === side);
   }
 
   // What the direction of a pit means: the "way" of the hand, or the "end" from which it sows.
-  choice(place) {
-    return SIDES.flatMap((side) => this.options(place, side))[0]?.choice;
+  choice(hollow) {
+    return SIDES.flatMap((side) => this.options(hollow, side))[0]?.choice;
   }
 
-  ways(place) {
-    return SIDES.filter((side) => this.options(place, side).length);
+  // The sides to which a pit may be played.
+  sides(hollow) {
+    return SIDES.filter((side) => this.options(hollow, side).length);
   }
 
   show(state, active) {
     this.state = state;
     this.active = active;
     const legal = [];
-    for (const place of this.board.places.values()) {
-      if (place.region) {
-        const who = seatName(place.seat);
-        place.region.setAttribute("aria-label", t("store", { who, seeds: seeds(state.store[place.seat]) }));
-        place.name.textContent = who;
-        place.name.classList.toggle("turn", place.seat === state.mover && !state.outcome);
+    for (const hollow of this.board.hollows.values()) {
+      if (hollow.region) {
+        const name = seatName(hollow.seat);
+        hollow.region.setAttribute("aria-label", t("store", { who: name, seeds: seeds(state.store[hollow.seat]) }));
+        hollow.name.textContent = name;
+        hollow.name.classList.toggle("turn", hollow.seat === state.mover && !state.outcome);
         continue;
       }
-      const ways = active ? this.ways(place) : [];
-      if (ways.length) legal.push([place, this.choice(place) === "way" ? ways : []]);
-      place.button.classList.toggle("legal", ways.length > 0);
-      for (const side of SIDES) place.button.classList.toggle(`to-${side}`, ways.includes(side));
-      place.button.setAttribute("aria-label", this.label(place, ways));
-      place.button.tabIndex = -1;
+      const sides = active ? this.sides(hollow) : [];
+      if (sides.length) legal.push([hollow, this.choice(hollow) === "way" ? sides : []]);
+      hollow.button.classList.toggle("legal", sides.length > 0);
+      for (const side of SIDES) hollow.button.classList.toggle(`to-${side}`, sides.includes(side));
+      hollow.button.setAttribute("aria-label", this.label(hollow, sides));
+      hollow.button.tabIndex = -1;
     }
     this.board.showLegal(legal);
-    if (active) for (const now of this.board.marks.querySelectorAll(".now")) now.remove(); // it would hide the gold
-    this.focus = this.focus && this.board.place(this.focus.seat, this.focus.pit);
+    if (active) for (const mark of this.board.marks.querySelectorAll(".now")) mark.remove(); // it would hide the gold
+    this.focus = this.focus && this.board.hollow(this.focus.seat, this.focus.pit);
     if (!this.focus) {
       const own = state.legal[0] ?? { pit: 4 };
-      this.focus = this.board.place(state.mover, own.pit);
+      this.focus = this.board.hollow(state.mover, own.pit);
     }
     this.focus.button.tabIndex = 0;
   }
 
-  label(place, ways) {
+  label(hollow, sides) {
     const { state } = this;
-    const parts = [place.name];
-    if (place.owned && state.owns_house[place.seat]) parts.push(t("house"));
-    parts.push(seeds(state.counts[place.seat][place.pit]));
-    if (place.seat === state.mover && place.pit === state.barred) parts.push(t("is_barred"));
-    if (ways.length) parts.push(t(`${ways.length === 2 ? "both" : "one"}_${this.choice(place)}`, this.goals(place)));
+    const parts = [hollow.name];
+    if (hollow.owned && state.owns_house[hollow.seat]) parts.push(t("house"));
+    parts.push(seeds(state.counts[hollow.seat][hollow.pit]));
+    if (hollow.seat === state.mover && hollow.pit === state.barred) parts.push(t("is_barred"));
+    if (sides.length) parts.push(t(`${sides.length === 2 ? "both" : "one"}_${this.choice(hollow)}`, this.goals(hollow)));
     return parts.join(", ");
   }
 
   // The pits that name the ways of a pit, from the left of the screen: the `first` pit that is sown to,
   // or the end of the row that captured seeds are sown from.
-  goals(place) {
-    const [first, second] = this.ways(place).map((side) => {
-      const [{ choice, start, way }] = this.options(place, side);
+  goals(hollow) {
+    const [first, second] = this.sides(hollow).map((side) => {
+      const [{ choice, start, way }] = this.options(hollow, side);
       const turns = start % 8 === (way ? 7 : 0); // from the front row to the back row, or back
       const next = turns ? (start + 8) % 16 : start + (way ? 1 : -1);
-      return this.board.place(place.seat, choice === "end" ? start : next).name;
+      return this.board.hollow(hollow.seat, choice === "end" ? start : next).name;
     });
     return { first, second };
   }
 
   // Asks for the direction of a pit, by arrows or the arrow keys. Null takes the question back.
-  choose(place) {
-    if (place === this.chosen) return;
-    if (!place) this.keepFocus(() => { this.arrows.hidden = true; });
-    this.chosen = place;
+  choose(hollow) {
+    if (hollow === this.chosen) return;
+    if (!hollow) this.keepFocus(() => { this.arrows.hidden = true; });
+    this.chosen = hollow;
     const { board, arrows } = this;
-    for (const entry of board.places.values()) entry.button?.classList.toggle("chosen", entry === place);
-    const choice = place && this.choice(place);
-    const arms = place ? this.showArrows(place, choice) : [];
-    arrows.hidden = !place;
-    board.curves(place, choice === "end" ? arms : []);
-    this.actions.ask(place && t(`choose_${choice}`, { hole: place.name, ...this.goals(place) }));
+    for (const pit of $("board").querySelectorAll(".chosen")) pit.classList.remove("chosen");
+    hollow?.button.classList.add("chosen");
+    const choice = hollow && this.choice(hollow);
+    const arms = hollow ? this.showArrows(hollow, choice) : [];
+    arrows.hidden = !hollow;
+    board.curves(hollow, choice === "end" ? arms : []);
+    this.actions.ask(hollow && t(`choose_${choice}`, { hole: hollow.name, ...this.goals(hollow) }));
   }
 
   // Shows the arrows of a pit, and returns where they stand: never on a pit. Those for an end are
   // outside the row; those for a way are off the owner's edge of the board.
-  showArrows(place, choice) {
+  showArrows(hollow, choice) {
     const { board, arrows } = this;
     const { width, height, pit } = board.parts;
     arrows.hidden = false;
     arrows.classList.toggle("end", choice === "end");
     const radius = (arrows.firstChild.offsetWidth / 2) * (width / $("board").offsetWidth);
-    const least = pit / 2 + radius;
-    const [front, back] = [0, 8].map((row) => board.place(place.seat, row).y);
-    const goals = Object.values(this.goals(place));
-    return [...arrows.children].map((arrow, at) => {
+    const gap = pit / 2 + radius;
+    const [front, back] = [0, 8].map((row) => board.hollow(hollow.seat, row).y);
+    const goals = Object.values(this.goals(hollow));
+    return [...arrows.children].map((arrow, index) => {
       const side = arrow.className;
       const sign = side === "left" ? -1 : 1;
-      const [option] = this.options(place, side);
-      let { x, y } = board.place(place.seat, option.start);
-      if (choice === "end") x += sign * least;
+      const [option] = this.options(hollow, side);
+      let { x, y } = board.hollow(hollow.seat, option.start);
+      if (choice === "end") x += sign * gap;
       else {
         x = Math.min(Math.max(x, 2 * radius), width - 2 * radius) + sign * Math.max(0.6 * pit, radius);
-        y = back + Math.sign(back - front) * least;
+        y = back + Math.sign(back - front) * gap;
       }
       arrow.style.left = `${(100 * x) / width}%`;
       arrow.style.top = `${(100 * y) / height}%`;
-      arrow.textContent = board.side(place.seat, option.way) === "left" ? "◀" : "▶";
-      arrow.setAttribute("aria-label", t(`sow_${choice}`, { hole: place.name, to: goals[at] }));
+      arrow.textContent = board.side(hollow.seat, option.way) === "left" ? "◀" : "▶";
+      arrow.setAttribute("aria-label", t(`sow_${choice}`, { hole: hollow.name, to: goals[index] }));
       return { x, y };
     });
   }
@@ -184,13 +186,13 @@ export class Pits {
   }
 
   moveFocus(key) {
-    const pits = this.board.parts.places.filter((place) => place.pit !== null);
-    const at = pits.findIndex((p) => p.seat === this.focus.seat && p.pit === this.focus.pit);
+    const pits = this.board.parts.hollows.filter(({ pit }) => pit !== null);
+    const index = pits.findIndex((p) => p.seat === this.focus.seat && p.pit === this.focus.pit);
     const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -8, ArrowDown: 8 }[key];
-    const to = at + by;
-    if (to < 0 || to >= pits.length || (Math.abs(by) === 1 && Math.floor(to / 8) !== Math.floor(at / 8))) return;
+    const to = index + by;
+    if (to < 0 || to >= pits.length || (Math.abs(by) === 1 && Math.floor(to / 8) !== Math.floor(index / 8))) return;
     this.focus.button.tabIndex = -1;
-    this.focus = this.board.place(pits[to].seat, pits[to].pit);
+    this.focus = this.board.hollow(pits[to].seat, pits[to].pit);
     this.focus.button.tabIndex = 0;
     this.focus.button.focus();
   }

@@ -56,11 +56,11 @@ export class PlayerInput {
     levels.label = t("levels");
     levels.append(...this.setup.levels.flatMap((level) => (plays(this.setup, level, ruleset)
       ? new Option(levelWords(level, ruleset), LEVEL + level.spec) : [])));
-    const more = element("optgroup");
-    more.label = t("more_players");
+    const kinds = element("optgroup");
+    kinds.label = t("more_players");
     const able = this.setup.players.filter((choice) => plays(this.setup, choice, ruleset));
-    more.append(...able.map((choice) => new Option(playerWords(choice), choice.value)));
-    offer(this.select, [new Option(t("person"), "human"), levels, more], 1);
+    kinds.append(...able.map((choice) => new Option(playerWords(choice), choice.value)));
+    offer(this.select, [new Option(t("person"), "human"), levels, kinds], 1);
     this.showBudget(true);
   }
 

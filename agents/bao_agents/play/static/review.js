@@ -16,7 +16,7 @@ export class Review {
   constructor(table, lineButtons) {
     this.table = table;
     this.lineButtons = lineButtons;
-    this.found = [];
+    this.analyses = [];
     this.requests = new Latest();
     for (const id of ["review", "review-game"]) $(id).addEventListener("click", () => this.run());
     $("graph").addEventListener("click", (event) => {
@@ -33,7 +33,7 @@ export class Review {
   // Drops the review when the game changes.
   forget() {
     this.requests.next();
-    this.found = [];
+    this.analyses = [];
     this.table.mark({});
     $("analysis").hidden = true;
   }
@@ -47,16 +47,16 @@ export class Review {
       say(t("no_moves"));
       return;
     }
-    this.found = [];
+    this.analyses = [];
     table.mark({});
     $("analysis").hidden = false;
     $("analysis").scrollIntoView({ block: "nearest" });
     this.show();
     for (let ply = this.first; ply < game.length; ply++) {
-      const one = await table.ask("review", { ply }).catch((error) => fresh() && table.complain(error));
-      if (!one || !fresh()) return;
-      this.found.push(one);
-      if (one.mark) table.mark({ ...table.marks, [ply]: one.mark });
+      const analysis = await table.ask("review", { ply }).catch((error) => fresh() && table.complain(error));
+      if (!analysis || !fresh()) return;
+      this.analyses.push(analysis);
+      if (analysis.mark) table.mark({ ...table.marks, [ply]: analysis.mark });
       this.show();
     }
     announce($("review-text").textContent);
@@ -64,28 +64,28 @@ export class Review {
 
   // Who is lost from which move on, if the game so far says so.
   lostWords() {
-    const { found, table } = this;
-    if (!found.length || this.first + found.length < table.game.length) return "";
-    const { seat: last, value } = found.at(-1).played;
-    const south = [...found.map((one) => one.south), last === 0 ? value : 1 - value]; // before each move, and at the end
+    const { analyses, table } = this;
+    if (!analyses.length || this.first + analyses.length < table.game.length) return "";
+    const { seat: last, value } = analyses.at(-1).played;
+    const south = [...analyses.map(({ south: share }) => share), last === 0 ? value : 1 - value]; // before each move, and at the end
     const seat = south.at(-1) < 0.5 ? 0 : 1;
     const from = 1 + south.findLastIndex((share) => (seat === 0 ? share : 1 - share) >= LOST);
-    if (from >= found.length) return "";
+    if (from >= analyses.length) return "";
     return t("lost_from", { who: seatName(seat), number: numberOf(table.game, this.first + from), share: percent(LOST) });
   }
 
   show() {
     if ($("analysis").hidden) return;
     const { game } = this.table;
-    const done = this.first + this.found.length;
-    const mistakes = this.found.filter((one) => one.mark);
-    const lost = (seat) => mistakes.filter((one) => one.played.seat === seat && one.mark !== "?!");
+    const done = this.first + this.analyses.length;
+    const mistakes = this.analyses.filter(({ mark }) => mark);
+    const lost = (seat) => mistakes.filter(({ played, mark }) => played.seat === seat && mark !== "?!");
     const [south, north] = [0, 1].map((seat) => lost(seat).length);
-    const said = t(done < game.length ? "review_runs" : "review_done", { done, length: game.length, south, north });
-    $("review-text").textContent = [said, this.first && t("review_opening", { plies: plies(this.first) }), this.lostWords()].filter(Boolean).join(" ");
+    const summary = t(done < game.length ? "review_runs" : "review_done", { done, length: game.length, south, north });
+    $("review-text").textContent = [summary, this.first && t("review_opening", { plies: plies(this.first) }), this.lostWords()].filter(Boolean).join(" ");
     $("graph-end").textContent = t("graph_move", { number: numberOf(game, game.length - 1) });
     this.showGraph(mistakes);
-    $("mistakes").replaceChildren(...mistakes.map((one) => this.mistake(one)));
+    $("mistakes").replaceChildren(...mistakes.map((mistake) => this.mistake(mistake)));
   }
 
   // South's chance is the light part; a mistake is a stroke, a blunder a thick one, a lost proof a
@@ -96,37 +96,37 @@ export class Review {
     graph.replaceChildren();
     const x = (ply) => (WIDTH * ply) / Math.max(1, game.length - 1);
     const upright = (ply, kind) => make("line", { x1: x(ply), x2: x(ply), y1: 0, y2: HEIGHT, class: kind }, graph);
-    const points = this.found.map((one) => `${x(one.ply).toFixed(1)},${(HEIGHT * (1 - one.south)).toFixed(1)}`);
-    const [begin, end] = [this.found.at(0), this.found.at(-1)].map((one) => one && x(one.ply).toFixed(1));
+    const points = this.analyses.map((analysis) => `${x(analysis.ply).toFixed(1)},${(HEIGHT * (1 - analysis.south)).toFixed(1)}`);
+    const [begin, end] = [this.analyses.at(0), this.analyses.at(-1)].map((analysis) => analysis && x(analysis.ply).toFixed(1));
     if (points.length) make("polygon", { points: `${begin},${HEIGHT} ${points.join(" ")} ${end},${HEIGHT}`, class: "south" }, graph);
     make("line", { x1: 0, x2: WIDTH, y1: HEIGHT / 2, y2: HEIGHT / 2, class: "middle" }, graph);
     upright(Math.min(state.ply, game.length - 1), "shown"); // behind the mistakes, or it would hide one
-    for (const one of mistakes) upright(one.ply, { "?": "mistake", "??": "blunder" }[one.mark] ?? "unproved");
+    for (const { ply, mark } of mistakes) upright(ply, { "?": "mistake", "??": "blunder" }[mark] ?? "unproved");
   }
 
   // A mistake in words: the move played and what it lost, a button that shows it and the better
   // move; and the better line.
-  mistake(one) {
+  mistake(analysis) {
     const sign = spelling();
     const { table } = this;
-    const { played, best } = one;
+    const { played, best, mark, ply } = analysis;
     const item = element("li");
     const words = t("mistake", {
-      number: numberOf(table.game, one.ply),
+      number: numberOf(table.game, ply),
       who: seatName(played.seat),
-      move: played.texts[sign] + one.mark,
+      move: played.texts[sign] + mark,
       lost: percent(Math.max(0, best.value - played.value)),
     });
     const win = best.win && best.win.winner === played.seat ? winWords(best.win) : "";
-    const given = one.given_away ? t("given_away") : one.mark === "?!" ? t("proof_lost") : "";
-    item.append(button([words, given, win && `(${win})`].filter(Boolean).join(" "), async () => {
-      await table.look(one.ply);
+    const lostWin = analysis.given_away ? t("given_away") : mark === "?!" ? t("proof_lost") : "";
+    item.append(button([words, lostWin, win && `(${win})`].filter(Boolean).join(" "), async () => {
+      await table.look(ply);
       table.board.markMove(played.seat, played, "last");
       table.board.markMove(best.seat, best, "hint");
-      const share = percent(one.south); // of the better move: the position before is worth as much
+      const share = percent(analysis.south); // of the better move: the position before is worth as much
       caption(t("better", { move: best.texts[sign], value: win || t("evaluation_text", { who: seatName(0), share }) }));
       scrollToBoard();
-    }, "move"), ` ${t("better_line")}: `, ...this.lineButtons(one.line, one.ply));
+    }, "move"), ` ${t("better_line")}: `, ...this.lineButtons(analysis.line, ply));
     return item;
   }
 }

@@ -35,14 +35,14 @@ export function say(words, lang = "", more = {}) {
 }
 
 // Says why a pit cannot be played, with the rule as a term, and shakes the pit.
-export function refuse(place, why) {
+export function refuse(hollow, why) {
   const rule = why.rule && `(${why.rule})`;
-  const words = reasonWords(why).replaceAll("{hole}", place.name);
+  const words = reasonWords(why).replaceAll("{hole}", hollow.name);
   const { text } = ruleWords(why.rule, why.rule_text);
-  const said = [`${t("illegal", { hole: place.name })}: ${words}`, rule].filter(Boolean).join(" ");
-  say(said, "", rule && text ? { [rule]: text } : {});
-  place.button.classList.remove("refused");
-  requestAnimationFrame(() => place.button.classList.add("refused"));
+  const reason = [`${t("illegal", { hole: hollow.name })}: ${words}`, rule].filter(Boolean).join(" ");
+  say(reason, "", rule && text ? { [rule]: text } : {});
+  hollow.button.classList.remove("refused");
+  requestAnimationFrame(() => hollow.button.classList.add("refused"));
 }
 
 // Errors of the server are in English, unless the page has words for them.

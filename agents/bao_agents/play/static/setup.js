@@ -14,9 +14,9 @@ function parse(text) {
   const [pits = "", store = "", houses = "", mover = "", ...moved] = text.trim().split(/\s+/);
   const rows = pits.split("/").map((row) => row.split(",").map(Number));
   const stores = store.split(",").map(Number);
-  const count = (one) => Number.isInteger(one) && one >= 0 && one <= SEEDS;
+  const isCount = (number) => Number.isInteger(number) && number >= 0 && number <= SEEDS;
   if (rows.length !== 4 || stores.length !== 2 || rows.some((row) => row.length !== 8)) return null;
-  if (![...rows.flat(), ...stores].every(count)) return null;
+  if (![...rows.flat(), ...stores].every(isCount)) return null;
   return {
     counts: [[...rows[0], ...rows[1]], [...rows[2], ...rows[3]]],
     store: stores,
@@ -47,7 +47,7 @@ export class SetUp {
       edit: () => this.start(),
       clear: () => this.clear(),
       "edit-play": () => play($("position").value),
-      "edit-end": () => table.look(table.game.at),
+      "edit-end": () => table.look(table.game.current_ply),
     });
     for (const field of $("edit-tools").querySelectorAll("select, input:not(#edit-less)")) {
       field.addEventListener("change", () => this.read());
@@ -85,10 +85,10 @@ export class SetUp {
     this.change({ counts, store: [0, 0], owns_house: [false, false] });
   }
 
-  click(place, right) {
+  click(hollow, right) {
     const counts = this.state.counts.map((pits) => [...pits]);
     const less = right || $("edit-less").checked;
-    counts[place.seat][place.pit] = Math.max(0, counts[place.seat][place.pit] + (less ? -1 : 1));
+    counts[hollow.seat][hollow.pit] = Math.max(0, counts[hollow.seat][hollow.pit] + (less ? -1 : 1));
     this.change({ counts });
   }
 
@@ -99,7 +99,7 @@ export class SetUp {
       $(`edit-store-${seat}`).value = state.store[seat];
       $(`edit-house-${seat}`).checked = state.owns_house[seat];
     }
-    const left = SEEDS - [...state.counts.flat(), ...state.store].reduce((sum, one) => sum + one, 0);
+    const left = SEEDS - [...state.counts.flat(), ...state.store].reduce((sum, count) => sum + count, 0);
     $("edit-play").disabled = left !== 0;
     const words = left ? t(left > 0 ? "edit_left" : "edit_over", { left: Math.abs(left) }) : t("edit_ready", { who: seatName(state.mover) });
     const [barred, pending] = state.moved.split(" ").map(pitOf);

@@ -7,11 +7,11 @@ import { seatName, t, withTerms } from "./texts.js";
 export function statusWords({ game, state, mode, pending, task }) {
   if (mode === "edit") return t("edit_title");
   if (state.outcome) return outcomeWords(state);
-  const who = seatName(state.mover);
+  const mover = seatName(state.mover);
   if (mode === "lesson") return t(task.over);
-  if (state.told) return t("looking_ahead", { who });
-  if (mode !== "play") return t("looking", { who, number: numberOf(game, state.ply) });
-  return t(pending.has("bot") ? "thinks" : "to_move", { who });
+  if (state.note) return t("looking_ahead", { who: mover });
+  if (mode !== "play") return t("looking", { who: mover, number: numberOf(game, state.ply) });
+  return t(pending.has("bot") ? "thinks" : "to_move", { who: mover });
 }
 
 function outcomeWords({ outcome: { winner, how }, seats }) {
@@ -24,7 +24,7 @@ function outcomeWords({ outcome: { winner, how }, seats }) {
 // Why only these pits may be played.
 export function whyWords({ state, mode, pits }) {
   if (state.outcome || mode === "lesson") return "";
-  const hole = (pit) => pits.board.place(state.mover, pit).name;
+  const hole = (pit) => pits.board.hollow(state.mover, pit).name;
   const words = [t(`stage ${state.stage}`)];
   if (state.pending !== null) words.push(t("pending", { hole: hole(state.pending) }));
   else if (state.must) words.push(t(`must ${state.must}`));
@@ -35,7 +35,7 @@ export function whyWords({ state, mode, pits }) {
 // What the position on the board came from.
 export function captionWords({ state }) {
   const move = state.moves[state.ply - 1];
-  return state.told ?? (move ? moveSummary(move) : "");
+  return state.note ?? (move ? moveSummary(move) : "");
 }
 
 export function showStatus(table) {
@@ -53,15 +53,15 @@ export function showControls({ game, state, pending, paused, away }) {
   const alone = game.seats.includes("human");
   $("row-game").hidden = away;
   $("row-look").hidden = !away;
-  $("play-from-here").hidden = Boolean(state.told);
+  $("play-from-here").hidden = Boolean(state.note);
   $("row-end").hidden = !game.outcome || away;
-  $("undo").disabled = game.at === 0;
-  $("redo").disabled = game.at === game.length;
-  $("replay").disabled = state.ply === 0 || Boolean(state.told) || pending.has("seeds");
-  $("hint").disabled = Boolean(state.outcome || state.told);
+  $("undo").disabled = game.current_ply === 0;
+  $("redo").disabled = game.current_ply === game.length;
+  $("replay").disabled = state.ply === 0 || Boolean(state.note) || pending.has("seeds");
+  $("hint").disabled = Boolean(state.outcome || state.note);
   $("first").disabled = $("previous").disabled = state.ply === 0;
   $("last").disabled = $("next").disabled = state.ply === state.length;
-  const shown = bots && paused && !pending.has("seeds") ? "go-on" : bots && !paused && !alone ? "pause" : "skip";
-  for (const id of ["skip", "go-on", "pause"]) $(id).hidden = id !== shown;
+  const button = bots && paused && !pending.has("seeds") ? "go-on" : bots && !paused && !alone ? "pause" : "skip";
+  for (const id of ["skip", "go-on", "pause"]) $(id).hidden = id !== button;
   $("skip").disabled = !pending.has("seeds");
 }

@@ -40,8 +40,8 @@ export class Study {
   // Offers the evaluators that can judge some rules.
   setup(setup, ruleset) {
     const able = setup.evaluators.filter((evaluator) => plays(setup, evaluator, ruleset));
-    const words = (one) => (one.kind === "hints" ? playerWords(one) : specWords(setup, one.value));
-    offer($("evaluator"), able.map((one) => new Option(words(one), one.value)), 0);
+    const words = (evaluator) => (evaluator.kind === "hints" ? playerWords(evaluator) : specWords(setup, evaluator.value));
+    offer($("evaluator"), able.map((evaluator) => new Option(words(evaluator), evaluator.value)), 0);
   }
 
   // A new position is shown: drop what was said about the old one.
@@ -60,12 +60,12 @@ export class Study {
     $("evaluation").classList.add("old");
     $("evaluation-text").textContent = "…";
     await this.table.attempt(async () => {
-      const found = await this.table.ask("evaluation", { ply: this.table.state.ply, evaluator: $("evaluator").value });
+      const analysis = await this.table.ask("evaluation", { ply: this.table.state.ply, evaluator: $("evaluator").value });
       if (!fresh()) return;
       $("evaluation").classList.remove("old");
-      $("evaluation-south").style.width = `${100 * found.south}%`;
-      $("evaluation-text").textContent = found.win ? winWords(found.win)
-        : t(found.proven ? "evaluation_proven" : "evaluation_text", { who: seatName(0), share: percent(found.south) });
+      $("evaluation-south").style.width = `${100 * analysis.south}%`;
+      $("evaluation-text").textContent = analysis.win ? winWords(analysis.win)
+        : t(analysis.proven ? "evaluation_proven" : "evaluation_text", { who: seatName(0), share: percent(analysis.south) });
     });
   }
 
@@ -78,11 +78,11 @@ export class Study {
     box.textContent = t("thinking");
     try {
       const answer = table.ask("hints", { evaluator: $("evaluator").value, ply: table.state.ply });
-      const found = await slowly(answer, () => {
+      const analysis = await slowly(answer, () => {
         if (fresh()) box.textContent = `${t("thinking")} ${t("compiles")}`;
       });
       if (!fresh()) return;
-      this.showHints(box, found);
+      this.showHints(box, analysis);
     } catch (error) {
       if (!fresh()) return;
       box.replaceChildren();
@@ -90,10 +90,10 @@ export class Study {
     }
   }
 
-  showHints(box, found) {
+  showHints(box, analysis) {
     const sign = spelling();
     const table = element("table");
-    const policy = found.moves[0].probability !== null;
+    const policy = analysis.moves[0].probability !== null;
     const head = table.createTHead().insertRow();
     for (const name of ["hint_move", ...(policy ? ["hint_policy"] : []), "hint_value"]) {
       const cell = element("th", t(name));
@@ -101,24 +101,24 @@ export class Study {
       head.append(cell);
     }
     const body = table.createTBody();
-    for (const move of found.moves) {
+    for (const move of analysis.moves) {
       const row = body.insertRow();
-      const point = () => this.table.board.markMove(found.mover, move, "hint");
+      const point = () => this.table.board.markMove(analysis.mover, move, "hint");
       row.insertCell().append(button(move.texts[sign], point, "move"));
       if (policy) this.showShare(row.insertCell(), move.probability);
-      const won = move.win?.winner === found.mover ? "won" : "lost";
-      if (move.win) row.append(element("td", moveWords(move, found.mover), won));
+      const won = move.win?.winner === analysis.mover ? "won" : "lost";
+      if (move.win) row.append(element("td", moveWords(move, analysis.mover), won));
       else this.showShare(row.insertCell(), move.value);
     }
     const line = element("p", `${t("best_line")}: `);
-    line.append(...this.lineButtons(found.line, this.table.state.ply));
-    const win = element("p", found.win ? winWords(found.win) : "", "win");
-    win.hidden = !found.win;
+    line.append(...this.lineButtons(analysis.line, this.table.state.ply));
+    const win = element("p", analysis.win ? winWords(analysis.win) : "", "win");
+    win.hidden = !analysis.win;
     box.replaceChildren(win, line, table, element("p", t(policy ? "hint_note_policy" : "hint_note"), "note"));
-    const best = found.moves[0];
-    this.table.board.markMove(found.mover, best, "hint");
-    const said = `${t("best_line")}: ${best.texts[sign]}, ${moveWords(best, found.mover)}`;
-    announce(found.win ? `${winWords(found.win)}. ${said}` : said);
+    const best = analysis.moves[0];
+    this.table.board.markMove(analysis.mover, best, "hint");
+    const summary = `${t("best_line")}: ${best.texts[sign]}, ${moveWords(best, analysis.mover)}`;
+    announce(analysis.win ? `${winWords(analysis.win)}. ${summary}` : summary);
   }
 
   // The moves of a best line from a ply, numbered, as buttons: each shows the position after it, a view
@@ -129,10 +129,10 @@ export class Study {
     return line.flatMap(({ after, seat }, i) => {
       if (i && seat === 0 && line[i - 1].seat === 1) number += 1;
       const counted = i === 0 || (seat === 0 && line[i - 1].seat === 1) ? `${number}. ${seat === 1 ? "… " : ""}` : "";
-      const told = `${t("best_line")}: ${texts.slice(0, i + 1).join(" ")}`;
+      const note = `${t("best_line")}: ${texts.slice(0, i + 1).join(" ")}`;
       const show = () => {
         this.endStory();
-        this.table.peek(after, told);
+        this.table.peek(after, note);
         scrollToBoard();
       };
       return [counted, button(texts[i], show, "move"), " "];
@@ -157,10 +157,10 @@ export class Study {
     }
     ply = Math.min(ply, table.state.length - 1);
     announce("");
-    const told = await table.attempt(() => table.ask("events", { ply }));
-    if (!told) return;
-    await table.showState(told.state, "story");
-    this.story = { ply, events: told.events, at: -1 };
+    const move = await table.attempt(() => table.ask("events", { ply }));
+    if (!move) return;
+    await table.showState(move.state, "story");
+    this.story = { ply, events: move.events, index: -1 };
     $("story").hidden = false;
     scrollToBoard();
     $("step-on").focus({ preventScroll: true }); // so that Space goes on
@@ -178,7 +178,7 @@ export class Study {
   }
 
   showStory() {
-    const { ply, events, at } = this.story;
+    const { ply, events, index } = this.story;
     const move = this.table.game.moves[ply];
     $("story-title").textContent = t("story_title", {
       number: numberOf(this.table.game, ply),
@@ -186,13 +186,13 @@ export class Study {
       move: move.texts[spelling()],
     });
     $("events").replaceChildren(...events.map((event, i) => {
-      const item = element("li", "", i === at ? "now" : i < at ? "past" : "");
-      item.append(i === at ? withTerms(eventWords(event)) : eventWords(event), ` (${event.rule})`);
-      if (i === at) item.setAttribute("aria-current", "step");
+      const item = element("li", "", i === index ? "now" : i < index ? "past" : "");
+      item.append(i === index ? withTerms(eventWords(event)) : eventWords(event), ` (${event.rule})`);
+      if (i === index) item.setAttribute("aria-current", "step");
       return item;
     }));
-    $("events").scrollTop = $("events").children[at].offsetTop - $("events").offsetTop - 40;
-    const { text, lang } = ruleWords(events[at].rule, events[at].rule_text);
+    $("events").scrollTop = $("events").children[index].offsetTop - $("events").offsetTop - 40;
+    const { text, lang } = ruleWords(events[index].rule, events[index].rule_text);
     $("rule").textContent = text;
     $("rule").lang = lang;
   }
@@ -201,17 +201,17 @@ export class Study {
   async step(by) {
     if (!this.story || this.table.pending.has("seeds")) return;
     const { story, table } = this;
-    const at = story.at + by;
-    if (at < 0 || at >= story.events.length) {
+    const index = story.index + by;
+    if (index < 0 || index >= story.events.length) {
       const ply = story.ply + by;
-      if (ply === table.game.length) await table.look(table.game.at);
+      if (ply === table.game.length) await table.look(table.game.current_ply);
       else if (ply >= 0) await this.tell(ply);
       return;
     }
     const { board } = table;
-    story.at = at;
+    story.index = index;
     this.showStory();
-    const event = story.events[at];
+    const event = story.events[index];
     caption(eventWords(event));
     if (by < 0) {
       board.clearHand();

@@ -24,7 +24,7 @@ const ANNOUNCE_MS = 1000; // a bot that thinks longer is announced
 const READ_MS = 50; // milliseconds for each letter of a caption that a learner reads
 
 export class Table {
-  // `nameOf(spec)` is a player in words; `edit(place, right)` takes the clicks in pits while a position
+  // `nameOf(spec)` is a player in words; `edit(hollow, right)` takes the clicks in pits while a position
   // is set up; `changed(what)` hears of a new "game", a "move", a "look" elsewhere, and then of the
   // "position" shown.
   constructor({ nameOf, edit, changed }) {
@@ -42,8 +42,8 @@ export class Table {
     this.changes = new Latest(); // requests and animations of the game
     this.looks = new Latest(); // requests to look elsewhere
     this.pits = new Pits({
-      pit: (place, right) => this.onPit(place, right),
-      sow: (place, side) => this.onArrow(place, side),
+      pit: (hollow, right) => this.onPit(hollow, right),
+      sow: (hollow, side) => this.onArrow(hollow, side),
       ask: (words) => (words ? tell(words) : caption(captionWords(this))),
     });
     onClick({
@@ -54,7 +54,7 @@ export class Table {
       "go-on": () => this.pause(false),
       turn: () => this.turn(),
       replay: () => this.replay(),
-      back: () => this.look(this.game.at),
+      back: () => this.look(this.game.current_ply),
       first: () => this.look(0),
       previous: () => this.look(this.state.ply - 1),
       next: () => this.look(this.state.ply + 1),
@@ -141,13 +141,13 @@ export class Table {
   }
 
   // Does some work, which is under way until it ends.
-  async during(what, work) {
-    this.pending.add(what);
+  async during(activity, work) {
+    this.pending.add(activity);
     this.render();
     try {
       return await work();
     } finally {
-      this.pending.delete(what);
+      this.pending.delete(activity);
       this.render();
     }
   }
@@ -155,9 +155,9 @@ export class Table {
   // --- a game from the server ---
 
   begin(promise, how = {}) {
-    const begun = this.start(promise, how);
-    this.beginning = begun.catch(() => {}); // the caller who began the game handles a failure
-    return begun;
+    const game = this.start(promise, how);
+    this.beginning = game.catch(() => {}); // the caller who began the game handles a failure
+    return game;
   }
 
   // `replace` keeps the address out of the browser's history; `task` is that of a lesson or puzzle.
@@ -165,22 +165,22 @@ export class Table {
     const fresh = this.changes.next();
     this.takeBack();
     this.skip();
-    const made = await promise;
+    const { id, dropped, state } = await promise;
     if (!fresh()) return;
     this.changes.next(); // requests for the old game no longer count
-    this.id = made.id;
+    this.id = id;
     this.task = task && { address: task, over: "" };
-    const address = `#${task ?? `game=${made.id}`}`;
+    const address = `#${task ?? `game=${id}`}`;
     if (location.hash !== address) history[replace ? "replaceState" : "pushState"](null, "", address);
-    this.paused = made.state.at < made.state.length;
-    this.pits.viewer = made.state.seats[0] !== "human" && made.state.seats[1] === "human" ? 1 : 0;
+    this.paused = state.current_ply < state.length;
+    this.pits.viewer = state.seats[0] !== "human" && state.seats[1] === "human" ? 1 : 0;
     say("");
     this.changed("game");
-    await this.take(made.state);
+    await this.take(state);
     if (task) return;
-    const dropped = made.dropped ? t("dropped") : "";
-    if (dropped) caption(dropped);
-    announce(sentences(t("new_game"), statusWords(this), whyWords(this), dropped));
+    const note = dropped ? t("dropped") : "";
+    if (note) caption(note);
+    announce(sentences(t("new_game"), statusWords(this), whyWords(this), note));
   }
 
   // Ends the task of the game with some words, after which nobody moves; without words, goes on.
@@ -241,10 +241,10 @@ export class Table {
       this.letBotMove();
       return;
     }
-    this.paused = game.at < game.length;
+    this.paused = game.current_ply < game.length;
     if (this.away) this.keep(game);
-    else if (game.at === this.game.at + 1 && game.length === game.at) {
-      await this.follow(this.ask("events", { ply: this.game.at }).then(({ events }) => ({ events, state: game })));
+    else if (game.current_ply === this.game.current_ply + 1 && game.length === game.current_ply) {
+      await this.follow(this.ask("events", { ply: this.game.current_ply }).then(({ events }) => ({ events, state: game })));
     } else await this.take(game);
   }
 
@@ -292,33 +292,33 @@ export class Table {
 
   // A click, a tap or Enter on a pit. Where it has two ways, it only chooses the pit, or takes that
   // back; but the `right` button of a mouse sows right.
-  async onPit(place, right) {
+  async onPit(hollow, right) {
     if (this.mode === "edit") {
-      this.edit(place, right);
+      this.edit(hollow, right);
       return;
     }
     const { chosen } = this.pits;
     this.pits.choose(null);
-    this.pits.focus = place;
-    if (chosen === place || !(await this.mayPlay(place.seat))) return;
-    const ways = this.pits.ways(place);
-    if (ways.length === 2 && (!right || this.pits.choice(place) === "end")) this.pits.choose(place);
-    else await this.sow(place, ways.length === 1 ? ways[0] : right ? "right" : "left");
+    this.pits.focus = hollow;
+    if (chosen === hollow || !(await this.mayPlay(hollow.seat))) return;
+    const sides = this.pits.sides(hollow);
+    if (sides.length === 2 && (!right || this.pits.choice(hollow) === "end")) this.pits.choose(hollow);
+    else await this.sow(hollow, sides.length === 1 ? sides[0] : right ? "right" : "left");
   }
 
-  async onArrow(place, side) {
-    if (await this.mayPlay(place.seat)) await this.sow(place, side);
+  async onArrow(hollow, side) {
+    if (await this.mayPlay(hollow.seat)) await this.sow(hollow, side);
   }
 
-  async sow(place, side) {
+  async sow(hollow, side) {
     if (this.pending.has("seeds") || this.pending.has("move")) return; // a double click is one click
     this.pits.choose(null);
-    const direction = [0, 1].find((way) => this.board.side(place.seat, way) === side);
-    const options = this.pits.options(place, side);
-    const where = { pit: place.pit, direction, ply: this.state.ply };
-    if (options.length === 0) await this.attempt(async () => refuse(place, await this.ask("why", where)));
+    const direction = [0, 1].find((number) => this.board.side(hollow.seat, number) === side);
+    const options = this.pits.options(hollow, side);
+    const move = { pit: hollow.pit, direction, ply: this.state.ply };
+    if (options.length === 0) await this.attempt(async () => refuse(hollow, await this.ask("why", move)));
     else if (options.length === 1) await this.send(() => this.play("play", { action: options[0].action }));
-    else await this.send(() => this.askHouse(where, options));
+    else await this.send(() => this.askHouse(move, options));
   }
 
   send(work) {
@@ -326,8 +326,8 @@ export class Table {
   }
 
   // Asks below the board whether to stop in the house or to play it.
-  async askHouse(where, options) {
-    const { events } = await this.ask("choice", where);
+  async askHouse(move, options) {
+    const { events } = await this.ask("choice", move);
     if (!(await this.animate(events))) return;
     const strip = $("house");
     strip.returnValue = "";
@@ -370,7 +370,7 @@ export class Table {
       this.keep(state);
       return;
     }
-    const summary = moveSummary(state.moves[state.at - 1]);
+    const summary = moveSummary(state.moves[state.current_ply - 1]);
     say("");
     this.changed("move");
     announce(summary);
@@ -385,7 +385,7 @@ export class Table {
     if (game.outcome || game.seats[game.mover] === "human" || this.paused) return;
     if (pending.has("seeds") || pending.has("bot")) return;
     const slow = setTimeout(() => announce(statusWords(this)), ANNOUNCE_MS);
-    const answer = slowly(this.ask("bot", { ply: game.at }), () => caption(t("compiles")));
+    const answer = slowly(this.ask("bot", { ply: game.current_ply }), () => caption(t("compiles")));
     const failure = await this.during("bot", () => answer).then(() => null, (error) => error);
     clearTimeout(slow);
     if (!fresh()) {
@@ -424,27 +424,27 @@ export class Table {
     await this.running;
     if (!fresh()) return;
     if (!this.game.seats.includes("human")) this.paused = true;
-    const here = mode === "look" && state.ply === this.game.at;
+    const isGame = mode === "look" && state.ply === this.game.current_ply;
     say("");
-    this.render(here ? this.game : state, here ? this.home : mode);
+    this.render(isGame ? this.game : state, isGame ? this.home : mode);
     this.changed("position");
     announce(statusWords(this));
-    if (here) this.letBotMove();
+    if (isGame) this.letBotMove();
   }
 
   // Shows a position that is not of the game, with some words below.
-  peek(position, told, mode = "story") {
+  peek(position, note, mode = "story") {
     const none = { legal: [], must: null, outcome: null };
-    this.render({ ...this.state, ...none, ...position, told }, mode);
-    announce(sentences(statusWords(this), told));
+    this.render({ ...this.state, ...none, ...position, note }, mode);
+    announce(sentences(statusWords(this), note));
   }
 
   // Shows the game at a ply.
   async look(ply) {
     const to = Math.min(Math.max(ply, 0), this.game.length);
     this.changed("look");
-    const asked = async () => (to === this.game.at ? this.game : (await this.ask("look", { ply: to })).state);
-    await this.attempt(() => this.showState(asked()));
+    const request = async () => (to === this.game.current_ply ? this.game : (await this.ask("look", { ply: to })).state);
+    await this.attempt(() => this.showState(request()));
   }
 
   // Changes the game itself: its ply, or its players.
@@ -487,18 +487,18 @@ export class Table {
   }
 
   undo() {
-    if (this.game.at > 0) this.goTo(this.personsTurn(-1), true);
+    if (this.game.current_ply > 0) this.goTo(this.personsTurn(-1), true);
   }
 
   redo() {
-    if (this.game.at < this.game.length) this.goTo(this.personsTurn(1), true);
+    if (this.game.current_ply < this.game.length) this.goTo(this.personsTurn(1), true);
   }
 
   // The ply of the next turn back or forward; if a person plays a bot, of the person's turn.
   personsTurn(by) {
-    const { moves, at, length, seats } = this.game;
+    const { moves, current_ply: current, length, seats } = this.game;
     const bot = (seat) => seats[seat] !== "human" && seats[1 - seat] === "human";
-    let ply = at + by;
+    let ply = current + by;
     while (ply > 0 && ply < length && bot(moves[ply].seat)) ply += by;
     return ply;
   }

@@ -47,7 +47,7 @@ export function seatName(seat) {
   return t(seat === 0 ? "south" : "north");
 }
 
-const counted = (one, more) => (count) => t(count === 1 ? one : more, { count });
+const counted = (singular, plural) => (count) => t(count === 1 ? singular : plural, { count });
 export const seeds = counted("one_seed", "seeds");
 export const plies = counted("one_ply", "plies");
 
@@ -78,8 +78,8 @@ export function ruleWords(rule, english) {
 
 // Words in which each term of Bao is a button that explains it, and so is each key of `more`.
 export function withTerms(text, more = {}) {
-  const known = { ...t("terms"), ...more };
-  const names = Object.keys(known).sort((a, b) => b.length - a.length);
+  const meanings = { ...t("terms"), ...more };
+  const names = Object.keys(meanings).sort((a, b) => b.length - a.length);
   const escaped = names.map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   const parts = text.split(new RegExp(`(?<![\\p{L}])(${escaped.join("|")})(?![\\p{L}])`, "giu"));
   const fragment = document.createDocumentFragment();
@@ -88,7 +88,7 @@ export function withTerms(text, more = {}) {
       const unit = element("span", "", "unit"); // no punctuation may begin a line
       const [sign] = parts[i + 1].match(/^[^\s\p{L}\d(]+/u) ?? [""];
       parts[i + 1] = parts[i + 1].slice(sign.length);
-      unit.append(termButton(part, known[part] ?? known[part.toLowerCase()]), sign);
+      unit.append(termButton(part, meanings[part] ?? meanings[part.toLowerCase()]), sign);
       fragment.append(unit);
     } else fragment.append(part);
   });
