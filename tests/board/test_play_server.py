@@ -176,6 +176,19 @@ def test_both_languages_have_the_same_words() -> None:
     assert set(re.findall('data-text="([^"]+)"', PAGE)) <= ENGLISH.keys()
 
 
+def test_swahili_has_one_word_for_a_ply_a_move_and_a_stage() -> None:
+    """They were all ``hatua`` once."""
+    terms = SWAHILI["terms"]
+    texts = {
+        "zamu": [SWAHILI["one_ply"], SWAHILI["plies"]],
+        "hatua": [SWAHILI["moves"], SWAHILI["hint_move"], SWAHILI["graph_move"]],
+        "awamu": [terms["namua"].partition(":")[0], terms["mtaji"].partition(":")[0]],
+    }
+    for word in texts:
+        for other, sentences in texts.items():
+            assert all((word in text.lower()) == (word == other) for text in sentences), word
+
+
 def test_lessons_are_what_the_engine_says() -> None:
     """Exactly the moves of a lesson's goal show its event, except where the best capture counts."""
     lessons = json.loads((STATIC / "lessons.json").read_text(encoding="utf-8"))

@@ -326,7 +326,7 @@ def test_looking_back_changes_nothing(open_page: Open) -> None:
 def test_back_and_unknown_games(open_page: Open) -> None:
     page = open_page(allowed="404", path="#game=nothing")
     see(page, "#message").to_have_text(
-        "That game is not, or no longer, on this server. Here is a new one."
+        "This server does not have that game (any more). Here is a new one."
     )
     see(page, ".pit.legal").to_have_count(2)
     click_any(page, 0)

@@ -117,7 +117,7 @@ def test_the_slower_of_two_windows_is_told(open_page: Open) -> None:
     sow(page, page.locator(".pit.legal").first, "left")
     peoples_turn(page)
     sow(slower, "A6", "left")
-    see(slower, "#message").to_contain_text("The game went on in another window")
+    see(slower, "#message").to_contain_text("The game has gone on in another window")
     see(slower, "#position").to_have_value(page.input_value("#position"))
     assert moves(slower) == moves(page)
 

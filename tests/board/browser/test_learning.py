@@ -117,10 +117,10 @@ def test_a_puzzle(open_page: Open) -> None:
     wins = [action for action in legal if winning >> action & 1]
     losses = [action for action in legal if action not in wins]
     play(page, position, action_to_move(losses[0]))
-    see(page, "#lesson p").to_have_text("That gives the proved win away.")
+    see(page, "#lesson p").to_have_text("That throws a proven win away.")
     page.click("#lesson button:has-text('Try again')")
     see(page, "#moves button:not(.undone)").to_have_count(0)
-    see(page, "#lesson p").to_have_text(re.compile("^The solver has proved the win"))
+    see(page, "#lesson p").to_have_text(re.compile("^The solver has proven the win"))
     page.fill("#typed", action_to_move(wins[0]))  # the bot then answers, as after a click
     page.keyboard.press("Enter")
     see(page, "#moves button:not(.undone)").to_have_count(2)

@@ -133,7 +133,7 @@ def test_set_up_by_touch(open_page: Open) -> None:
     see(page, "#message").to_contain_text("65")
     expect(page.locator("#message")).to_be_in_viewport(ratio=0.8)
     page.tap("#edit")
-    see(page, "#caption").to_have_text("Seeds too many: 1")
+    see(page, "#caption").to_have_text("1 seed too many")
     expect(page.locator("#edit-play")).to_be_in_viewport()
     page.tap("label:has(#edit-less)")
     page.tap("[data-pit=A3]")

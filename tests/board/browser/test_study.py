@@ -43,7 +43,7 @@ def test_a_review_names_the_win_that_was_given_away(open_page: Open, size: dict[
     page.click("#review-game")
     see(page, "#review-text").to_have_text(re.compile(r"^Mistakes: South \d, North 0\.$"))
     mistake = page.locator("#mistakes li > button").first
-    expect(mistake).to_contain_text("A proven win given away. (South wins in 13 plies)")
+    expect(mistake).to_contain_text("That threw a proven win away. (South wins in 13 plies)")
     expect(mistake).to_have_text(re.compile(r"^\d+\. South \S+\?\? lost 100%\. "))
     see(page, "#moves .mark").to_have_text("??")
     mistake.click()
@@ -79,7 +79,8 @@ def test_a_review_says_since_when_the_game_was_lost(open_page: Open) -> None:
     unfold(page, "panel-study")
     page.click("#review-game")
     see(page, "#review-text").to_have_text(
-        "Mistakes: South 0, North 0. South was lost from move 2 on: the chance stayed below 10%."
+        "Mistakes: South 0, North 0. From move 2 on, South was lost: the chance of winning stayed "
+        "below 10%."
     )
 
 

@@ -147,7 +147,7 @@ export class Learn {
     ], result);
   }
 
-  // --- puzzles: positions that the solver has proved won ---
+  // --- puzzles: positions that are proven wins ---
 
   // Shows the puzzle of an address, for example "zanzibar/3", or the one to go on with.
   async puzzle(address = this.table.game?.ruleset ?? "") {

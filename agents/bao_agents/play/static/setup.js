@@ -2,7 +2,7 @@
 
 import { $, onClick, scrollToBoard } from "./dom.js";
 import { sentences } from "./say.js";
-import { seatName, t } from "./texts.js";
+import { seatName, seeds, t } from "./texts.js";
 
 const SEEDS = 64;
 const NOTHING = "-"; // no move has left anything
@@ -101,7 +101,7 @@ export class SetUp {
     }
     const left = SEEDS - [...state.counts.flat(), ...state.store].reduce((sum, count) => sum + count, 0);
     $("edit-play").disabled = left !== 0;
-    const words = left ? t(left > 0 ? "edit_left" : "edit_over", { left: Math.abs(left) }) : t("edit_ready", { who: seatName(state.mover) });
+    const words = left ? t(left > 0 ? "edit_left" : "edit_over", { seeds: seeds(Math.abs(left)) }) : t("edit_ready", { who: seatName(state.mover) });
     const [barred, pending] = state.moved.split(" ").map(pitOf);
     const position = { ...state, text: format(state), last: null, barred, pending: pending ?? null };
     table.peek(position, sentences(note, words), "edit");
