@@ -106,6 +106,7 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         self._first_player = seat_or_none(first_player, "first_player")
         plies = check_max_plies(max_plies)
         self._game = SingleGame(self.ruleset, plies, self.observer, opening_plies)
+        self.state_space = self.observer.space
         self._illegal = check_illegal(illegal)
         self._window = Window()
         self._np_random: np.random.Generator | None = None
@@ -158,6 +159,10 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         seat = self.possible_agents.index(agent)
         game = self._game
         return {"observation": game.observation(seat), "action_mask": game.action_mask(seat)}
+
+    def state(self) -> Any:
+        """Return the whole position, as the agent to act sees it."""
+        return self._game.observation(self._game.mover)
 
     def step(self, action: SupportsIndex | None) -> None:
         """Play an action of ``agent_selection``; once that agent is done, only None.

@@ -212,7 +212,7 @@ class GameBatch:
         )
         self._forfeited = np.zeros(size, np.bool_)
         """Which games have ended by an illegal action."""
-        self.watch: Callable[[GameIndices, Actions], None] | None = None
+        self.before_actions: Callable[[GameIndices, Actions], None] | None = None
         """Called with n games and the actions, int64[n], that are about to be played in them."""
 
     def begin(
@@ -276,9 +276,9 @@ class GameBatch:
 
         """
         state, size = self.state, self.size
-        if self.watch:
+        if self.before_actions:
             running = np.flatnonzero(state.legal)
-            self.watch(running, actions[running])
+            self.before_actions(running, actions[running])
         result = StepResult(np.empty(size), np.empty(size, np.bool_), np.empty(size, np.bool_))
 
         def finish(part: slice) -> None:
@@ -328,8 +328,8 @@ class GameBatch:
             games = indices[:count]
             positions, legal, winners, _ = state.rows(games)
             actions = opponent_actions(agent, positions, legal)
-            if self.watch:
-                self.watch(games, actions)
+            if self.before_actions:
+                self.before_actions(games, actions)
             self.engine.play_legal(positions, actions, legal, winners)
             state.positions[games], state.legal[games] = positions, legal
             state.winners[games] = winners

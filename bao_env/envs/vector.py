@@ -24,7 +24,6 @@ from bao_env.engine.position import (
     Legal,
     PackedPositions,
     Seats,
-    unpack,
 )
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.sampling import draw_actions, random_states
@@ -41,16 +40,14 @@ from bao_env.envs.arguments import (
     check_seed,
     seat_or_none,
 )
+from bao_env.envs.batch_pictures import BatchPictures
 from bao_env.envs.game_batch import GameBatch, GameIndices, ObservationBuffer
 from bao_env.envs.guard import Guard
 from bao_env.envs.openings import MAX_DRAWS, OpeningPlies, Openings, check_opening_plies
 from bao_env.envs.single_game import warn_of_no_render_mode
 from bao_env.observation.arrays import Arrays, take_rows
 from bao_env.observation.observer import Observer, get_observer, masked_space
-from bao_env.render.drawing import drawing
-from bao_env.render.marks import Mark, MarkKind, action_marks
-from bao_env.render.raster import check_render_mode, rgb_array
-from bao_env.render.text import ascii_board
+from bao_env.render.raster import check_render_mode
 from bao_env.self_play import OpponentPool
 
 Observation = Any
@@ -154,10 +151,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
 
         self._batch = GameBatch(self.ruleset, num_envs, self.max_plies, threads, self.observer)
-        self._marks: list[list[Mark]] = [[] for _ in range(num_envs)]
-        """For pictures, the mark of each game's last action; none at the start."""
-        if render_mode is not None:
-            self._batch.watch = self._mark
+        self._pictures = None if render_mode is None else BatchPictures(self._batch, render_mode)
         self.opponent = opponent
         """The opponent as given: a name, an agent, a function or None."""
         if opponent is not None:
@@ -238,23 +232,21 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         Raises:
             DependencyNotInstalled: pygame is missing, and the mode needs it.
         """
-        if self.render_mode is None:
+        if self._pictures is None:
             warn_of_no_render_mode(self.metadata)
             return None
-        return tuple(map(self._render, range(self.num_envs)))
+        return tuple(map(self._pictures.draw, range(self.num_envs)))
 
-    def _render(self, game: int) -> Any:
-        position, outcome = unpack(self._batch.state.positions[game]), self._batch.outcome(game)
-        status = str(outcome) if outcome else None
-        if self.render_mode == "ansi":
-            return ascii_board(position, status=status)
-        return rgb_array(drawing(position, marks=self._marks[game], status=status))
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Return what a method such as ``action_masks`` returns, an item for each game.
 
-    def _mark(self, games: GameIndices, actions: Actions) -> None:
-        """Mark the actions, int64[n], that are about to be played in n games."""
-        for game, action in zip(games.tolist(), actions.tolist(), strict=True):
-            before = self._batch.state.positions[game]
-            self._marks[game] = action_marks(MarkKind.LAST, before, self.ruleset, [action])
+        Code that is written for Gymnasium's own vector environments calls this.
+        """
+        return tuple(getattr(self, name)(*args, **kwargs))
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """Return an attribute, which all games share, once for each game; see :meth:`call`."""
+        return (getattr(self, name),) * self.num_envs
 
     # --- reset and step -------------------------------------------------------------------------
 
@@ -436,8 +428,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             first_player = self._first_player
         for _ in range(MAX_DRAWS if start is None else 1):
             drawn = start or self._openings.draw(len(games), self.np_random, first_player)
-            for game in games.tolist() if self._batch.watch else ():
-                self._marks[game] = []
+            if self._pictures is not None:
+                self._pictures.begin(games)
             over = self._batch.begin(games, *drawn)
             if not over.any():
                 return

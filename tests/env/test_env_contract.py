@@ -74,8 +74,7 @@ def test_the_contract_tells_the_truth() -> None:
     assert f"int8[{NUM_ACTIONS}], 1 = legal" in card and f"after {MAX_PLIES} plies" in card
 
 
-def test_one_game_under_one_id() -> None:
-    """The ids, the classes and all modes of vectorization have the same defaults and games."""
+def test_the_classes_have_the_same_defaults() -> None:
     defaults = [
         {
             name: parameter.default

@@ -179,6 +179,7 @@ def compare_state(env: Any, game: int, model: Model) -> None:
         assert env.agent_selection == env.possible_agents[model.board.turn]
         for seat, agent in enumerate(env.possible_agents):
             np.testing.assert_equal(env.observe(agent), model.observation(seat))
+        np.testing.assert_equal(env.state(), env.observe(env.agent_selection)["observation"])
         illegal = {"illegal": True} if "illegal" in env.infos[actor] else {}
         assert env.rewards[waiting] == (0 if illegal else -model.reward)
         np.testing.assert_equal(env.infos[waiting] | illegal, env.infos[actor])

@@ -58,7 +58,7 @@ def test_stable_baselines3(opponent: Any) -> None:
     checker.check_env(BaoEnv(opponent, flat=True))
 
 
-@pytest.mark.parametrize("observation", [name for name in OBSERVATIONS if "+" not in name])
+@pytest.mark.parametrize("observation", OBSERVATIONS)
 @pytest.mark.parametrize("opponent", ["greedy", None])
 def test_torchrl(opponent: Any, observation: str) -> None:
     utils = pytest.importorskip("torchrl.envs.utils")

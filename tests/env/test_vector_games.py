@@ -46,6 +46,8 @@ def test_games_are_gymnasiums_own(mode: AutoresetMode, arguments: dict[str, Any]
                 assert ends["winner"][game] == -1 and ends["_plies"][game]
                 cut += 1
     assert cut > 5
+    assert same(ours.call("action_masks"), sync.call("action_masks"))
+    assert ours.get_attr("ruleset") == sync.get_attr("ruleset")
     assert (ours.seats == (one[-1]["seat"] if arguments["opponent"] else -1)).all()
 
 
