@@ -29,7 +29,7 @@ from bao_env.game import (
     make_move,
     stage_of,
 )
-from bao_env.notation.events import Event, EventKind, trace_move
+from bao_env.notation.events import EventKind, MoveEvent, trace_move
 from bao_env.notation.moves import format_move, may_start, read_move, why_illegal
 from bao_env.notation.positions import (
     NotationError,
@@ -55,9 +55,9 @@ from bao_env.render.text import ascii_board
 
 __all__ = [
     "Board",
-    "Event",
     "EventKind",
     "IllegalMoveError",
+    "MoveEvent",
     "Outcome",
     "Stage",
     "Termination",
@@ -92,7 +92,8 @@ class Board:
 
     Args:
         ruleset: name of a rule set, or a :class:`Ruleset`.
-        first_player: ``"south"`` or ``"north"``. A board draws no lots, even under rules that do.
+        first_player: ``"south"`` or ``"north"``. A board draws nobody: South
+            begins also under rules that draw the first player at random.
 
     Raises:
         ValueError: the rule set or the first player is unknown.
@@ -365,7 +366,7 @@ class Board:
         """
         return format_move(self._now.packed, self._ruleset, self.parse_move(move), spelling)
 
-    def trace(self, move: str | int) -> list[Event]:
+    def trace(self, move: str | int) -> list[MoveEvent]:
         """Return the events of a move, without playing it.
 
         The move may also be infinite: its last event then says that it is illegal.

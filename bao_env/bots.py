@@ -13,7 +13,7 @@ from bao_env.engine.argument_checks import as_actions, as_batch
 from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
 from bao_env.engine.kernel import WON, begin_action, captured_by, play_out
 from bao_env.engine.masks import check_legal
-from bao_env.engine.position import Actions, Legal, PackedPositions, read_at
+from bao_env.engine.position import Actions, Legal, PackedPositions, load_rows_at
 from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset, rules_of
 from bao_env.engine.sampling import random_actions, random_states
 from bao_env.player_packages import load_from_packages
@@ -132,25 +132,25 @@ class RandomAgent(Bot):
 
 
 @jit
-def _captured(rules, packed, action):
+def _captured(rules, rows, action):
     """Return the seeds that a legal action captures, or a higher number if it wins by capture."""
-    capture_turn, hand = begin_action(rules, packed, action)
+    capture_turn, hand = begin_action(rules, rows, action)
     if not capture_turn:
         return ZERO
     hand = play_out(rules, hand)
-    return _WIN if hand.tally & WON else captured_by(packed, capture_turn, hand)
+    return _WIN if hand.tally & WON else captured_by(rows, capture_turn, hand)
 
 
 @jit
-def _greedy_actions(switches, positions, legal, actions):
+def _greedy_actions(kernel_array, positions, legal, actions):
     """Write the actions of :class:`GreedyAgent` into ``actions``, int64[B].
 
-    ``switches`` are the rules as :attr:`Ruleset.switches`, ``positions`` uint64[B, 6] and ``legal``
-    uint64[B]; where it is 0, the action is 0.
+    ``kernel_array`` has the rules (:attr:`Ruleset.kernel_array`), ``positions`` is uint64[B, 6] and
+    ``legal`` uint64[B]; where it is 0, the action is 0.
     """
-    rules = rules_of(switches)
+    rules = rules_of(kernel_array)
     for g in range(positions.shape[0]):
-        packed = read_at(positions, g)
+        rows = load_rows_at(positions, g)
         rest = legal[g]
         best = ZERO
         actions[g] = 0
@@ -159,7 +159,7 @@ def _greedy_actions(switches, positions, legal, actions):
         while rest != ZERO:
             action = trailing_zeros(rest)
             rest &= rest - ONE
-            captured = _captured(rules, packed, action)
+            captured = _captured(rules, rows, action)
             if captured > best:
                 best = captured
                 actions[g] = action
@@ -185,7 +185,7 @@ class GreedyAgent(Bot):
         positions, legal = as_batch(positions, legal)
         actions = np.empty(len(legal), np.int64)
         rules = self.ruleset or RULESETS["zanzibar"]
-        _greedy_actions(rules.switches, positions, legal, actions)
+        _greedy_actions(rules.kernel_array, positions, legal, actions)
         return actions
 
 

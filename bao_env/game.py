@@ -76,9 +76,9 @@ def legal_actions(packed: PackedPositions, ruleset: Ruleset) -> list[int]:
 
 
 @jit_brief
-def _advance(switches, packed, action):
-    """Play an action by :attr:`Ruleset.switches`, which a call from Python passes faster."""
-    return kernel.advance(rules_of(switches), packed, np.uint64(action))
+def _advance(kernel_array, packed, action):
+    """Play an action by :attr:`Ruleset.kernel_array`, which a call from Python passes faster."""
+    return kernel.advance(rules_of(kernel_array), packed, np.uint64(action))
 
 
 def make_move(packed: PackedPositions, ruleset: Ruleset, action: int) -> tuple[int, Outcome | None]:
@@ -88,7 +88,7 @@ def make_move(packed: PackedPositions, ruleset: Ruleset, action: int) -> tuple[i
 
     Returns the next legal actions as bits, and the outcome if the game has ended, else None.
     """
-    legal, winner, stuck = _advance(ruleset.switches, packed, action)
+    legal, winner, stuck = _advance(ruleset.kernel_array, packed, action)
     if winner < 0:
         return int(legal), None
     end = Termination.NO_LEGAL_MOVE if stuck else Termination.FRONT_ROW_EMPTY

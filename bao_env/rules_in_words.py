@@ -126,7 +126,9 @@ def rules_in_words(ruleset: Ruleset) -> str:
         front=_row(ruleset.opening_front),
         back=_row(ruleset.opening_back),
         store=store,
-        first="South begins." if ruleset.first_player == "south" else "A lot decides who begins.",
+        first="South begins."
+        if ruleset.first_player == "south"
+        else "The first player is drawn at random.",
     )
     if store:
         unless = "no front hole has more"

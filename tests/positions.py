@@ -191,7 +191,7 @@ def random_games(rng: random.Random, rules: Any) -> Iterator[str]:
     Every position has a legal move.
     """
     while True:
-        starters = (SOUTH, NORTH) if rules.first_player == "lot" else (SOUTH,)
+        starters = (SOUTH, NORTH) if rules.first_player == "random" else (SOUTH,)
         text = opening(rules, rng.choice(starters))
         while text not in WINS.values():
             yield text

@@ -17,7 +17,7 @@ from bao_agents.search.solver.solver import Solver
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
 from bao_env.engine.kernel import legal_of, play
-from bao_env.engine.position import Packed, movers, turn_of, unpack
+from bao_env.engine.position import Rows, movers, turn_of, unpack
 from bao_env.engine.ruleset import KernelRules, get_ruleset
 from bao_env.engine.starts import startable
 from tests.positions import draw
@@ -59,7 +59,7 @@ def minimax(
             value = minimax(rules, evaluator, after, plies, extends, saved % 2, ply + 1)[0]
             value = value if waits else -value
         elif startable(rules, after)[1]:
-            value = -int(position_value(evaluator, Packed.of(after)))
+            value = -int(position_value(evaluator, Rows.of(after)))
         else:
             value = WIN_VALUE - ply - 1
         if value > best or not actions:

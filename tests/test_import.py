@@ -79,7 +79,7 @@ def test_a_debugger_steps_through_the_rules() -> None:
     program = """
 import numpy as np, bao_env
 from bao_env.engine.kernel import begin_action
-from bao_env.engine.position import Packed
+from bao_env.engine.position import Rows
 board = bao_env.Board("dutch")
 while not board.is_game_over() and board.ply < 40:
     board.push(board.legal_actions[-1])
@@ -87,13 +87,13 @@ for make in (bao_env.raw_env, bao_env.BaoEnv, lambda: bao_env.BaoVectorEnv(2, op
     env = make()
     env.reset(seed=1)
     env.step(env.sample_legal_actions())
-position = Packed.of(bao_env.Board().packed)
-print(position)
-print(begin_action(bao_env.get_ruleset("zanzibar").kernel, position, np.uint64(26))[1])
+rows = Rows.of(bao_env.Board().packed)
+print(rows)
+print(begin_action(bao_env.get_ruleset("zanzibar").kernel, rows, np.uint64(26))[1])
 """
     done = python(program, PYTHONWARNINGS="error", NUMBA_DISABLE_JIT="1")
-    position, hand = done.stdout.splitlines()
-    assert position.startswith("front 0 0 0 0 6 2 2 0, back 0 0 0 0 0 0 0 0, other_front 0 0 0 0 6")
+    rows, hand = done.stdout.splitlines()
+    assert rows.startswith("front 0 0 0 0 6 2 2 0, back 0 0 0 0 0 0 0 0, other_front 0 0 0 0 6")
     assert hand.endswith("3 seeds from pit 7 up")
 
 

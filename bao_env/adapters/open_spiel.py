@@ -12,8 +12,8 @@ Parameters: ``ruleset``, a name; ``max_plies``, after which the game is cut shor
 won; and ``observation``, its name
 (:mod:`bao_env.observation.observer`).
 
-South, player 0, begins under every rule set. There are no chance nodes, so the game draws no lots
-and opens without random plies. Actions and observations are those of
+South, player 0, begins under every rule set, and there are no random opening plies: the game has no
+chance nodes. Actions and observations are those of
 :class:`bao_env.envs.aec.raw_env`. OpenSpiel's C++ search does not play games written in Python; its
 Python search does.
 """
@@ -40,7 +40,7 @@ except ModuleNotFoundError as error:
     raise
 
 _UNUSED = np.random.default_rng()
-"""The generator of lots and random plies; this game has neither."""
+"""The generator that draws first players and random plies; this game has neither."""
 _TYPE = pyspiel.GameType(
     short_name="python_bao",
     long_name="Bao la Kiswahili",

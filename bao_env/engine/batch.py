@@ -50,9 +50,9 @@ from bao_env.engine.position import (
     Legal,
     PackedPositions,
     Seats,
+    load_rows_at,
     mover_of,
     packed_opening,
-    read_at,
 )
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.sampling import RandomStates, draw_actions
@@ -89,18 +89,18 @@ def _find_legal(rules, positions, legal, winners, scratch):
         legal[game] = ZERO
         if winners[game] >= 0:
             continue
-        packed = read_at(positions, game)
-        capture_turn, starts = candidates(rules, packed)
+        rows = load_rows_at(positions, game)
+        capture_turn, starts = candidates(rules, rows)
         while starts != ZERO:
             start = trailing_zeros(starts)
-            action = action_of(packed.meta, capture_turn, start)
+            action = action_of(rows.meta, capture_turn, start)
             jobs[count] = legal_job(game, capture_turn, action, start)
             count += 1
             starts &= starts - ONE
     run(rules, positions, legal, winners, count, scratch, FIND_LEGAL)
     for game in range(positions.shape[0]):
         if winners[game] < 0 and legal[game] == ZERO:  # Donkers 1.2, 1.5a: no legal move
-            winners[game] = np.int8(ONE - mover_of(read_at(positions, game).meta))
+            winners[game] = np.int8(ONE - mover_of(load_rows_at(positions, game).meta))
 
 
 @jit
@@ -121,9 +121,9 @@ def step_batch(rules, positions, actions, legal, winners, scratch):
             if block_legal[game] == ZERO:
                 continue
             action = U(actions[low + game])
-            packed = read_at(games, game)
-            capture_turn = is_capture(rules, packed, action)
-            start = start_of(packed.meta, capture_turn, action)
+            rows = load_rows_at(games, game)
+            capture_turn = is_capture(rules, rows, action)
+            start = start_of(rows.meta, capture_turn, action)
             jobs[count] = play_job(game, capture_turn, action, start)
             count += 1
         run(rules, games, block_legal, won, count, scratch, PLAY)

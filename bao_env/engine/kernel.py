@@ -50,17 +50,17 @@ from bao_env.engine.position import (
     PENDING_SHIFT,
     PLY,
     SOWN_SHIFT,
-    Packed,
+    Rows,
     barred_of,
+    load_rows,
     mover_of,
     other_store_of,
     owns_house,
     pending_of,
-    read,
     row_of,
     sown_of,
     store_of,
-    write,
+    store_rows,
 )
 from bao_env.engine.ruleset import code
 from bao_env.engine.start_encoding import RING_MASK, action_of, down_of, ring_of, start_of
@@ -139,7 +139,7 @@ class Hand(NamedTuple):
 class Played(NamedTuple):
     """The result of a start."""
 
-    after: Packed
+    after: Rows
     """The position after it."""
     result: np.uint64
     """ONE if the mover has won, FULL if they have lost, else ZERO."""
@@ -255,17 +255,17 @@ def play_out(rules, hand):
 
 
 @jit_inline
-def first_hand(rules, packed, capture_turn, start, stops):
+def first_hand(rules, rows, capture_turn, start, stops):
     """Return the hand after the first lift of a move.
 
     Args:
         rules: the :class:`KernelRules`.
-        packed: the position.
+        rows: the position.
         capture_turn: whether the start captures.
         start: one of :func:`candidates`.
         stops: all ones to stop at a house that acts, in a capture move; a takasa always stops.
     """
-    front, back, meta = packed.front, packed.back, packed.meta
+    front, back, meta = rows.front, rows.back, rows.meta
     ring, down = ring_of(start), down_of(start)
     namua = store_of(meta) != ZERO
     pending = pending_of(meta)
@@ -289,7 +289,7 @@ def first_hand(rules, packed, capture_turn, start, stops):
             # CHOICE: the store at its start decides the stage of an action, so a capture that
             # waits after the last store seed continues as in mtaji.
             tally |= sown_of(meta) << TALLY_SHIFT
-        facing = byteswap(packed.other_front)
+        facing = byteswap(rows.other_front)
         seeds = (facing >> shift) & BYTE
         rest = facing & ~at_ring
         pit = (ZERO - down) & RIGHT_KICHWA  # 1.4a
@@ -311,7 +311,7 @@ def first_hand(rules, packed, capture_turn, start, stops):
     barred = NO_PIT
     facing = ZERO
     if capture_turn:
-        facing = byteswap(packed.other_front)
+        facing = byteswap(rows.other_front)
     else:
         stops = FULL
         barred = barred_of(meta)
@@ -337,32 +337,32 @@ def first_hand(rules, packed, capture_turn, start, stops):
 
 
 @jit_inline
-def captured_by(packed, capture_turn, hand):
-    """Return the seeds that a finished move has captured; ``packed`` is the position before."""
+def captured_by(rows, capture_turn, hand):
+    """Return the seeds that a finished move has captured; ``rows`` is the position before."""
     if not capture_turn:
         return ZERO
-    captured = sum_of_bytes(packed.other_front) - sum_of_bytes(hand.facing)
+    captured = sum_of_bytes(rows.other_front) - sum_of_bytes(hand.facing)
     if hand.tally & (WON | PAUSED):
         captured += byte(hand.facing, hand.pit)
     return captured
 
 
 @jit_inline
-def finish(rules, packed, capture_turn, hand, bars=True):
+def finish(rules, rows, capture_turn, hand, bars=True):
     """Return the position after a finished move.
 
     Args:
         rules: the :class:`KernelRules`.
-        packed: the position before the move.
+        rows: the position before the move.
         capture_turn: whether the move captures.
         hand: the hand at its end.
         bars: whether to find the pit that takasia bars (4.1), which only a further move needs.
 
     Returns:
-        the position as :class:`Packed`, and a result: ONE if the mover has won, FULL if they
+        the position as :class:`Rows`, and a result: ONE if the mover has won, FULL if they
         have lost, else ZERO.
     """
-    meta, tally = packed.meta, hand.tally
+    meta, tally = rows.meta, hand.tally
     front, back, facing = hand.front, hand.back, hand.facing
     captures = _mask(capture_turn)
     store = store_of(meta)
@@ -373,8 +373,8 @@ def finish(rules, packed, capture_turn, hand, bars=True):
         seeds = byte(facing, hand.pit)
         front, back = sow(front, back, seeds, (ZERO - hand.down) & RIGHT_KICHWA, hand.down)
         facing = ZERO
-    other_front = (captures & byteswap(facing)) | (~captures & packed.other_front)
-    other_back = packed.other_back
+    other_front = (captures & byteswap(facing)) | (~captures & rows.other_front)
+    other_back = rows.other_back
     store -= namua & _mask(pending_of(meta) == NO_PIT) & ONE  # 2.2
 
     # 2.5a: a house ends when it is emptied, by its owner or by capture; both end with the first
@@ -388,7 +388,7 @@ def finish(rules, packed, capture_turn, hand, bars=True):
         after = store | (other_store << OTHER_STORE_SHIFT) | mine | theirs | seat
         after |= (NO_PIT << BARRED_SHIFT) | (hand.pit << PENDING_SHIFT)
         after |= (tally >> TALLY_SHIFT) << SOWN_SHIFT
-        return Packed(front, back, other_front, other_back, after), ZERO
+        return Rows(front, back, other_front, other_back, after), ZERO
 
     barred = NO_PIT
     if bars and (namua | captures | other_store) == ZERO and rules.takasia == TAKASIA_ZANZIBAR:
@@ -398,23 +398,23 @@ def finish(rules, packed, capture_turn, hand, bars=True):
     result = ZERO
     if tally & (WON | LOST):
         result = ONE if tally & WON else FULL
-    return Packed(other_front, other_back, front, back, after), result
+    return Rows(other_front, other_back, front, back, after), result
 
 
 @jit_inner
-def simulate(rules, packed, capture_turn, start, stops, bars=True):
+def simulate(rules, rows, capture_turn, start, stops, bars=True):
     """Play a start of :func:`candidates` to the end of its move.
 
     Args:
-        rules, packed, capture_turn, start, stops: those of :func:`first_hand`.
+        rules, rows, capture_turn, start, stops: those of :func:`first_hand`.
         bars: see :func:`finish`.
 
     Returns:
         a :class:`Played`.
     """
-    hand = play_out(rules, first_hand(rules, packed, capture_turn, start, stops))
-    after, result = finish(rules, packed, capture_turn, hand, bars)
-    return Played(after, result, hand.tally, captured_by(packed, capture_turn, hand))
+    hand = play_out(rules, first_hand(rules, rows, capture_turn, start, stops))
+    after, result = finish(rules, rows, capture_turn, hand, bars)
+    return Played(after, result, hand.tally, captured_by(rows, capture_turn, hand))
 
 
 @jit_inline
@@ -430,33 +430,33 @@ def house_bits(tally):
 
 
 @jit_brief
-def legal_of(rules, position):
+def legal_of(rules, packed):
     """Return the legal actions of a packed position, uint64[6], as a uint64: bit a = action a.
 
     Zero means that the mover has no legal move and has lost (1.2, 1.5a).
     """
-    packed = read(position)
-    capture_turn, starts = candidates(rules, packed)
+    rows = load_rows(packed)
+    capture_turn, starts = candidates(rules, rows)
     legal = ZERO
     while starts != ZERO:
         start = trailing_zeros(starts)
         starts &= starts - ONE
-        hand = play_out(rules, first_hand(rules, packed, capture_turn, start, ZERO))
-        legal |= house_bits(hand.tally) << action_of(packed.meta, capture_turn, start)
+        hand = play_out(rules, first_hand(rules, rows, capture_turn, start, ZERO))
+        legal |= house_bits(hand.tally) << action_of(rows.meta, capture_turn, start)
     return legal
 
 
 @jit_inline
-def begin_action(rules, packed, action):
+def begin_action(rules, rows, action):
     """Return whether a legal action captures, and the hand after its first lift."""
-    capture_turn = is_capture(rules, packed, action)
-    start = start_of(packed.meta, capture_turn, action)
+    capture_turn = is_capture(rules, rows, action)
+    start = start_of(rows.meta, capture_turn, action)
     stops = ZERO if action & ONE else FULL
-    return capture_turn, first_hand(rules, packed, capture_turn, start, stops)
+    return capture_turn, first_hand(rules, rows, capture_turn, start, stops)
 
 
 @jit_brief
-def play(rules, position, action):
+def play(rules, packed, action):
     """Play a legal action on a packed position, uint64[6], in place.
 
     The action is not validated: play only actions of legal_of().
@@ -464,27 +464,27 @@ def play(rules, position, action):
     Returns ONE if the mover has won by emptying the opponent's front row, FULL if they have emptied
     their own, else ZERO. If the next player has no legal move, only legal_of() shows it.
     """
-    packed = read(position)
-    capture_turn, hand = begin_action(rules, packed, action)
-    after, result = finish(rules, packed, capture_turn, play_out(rules, hand))
-    write(position, after)
-    position[PLY] += ONE
+    rows = load_rows(packed)
+    capture_turn, hand = begin_action(rules, rows, action)
+    after, result = finish(rules, rows, capture_turn, play_out(rules, hand))
+    store_rows(packed, after)
+    packed[PLY] += ONE
     return result
 
 
 @jit
-def advance(rules, position, action):
+def advance(rules, packed, action):
     """Play a legal action on a packed position, uint64[6], in place, and look ahead.
 
     Returns:
         the next legal actions as :func:`legal_of` has them, 0 at the end of the game; the seat
         that has won, int64, or -1; and whether it won because the other has no legal move.
     """
-    actor = np.int64(mover_of(position[META]))
-    result = play(rules, position, action)
+    actor = np.int64(mover_of(packed[META]))
+    result = play(rules, packed, action)
     if result != ZERO:
         return ZERO, actor if result == ONE else 1 - actor, False
-    legal = legal_of(rules, position)
+    legal = legal_of(rules, packed)
     if legal != ZERO:
         return legal, np.int64(NO_WINNER), False
-    return legal, 1 - np.int64(mover_of(position[META])), True  # Donkers 1.2, 1.5a
+    return legal, 1 - np.int64(mover_of(packed[META])), True  # Donkers 1.2, 1.5a

@@ -34,7 +34,7 @@ from bao_env.engine.kernel import (
     play_out,
     relay,
 )
-from bao_env.engine.position import PLY, mover_of, other_store_of, read_at, write_at
+from bao_env.engine.position import PLY, load_rows_at, mover_of, other_store_of, store_rows_at
 from bao_env.engine.starts import cannot_play
 
 LANES = 32
@@ -155,7 +155,7 @@ def _fill(rules, positions, job, lanes, i):
     """Write the first hand of a job into lane i."""
     hand = first_hand(
         rules,
-        read_at(positions, np.int64(job >> _JOB_GAME_SHIFT)),
+        load_rows_at(positions, np.int64(job >> _JOB_GAME_SHIFT)),
         (job & _JOB_CAPTURE) != ZERO,
         job & _JOB_START,
         FULL if job & _JOB_STOPS else ZERO,
@@ -177,17 +177,17 @@ def best_capture(best):
 
 
 @jit_inner
-def _best_of(rules, packed, job, hand):
+def _best_of(rules, rows, job, hand):
     """Return what a job's move can do, as the bits that :func:`best_capture` reads."""
     capture_turn = (job & _JOB_CAPTURE) != ZERO
     if hand.tally & INFINITE:
         if (hand.tally & CHOICE) == ZERO:
             return ZERO  # illegal (1.5a)
         # 2.5b: stop at the house instead. Where both are legal, playing on captures no less.
-        hand = play_out(rules, first_hand(rules, packed, capture_turn, job & _JOB_START, FULL))
-    best = _BEST_LEGAL | captured_by(packed, capture_turn, hand)
-    front = byteswap(hand.facing) if capture_turn else packed.other_front
-    stuck = cannot_play(front, packed.other_back, other_store_of(packed.meta))
+        hand = play_out(rules, first_hand(rules, rows, capture_turn, job & _JOB_START, FULL))
+    best = _BEST_LEGAL | captured_by(rows, capture_turn, hand)
+    front = byteswap(hand.facing) if capture_turn else rows.other_front
+    stuck = cannot_play(front, rows.other_back, other_store_of(rows.meta))
     if hand.tally & WON or (stuck and (hand.tally & (PAUSED | LOST)) == ZERO):
         best |= _BEST_WINS
     return best
@@ -206,15 +206,15 @@ def _retire(rules, positions, legal, winners, job, hand, task):
     """
     game = np.int64(job >> _JOB_GAME_SHIFT)
     if task == FIND_BEST:
-        best, old = _best_of(rules, read_at(positions, game), job, hand), legal[game]
+        best, old = _best_of(rules, load_rows_at(positions, game), job, hand), legal[game]
         legal[game] = max(best & BYTE, old & BYTE) | ((best | old) & ~BYTE)
     elif task == PLAY:
-        packed = read_at(positions, game)
-        after, result = finish(rules, packed, (job & _JOB_CAPTURE) != ZERO, hand)
-        write_at(positions, game, after)
+        rows = load_rows_at(positions, game)
+        after, result = finish(rules, rows, (job & _JOB_CAPTURE) != ZERO, hand)
+        store_rows_at(positions, game, after)
         positions[game, PLY] += ONE
         if result != ZERO:
-            seat = np.int8(mover_of(packed.meta))
+            seat = np.int8(mover_of(rows.meta))
             winners[game] = seat if result == ONE else np.int8(1) - seat
     else:
         legal[game] |= house_bits(hand.tally) << ((job >> _JOB_ACTION_SHIFT) & _ACTION_MASK)

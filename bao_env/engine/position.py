@@ -21,9 +21,10 @@ functions between them:
 * :data:`PackedPositions`: the array, one position or a batch;
 * :class:`Position`: plain tuples by seat; :func:`to_packed` and :func:`unpack` convert it, and
   :func:`pack` writes it into an existing array;
-* :class:`Packed`: words 0 to 4 as a named tuple, for compiled code; :func:`read` and :func:`write`
-  convert it, and ``read_at`` and ``write_at`` do so in a row of a batch. The functions at the end
-  of this file read the parts of META; no other code knows their places.
+* :class:`Rows`: words 0 to 4 as a named tuple, for compiled code;
+  :func:`load_rows` and :func:`store_rows` convert it, and ``load_rows_at`` and ``store_rows_at`` do
+  so in a batch. The functions at the end of this file read the parts of META; no other code knows
+  their places.
 """
 
 from __future__ import annotations
@@ -204,7 +205,7 @@ def mirrored(positions: PackedPositions) -> PackedPositions:
 # --- for compiled code ----------------------------------------------------------------------------
 
 
-class Packed(NamedTuple):
+class Rows(NamedTuple):
     """Words 0 to 4 of a packed position, uint64 each: everything that the rules depend on."""
 
     front: np.uint64
@@ -214,10 +215,10 @@ class Packed(NamedTuple):
     meta: np.uint64
 
     @classmethod
-    def of(cls, packed: PackedPositions) -> Packed:
+    def of(cls, packed: PackedPositions) -> Rows:
         """Return the position in ``packed``, uint64[5 or more]; call this one from plain Python.
 
-        :func:`read` is for compiled code. Called from plain Python it returns plain integers,
+        :func:`load_rows` is for compiled code. Called from plain Python it returns plain integers,
         which compiled functions do not accept.
         """
         return cls(*packed[: META + 1])
@@ -235,21 +236,21 @@ def row_of(word: int | np.uint64) -> str:
 
 
 @jit_inline
-def read(position):
-    """Return the position in ``position``, uint64[5 or more]."""
-    return Packed(
-        position[MOVER_FRONT],
-        position[MOVER_BACK],
-        position[OTHER_FRONT],
-        position[OTHER_BACK],
-        position[META],
+def load_rows(packed):
+    """Return the position in ``packed``, uint64[5 or more]."""
+    return Rows(
+        packed[MOVER_FRONT],
+        packed[MOVER_BACK],
+        packed[OTHER_FRONT],
+        packed[OTHER_BACK],
+        packed[META],
     )
 
 
 @jit_inline
-def read_at(positions, i):
+def load_rows_at(positions, i):
     """Return the position in row ``i`` of ``positions``, uint64[B, 5 or more]."""
-    return Packed(
+    return Rows(
         positions[i, MOVER_FRONT],
         positions[i, MOVER_BACK],
         positions[i, OTHER_FRONT],
@@ -259,23 +260,23 @@ def read_at(positions, i):
 
 
 @jit_inline
-def write(position, packed):
-    """Write a position, all but PLY, into ``position``, uint64[5 or more], in place."""
-    position[MOVER_FRONT] = packed.front
-    position[MOVER_BACK] = packed.back
-    position[OTHER_FRONT] = packed.other_front
-    position[OTHER_BACK] = packed.other_back
-    position[META] = packed.meta
+def store_rows(packed, rows):
+    """Write a position, all but PLY, into ``packed``, uint64[5 or more], in place."""
+    packed[MOVER_FRONT] = rows.front
+    packed[MOVER_BACK] = rows.back
+    packed[OTHER_FRONT] = rows.other_front
+    packed[OTHER_BACK] = rows.other_back
+    packed[META] = rows.meta
 
 
 @jit_inline
-def write_at(positions, i, packed):
+def store_rows_at(positions, i, rows):
     """Write a position, all but PLY, into row ``i`` of ``positions``, uint64[B, 5 or more]."""
-    positions[i, MOVER_FRONT] = packed.front
-    positions[i, MOVER_BACK] = packed.back
-    positions[i, OTHER_FRONT] = packed.other_front
-    positions[i, OTHER_BACK] = packed.other_back
-    positions[i, META] = packed.meta
+    positions[i, MOVER_FRONT] = rows.front
+    positions[i, MOVER_BACK] = rows.back
+    positions[i, OTHER_FRONT] = rows.other_front
+    positions[i, OTHER_BACK] = rows.other_back
+    positions[i, META] = rows.meta
 
 
 @jit_inline

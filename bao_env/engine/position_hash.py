@@ -19,11 +19,11 @@ _HASH_SHIFT_B = U(32)
 
 
 @jit_inline
-def position_hash(packed):
-    """Return the hash of a position, a :class:`~bao_env.engine.position.Packed`, uint64."""
-    h = (packed.front ^ (packed.front >> _HASH_SHIFT_A)) * _GOLDEN_RATIO
-    h = ((h ^ (h >> _HASH_SHIFT_B)) + packed.back) * _XXHASH_PRIME_2
-    h = ((h ^ (h >> _HASH_SHIFT_A)) + packed.other_front) * _XXHASH_PRIME_3
-    h = ((h ^ (h >> _HASH_SHIFT_B)) + packed.other_back) * _GOLDEN_RATIO
-    h = ((h ^ (h >> _HASH_SHIFT_A)) + packed.meta) * _XXHASH_PRIME_2
+def position_hash(rows):
+    """Return the hash of a position, a :class:`~bao_env.engine.position.Rows`, uint64."""
+    h = (rows.front ^ (rows.front >> _HASH_SHIFT_A)) * _GOLDEN_RATIO
+    h = ((h ^ (h >> _HASH_SHIFT_B)) + rows.back) * _XXHASH_PRIME_2
+    h = ((h ^ (h >> _HASH_SHIFT_A)) + rows.other_front) * _XXHASH_PRIME_3
+    h = ((h ^ (h >> _HASH_SHIFT_B)) + rows.other_back) * _GOLDEN_RATIO
+    h = ((h ^ (h >> _HASH_SHIFT_A)) + rows.meta) * _XXHASH_PRIME_2
     return h ^ (h >> _HASH_SHIFT_B)

@@ -45,7 +45,7 @@ _NAMED: Mapping[str, Mapping[str, Any]] = {
         "house": False,
         "takasia": "none",
         "lone_kichwa_takasa": "loses",
-        "first_player": "lot",
+        "first_player": "random",
     },
     "dutch": {
         "capture_side": "free",
@@ -117,8 +117,8 @@ class Ruleset:
     """Takasia never bars a hole with a single seed (4.1, **Choice**)."""
     sow_limit: int = 1000
     """A move that sows more seeds than this is infinite, and so illegal (Donkers 1.5a)."""
-    first_player: Literal["south", "lot"] = "south"
-    """Who begins: ``south``, or by ``lot``."""
+    first_player: Literal["south", "random"] = "south"
+    """Who begins: ``south``, or a player drawn at ``random``."""
 
     def __post_init__(self) -> None:
         self._check_kinds()
@@ -223,6 +223,8 @@ class Ruleset:
                     f"{', '.join(sorted(known))}"
                 )
         switches.setdefault("name", f"{self.name[:99].rstrip()}+")
+        if switches.get("first_player") == "lot":  # as files of earlier versions say
+            switches["first_player"] = "random"
         return dataclasses.replace(self, **switches)
 
     def changed_switches(self) -> dict[str, Any]:
@@ -282,7 +284,7 @@ class Ruleset:
         return KernelRules(*(code(name, getattr(self, name)) for name in KERNEL_SWITCHES))
 
     @cached_property
-    def switches(self) -> npt.NDArray[np.uint64]:
+    def kernel_array(self) -> npt.NDArray[np.uint64]:
         """The same as an array, uint64[n], for :func:`rules_of`."""
         return np.array(self.kernel)
 
@@ -317,19 +319,19 @@ else:
     """The :data:`KERNEL_SWITCHES` for compiled functions, uint64 each; see :func:`code`."""
 
 
-def rules_of(switches: npt.NDArray[np.uint64]) -> KernelRules:
-    """Return the rules of :attr:`Ruleset.switches`, uint64[n]; works in compiled code as well.
+def rules_of(kernel_array: npt.NDArray[np.uint64]) -> KernelRules:
+    """Return the rules of :attr:`Ruleset.kernel_array`, uint64[n]; works in compiled code as well.
 
     Python passes an array to compiled code ten times faster than a named tuple.
     """
-    return KernelRules(*switches)
+    return KernelRules(*kernel_array)
 
 
 @overload(rules_of)
-def _rules_of_in_numba(switches):
+def _rules_of_in_numba(kernel_array):
     """Return what compiled code calls instead of :func:`rules_of`."""
     count = len(KERNEL_SWITCHES)
-    return lambda switches: KernelRules(*to_fixed_tuple(switches, count))
+    return lambda kernel_array: KernelRules(*to_fixed_tuple(kernel_array, count))
 
 
 RULESETS: Mapping[str, Ruleset] = MappingProxyType(

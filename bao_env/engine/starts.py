@@ -29,10 +29,10 @@ from bao_env.engine.bits import (
 from bao_env.engine.position import (
     NO_PIT,
     barred_of,
+    load_rows,
     other_store_of,
     owns_house,
     pending_of,
-    read,
     same_mover,
     store_of,
 )
@@ -149,11 +149,9 @@ def cannot_play(front, back, store):
 
 
 @jit
-def is_stuck(packed):
+def is_stuck(rows):
     """Return whether the mover has no hole to play from, and so has lost (1.2)."""
-    return not same_mover(packed.meta) and cannot_play(
-        packed.front, packed.back, store_of(packed.meta)
-    )
+    return not same_mover(rows.meta) and cannot_play(rows.front, rows.back, store_of(rows.meta))
 
 
 @jit_inline
@@ -163,15 +161,15 @@ def _single(bits):
 
 
 @jit_inline
-def candidates(rules, packed):
+def candidates(rules, rows):
     """Find the starts that the rules allow, before infinite moves are excluded.
 
     Returns:
         whether they capture; and the starts as bits, bit s for start s
         (:mod:`bao_env.engine.start_encoding`).
     """
-    front, back, meta = packed.front, packed.back, packed.meta
-    facing = byteswap(packed.other_front)
+    front, back, meta = rows.front, rows.back, rows.meta
+    facing = byteswap(rows.other_front)
     pending = pending_of(meta)
     filled = nonzero(front)
 
@@ -193,7 +191,7 @@ def candidates(rules, packed):
         if barred != NO_PIT:  # 4.1
             starts &= ~(ONE << barred)
         if rules.takasia == _TAKASIA_DUTCH:
-            starts = _dutch_takasia(rules, packed, starts)
+            starts = _dutch_takasia(rules, rows, starts)
         if starts == ZERO:  # 3.5a: the back row only if the front row offers nothing
             starts = at_least_2(back) << ROW
             return False, starts | (starts << DOWN_STARTS_SHIFT)
@@ -228,16 +226,16 @@ def _namua_takasa(rules, front, back, filled, meta):
 
 
 @jit_inner
-def _dutch_takasia(rules, packed, starts):
+def _dutch_takasia(rules, rows, starts):
     """Remove the one threatened pit from ``starts``, if there is another (Dutch II)."""
     if _single(starts) or starts == ZERO:
         return starts
     threats = capture_targets(
         rules,
-        packed.other_front,
-        packed.other_back,
-        byteswap(packed.front),
-        other_store_of(packed.meta),
+        rows.other_front,
+        rows.other_back,
+        byteswap(rows.front),
+        other_store_of(rows.meta),
     )
     if not _single(threats):
         return starts
@@ -274,21 +272,21 @@ def takasia_bar(rules, front, back, other_front, other_back, other_owned):
 
 
 @jit_inline
-def is_capture(rules, packed, action):
+def is_capture(rules, rows, action):
     """Return whether a legal action captures.
 
     The first sowing decides: if one legal start captures, all of them do (1.7a).
     """
-    front = packed.front
-    facing = byteswap(packed.other_front)
-    start = start_of(packed.meta, False, action)
+    front = rows.front
+    facing = byteswap(rows.other_front)
+    start = start_of(rows.meta, False, action)
     ring = ring_of(start)
     in_back = ZERO - (ring >> ROW_SHIFT)
     shift = (ring & IN_ROW) << PIT_BITS_SHIFT
-    seeds = (((front & ~in_back) | (packed.back & in_back)) >> shift) & BYTE
+    seeds = (((front & ~in_back) | (rows.back & in_back)) >> shift) & BYTE
     backward = ZERO - down_of(start)
     end = (ring + ((seeds ^ backward) - backward)) & RING_MASK
-    entering = enters(packed.meta)
+    entering = enters(rows.meta)
     prey = nonzero(facing)
     if entering != ZERO:  # 2.3: at the store seed's own pit
         return ((prey >> ring) & ONE) != ZERO
@@ -297,19 +295,19 @@ def is_capture(rules, packed, action):
 
 
 @jit_brief
-def startable(rules, position):
+def startable(rules, packed):
     """Return how the mover may begin, before infinite moves are excluded.
 
-    ``position`` is uint64[6].
+    ``packed`` is uint64[6].
 
     Returns:
         whether they must capture (2.3b, 3.4), or a capture waits for its side (Dutch I.a); and the
         actions that may start, as bits, each with house bit 0.
     """
-    packed = read(position)
-    capture_turn, starts = candidates(rules, packed)
+    rows = load_rows(packed)
+    capture_turn, starts = candidates(rules, rows)
     actions = ZERO
     while starts != ZERO:
-        actions |= ONE << action_of(packed.meta, capture_turn, trailing_zeros(starts))
+        actions |= ONE << action_of(rows.meta, capture_turn, trailing_zeros(starts))
         starts &= starts - ONE
     return capture_turn, actions

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bao_env.compiled.compile import jit, jit_inline
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
 from bao_env.engine.kernel import CHOICE, INFINITE, simulate
-from bao_env.engine.position import write_at
+from bao_env.engine.position import store_rows_at
 from bao_env.engine.start_encoding import action_of
 from bao_env.engine.starts import candidates
 
@@ -30,38 +30,38 @@ SUCCESSOR_WORDS = 8
 @jit_inline
 def _write_successor(out, row, played, action):
     """Write a :class:`Played` move into row ``row`` of ``out``."""
-    write_at(out, row, played.after)
+    store_rows_at(out, row, played.after)
     out[row, ACTION] = action
     out[row, RESULT] = played.result
     out[row, CAPTURED] = played.captured
 
 
 @jit
-def successors(rules, packed, out, base):
+def successors(rules, rows, out, base):
     """Play every legal action of a position.
 
     Args:
         rules: the :class:`KernelRules`.
-        packed: the position, a :class:`Packed`.
+        rows: the position, a :class:`Rows`.
         out: uint64[N, 8], filled from row ``base`` on, in no particular order; 64 rows suffice.
         base: the first row.
 
     Returns:
         the number of successors; 0 means that the mover has no move and has lost (1.2, 1.5a).
     """
-    capture_turn, starts = candidates(rules, packed)
+    capture_turn, starts = candidates(rules, rows)
     row = base
     while starts != ZERO:
         start = trailing_zeros(starts)
         starts &= starts - ONE
-        action = action_of(packed.meta, capture_turn, start)
-        played = simulate(rules, packed, capture_turn, start, ZERO)
+        action = action_of(rows.meta, capture_turn, start)
+        played = simulate(rules, rows, capture_turn, start, ZERO)
         choice = (played.tally & CHOICE) != ZERO
         if (played.tally & INFINITE) == ZERO:
             _write_successor(out, row, played, action | (ONE if choice else ZERO))
             row += 1
         if choice:  # 2.5b: stop there instead
-            played = simulate(rules, packed, capture_turn, start, FULL)
+            played = simulate(rules, rows, capture_turn, start, FULL)
             _write_successor(out, row, played, action)
             row += 1
     return row - base

@@ -120,7 +120,7 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: Options | None = None) -> None:
-        """Start a game; ``seed`` seeds the lot and the random plies, if there are any.
+        """Start a game; ``seed`` seeds the random first player and plies, if there are any.
 
         Raises:
             TypeError: ``options`` is not a dict.

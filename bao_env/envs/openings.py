@@ -110,12 +110,12 @@ class Openings:
 
         Args:
             count: number of games.
-            rng: the generator of lots and plies; it is used only if there are any.
-            first_player: a seat, or int8[count]; None for the rule set's own rule, South or by lot.
+            rng: the generator that draws first players and plies; unused if there are none.
+            first_player: a seat, or int8[count]; None for the rule set's: South, or a random one.
         """
         if first_player is None:
-            by_lot = self._ruleset.first_player == "lot"
-            first_player = rng.integers(2, size=count, dtype=np.int8) if by_lot else SOUTH
+            at_random = self._ruleset.first_player == "random"
+            first_player = rng.integers(2, size=count, dtype=np.int8) if at_random else SOUTH
         firsts = np.full(count, first_player)
         positions, legal = self._positions[firsts], self._legal[firsts]
         low, high = self.plies

@@ -172,7 +172,7 @@ class SingleGame:
 
         Args:
             start: what :meth:`read_options` returned.
-            rng: the generator of the lot and of random plies; it is used only if there are any.
+            rng: the generator that draws the first player and plies; unused if there are none.
         """
         if isinstance(start, tuple):
             self.positions, self.legal = (array.copy() for array in start)

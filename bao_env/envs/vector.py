@@ -258,7 +258,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     ) -> tuple[Observation, Infos]:
         """Begin new games: all of them, or those of ``options["reset_mask"]``.
 
-        ``seed`` seeds the learner's seats, the lots, the random plies, the random bot and
+        ``seed`` seeds the learner's seats, the first players, the random plies, the random bot and
         :meth:`sample_legal_actions`.
 
         Raises:

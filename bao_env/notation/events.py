@@ -16,14 +16,14 @@ from bao_env.engine import kernel
 from bao_env.engine.bits import ONE
 from bao_env.engine.kernel import Hand
 from bao_env.engine.layout import HOUSE, KICHWA, KIMBI, facing, ring_of_pit
-from bao_env.engine.position import PLY, Packed, PackedPositions, Position, unpack
+from bao_env.engine.position import PLY, PackedPositions, Position, Rows, unpack
 from bao_env.engine.ruleset import Ruleset
 from bao_env.game import SEAT_NAMES, Stage, legal_actions, stage_of
 from bao_env.notation.positions import hole_name
 
 
 class EventKind(Enum):
-    """The kinds of events in a move, each with its wording; :meth:`Event.names` fills it in."""
+    """The kinds of events in a move, each with its wording; :meth:`MoveEvent.names` fills it in."""
 
     text: str
 
@@ -67,7 +67,7 @@ class EventKind(Enum):
 
 
 @dataclass(frozen=True)
-class Event:
+class MoveEvent:
     """One event of a move, and the board after it."""
 
     kind: EventKind
@@ -123,7 +123,7 @@ class _Recorder:
         self.pits = [list(self.before.pits(seat)) for seat in (0, 1)]
         self.store = list(self.before.store)
         self.hand = 0
-        self.events: list[Event] = []
+        self.events: list[MoveEvent] = []
 
     def add(
         self,
@@ -138,7 +138,7 @@ class _Recorder:
         south, north = (tuple(side) for side in self.pits)
         store = self.store[0], self.store[1]
         self.events.append(
-            Event(kind, seat, pits, seeds, rule, at, (south, north), store, self.hand)
+            MoveEvent(kind, seat, pits, seeds, rule, at, (south, north), store, self.hand)
         )
 
     def take(self, kind: EventKind, rule: str, pit: int, seeds: int) -> None:
@@ -229,7 +229,7 @@ class _Recorder:
                 self.add(EventKind.HOUSE_LOST, rule, (HOUSE,), after.front[seat][HOUSE], seat)
 
 
-def trace_move(packed: PackedPositions, ruleset: Ruleset, action: int) -> list[Event]:
+def trace_move(packed: PackedPositions, ruleset: Ruleset, action: int) -> list[MoveEvent]:
     """Return the events of an action, in order.
 
     The last event has the counts of the position after the action. An infinite move ends with an
@@ -242,7 +242,7 @@ def trace_move(packed: PackedPositions, ruleset: Ruleset, action: int) -> list[E
     """
     rules = ruleset.kernel
     record = _Recorder(packed, ruleset)
-    fields = Packed.of(packed)
+    fields = Rows.of(packed)
     captures, hand = _begin(rules, fields, np.uint64(action))
     hand = _uint64(hand)
     record.start(action >> 2, captures, hand)
@@ -267,8 +267,8 @@ def trace_move(packed: PackedPositions, ruleset: Ruleset, action: int) -> list[E
 
 
 @jit_brief
-def _begin(rules, packed, action):
-    captures, hand = kernel.begin_action(rules, packed, action)
+def _begin(rules, rows, action):
+    captures, hand = kernel.begin_action(rules, rows, action)
     return captures, hand[:]
 
 
@@ -278,8 +278,8 @@ def _relay(rules, hand):
 
 
 @jit_brief
-def _finish(rules, packed, captures, hand):
-    after, result = kernel.finish(rules, packed, captures, hand)
+def _finish(rules, rows, captures, hand):
+    after, result = kernel.finish(rules, rows, captures, hand)
     return after[:], result
 
 

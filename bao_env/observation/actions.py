@@ -46,12 +46,12 @@ from bao_env.engine.position import (
     Legal,
     PackedPositions,
     Seats,
+    load_rows_at,
     mover_of,
     other_store_of,
     pending_of,
-    read_at,
     same_mover,
-    write_at,
+    store_rows_at,
 )
 from bao_env.engine.start_encoding import start_of
 from bao_env.engine.starts import candidates, cannot_play, is_capture
@@ -112,13 +112,13 @@ def _play_out(rules, positions, count, work):
     """Play out ``count`` actions of the workspace: fill ``after`` and ``seats``."""
     for row in range(count):
         g = work.games[row]
-        packed = read_at(positions, g)
+        rows = load_rows_at(positions, g)
         action = U(work.actions[row])
-        capture_turn = is_capture(rules, packed, action)
+        capture_turn = is_capture(rules, rows, action)
         work.scratch[0][row] = play_job(
-            row, capture_turn, action, start_of(packed.meta, capture_turn, action)
+            row, capture_turn, action, start_of(rows.meta, capture_turn, action)
         )
-        write_at(work.after, row, packed)
+        store_rows_at(work.after, row, rows)
         work.seats[row] = NO_WINNER
     run(rules, work.after, work.best, work.seats, count, work.scratch, PLAY)
 
@@ -132,12 +132,12 @@ def _reply(rules, count, work):
     jobs = np.int64(0)  # numba would compile run() separately for a literal 0
     for row in range(count):
         work.best[row] = ZERO
-        packed = read_at(work.after, row)
-        if work.seats[row] >= 0 or same_mover(packed.meta):
+        rows = load_rows_at(work.after, row)
+        if work.seats[row] >= 0 or same_mover(rows.meta):
             continue
-        capture_turn, starts = candidates(rules, packed)
+        capture_turn, starts = candidates(rules, rows)
         # A takasa leaves the opponent's rows alone: unless they are stuck already, no reply wins.
-        stuck = cannot_play(packed.other_front, packed.other_back, other_store_of(packed.meta))
+        stuck = cannot_play(rows.other_front, rows.other_back, other_store_of(rows.meta))
         every = capture_turn or stuck
         while starts != ZERO:
             start = trailing_zeros(starts)
@@ -148,12 +148,12 @@ def _reply(rules, count, work):
                 break
     run(rules, work.after, work.best, work.seats, jobs, work.scratch, FIND_BEST)
     for row in range(count):
-        packed = read_at(work.after, row)
-        if work.seats[row] >= 0 or same_mover(packed.meta):
+        rows = load_rows_at(work.after, row)
+        if work.seats[row] >= 0 or same_mover(rows.meta):
             continue
         captured, wins, legal = best_capture(work.best[row])
         if not legal and legal_of(rules, work.after[row]) == ZERO:
-            work.seats[row] = np.int8(ONE - mover_of(packed.meta))  # 1.2, 1.5a: no legal move
+            work.seats[row] = np.int8(ONE - mover_of(rows.meta))  # 1.2, 1.5a: no legal move
 
 
 @jit
@@ -161,7 +161,7 @@ def _write_rows(positions, count, scale, work, out):
     """Write the results of ``count`` actions into their columns of ``out``."""
     for row in range(count):
         g = work.games[row]
-        before, after = read_at(positions, g), read_at(work.after, row)
+        before, after = load_rows_at(positions, g), load_rows_at(work.after, row)
         at = OBSERVATION_SIZE + work.actions[row]
         out[g, at + CAPTURED] = _captured(before, after) * scale
         seat = work.seats[row]

@@ -36,7 +36,7 @@ from bao_env.engine.bits import U
 from bao_env.engine.kernel import legal_of, play
 from bao_env.engine.position import (
     META,
-    Packed,
+    Rows,
     packed_opening,
     unpack,
 )
@@ -62,7 +62,7 @@ def test_successors_are_the_legal_moves(name: str) -> None:
     rules = ruleset.kernel
     out = np.empty((3 + MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
     for position in mixed_batch(ruleset, 400, seed=1):
-        rows = out[3 : 3 + successors(rules, Packed.of(position), out, 3)]
+        rows = out[3 : 3 + successors(rules, Rows.of(position), out, 3)]
         assert sorted(map(int, rows[:, ACTION])) == actions_of(legal_of(rules, position))
         before = unpack(position)
         seat, waits = before.mover, before.pending is not None
@@ -76,7 +76,7 @@ def test_successors_are_the_legal_moves(name: str) -> None:
                 assert row[CAPTURED] >= gain if waits else row[CAPTURED] == gain
             if result == 0:
                 stuck = not startable(rules, after)[1]
-                assert is_stuck(Packed.of(after)) == stuck
+                assert is_stuck(Rows.of(after)) == stuck
 
 
 @every_ruleset("zanzibar", "dutch", name="name")

@@ -12,7 +12,7 @@ from bao_agents.search.mcts import MctsAgent, _random_move
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
 from bao_env.engine.kernel import play
-from bao_env.engine.position import Packed
+from bao_env.engine.position import Rows
 from bao_env.engine.ruleset import RULESETS, get_ruleset
 from tests.positions import draw
 from tests.searches import wins_by
@@ -33,7 +33,7 @@ def test_random_moves_are_the_legal_moves(name: str) -> None:
             drawn = set()
             rng = U(88172645463325252)
             for _ in range(400):
-                rng, hand, result = _random_move(rules, Packed.of(position), rng)
+                rng, hand, result = _random_move(rules, Rows.of(position), rng)
                 rng = U(rng)
                 drawn.add((*map(int, hand), int(result)))
             assert drawn == expected

@@ -30,7 +30,7 @@ from bao_agents.nets.checkpoint import Checkpoint
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.limits import Limit
 from bao_env.engine.layout import HOUSE
-from bao_env.engine.position import Packed, unpack
+from bao_env.engine.position import Rows, unpack
 from bao_env.engine.ruleset import RULESETS
 from bao_training.nnue_model import NNUEModel, list_patterns
 from tests.networks import make_network
@@ -74,7 +74,7 @@ def test_patterns_and_values_are_those_of_literal_evaluators(name: str) -> None:
     for position, coarse in zip(positions, found, strict=True):
         of_tables = literal_patterns(position, FINE, lambda seeds: min(seeds, 31))
         value = max(-LIMIT, min(LIMIT, cells[of_tables].astype(int).sum()))
-        assert tables_value(PairTables(cells), Packed.of(position)) == value
+        assert tables_value(PairTables(cells), Rows.of(position)) == value
         assert coarse.tolist() == literal_patterns(position, COARSE, level)
         total = weights[coarse].astype(int).sum(axis=0)
         value = total[0]
@@ -82,7 +82,7 @@ def test_patterns_and_values_are_those_of_literal_evaluators(name: str) -> None:
             value += max(total[unit], 0) * (1 if unit < UNITS // 2 else -1)
         assert output(weights, tuple(coarse.tolist())) == value
         value = max(-LIMIT, min(LIMIT, int(value) * SCALE // WEIGHT_SCALE))
-        assert nnue_value(make_nnue(weights), Packed.of(position)) == value
+        assert nnue_value(make_nnue(weights), Rows.of(position)) == value
 
 
 def test_guided_search_reads_it() -> None:
@@ -117,7 +117,7 @@ def logits_by_torch(nnue: NNUEModel, positions: np.ndarray) -> torch.Tensor:
 def test_what_is_learnt_is_what_the_search_reads() -> None:
     model, positions = some_nnue(), mixed_batch(RULESETS["zanzibar"], 50, seed=1)
     nnue = model.quantised()
-    values = [nnue_value(nnue, Packed.of(position)) for position in positions]
+    values = [nnue_value(nnue, Rows.of(position)) for position in positions]
     np.testing.assert_allclose(
         values, logits_by_torch(model, positions).detach().numpy() * SCALE, atol=8
     )

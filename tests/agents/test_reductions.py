@@ -26,7 +26,7 @@ from bao_agents.search.alphabeta.workspace import make_workspace
 from bao_agents.search.limits import Limit
 from bao_env import RULESETS
 from bao_env.engine.action import actions_of
-from bao_env.engine.position import META, Packed
+from bao_env.engine.position import META, Rows
 from bao_env.engine.successors import (
     ACTION,
     RESULT,
@@ -79,7 +79,7 @@ def test_actions_are_in_the_order_of_the_policy() -> None:
     compared = 0
     for i, position in enumerate(batch):
         stack[0, : META + 1] = position[: META + 1]
-        count = successors(ZANZIBAR, Packed.of(position), stack, 1)
+        count = successors(ZANZIBAR, Rows.of(position), stack, 1)
         found = stack[1 : 1 + count]
         frame["row"], frame["first"], frame["end"], frame["key"] = 0, 1, 1 + count, 1_000_003 * i
         frame["tt_move"], frame["by_policy"], memory["nodes"] = found[-1, ACTION], 0, 0

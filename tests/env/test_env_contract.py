@@ -126,7 +126,7 @@ def test_the_learners_seat_is_drawn() -> None:
 
 @EVERY_ENV
 def test_seeds(make: Make) -> None:
-    """The same seed gives the same games and lots; another seed, or none, gives other games."""
+    """The same seed gives the same first players and games; another, or none, gives others."""
 
     def games(seed: int | None) -> list[Any]:
         env = make(ruleset="kujifunza", opening_plies=(0, 9))

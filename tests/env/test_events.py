@@ -7,7 +7,7 @@ import pytest
 from bao_env.board import Board
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.ruleset import RULESETS, Ruleset
-from bao_env.notation.events import Event, EventKind
+from bao_env.notation.events import EventKind, MoveEvent
 from tests.positions import (
     LONE_KICHWA,
     TAKASIA,
@@ -21,7 +21,7 @@ LONGEST = "0,5,0,1,5,3,0,1/1,0,1,13,1,0,1,0/0,0,0,0,5,0,13,1/3,0,5,4,0,0,1,0 0,0
 LONGEST_CAPTURE = "0,1,9,2,1,1,1,0/0,0,1,0,6,1,0,1/2,0,6,2,0,6,5,1/4,4,3,0,2,2,0,3 0,0 - S -"
 
 
-def check(board: Board, action: int) -> list[Event]:
+def check(board: Board, action: int) -> list[MoveEvent]:
     """Compare the events of a legal action with what it does; return the events."""
     before = board.position
     events = board.trace(action)

@@ -65,7 +65,7 @@ class Model:
         seats: list[int | None] = [None]
         if self.opponent:
             seats = [0, 1] if arguments.get("seat") is None else [arguments["seat"]]
-        firsts = [0, 1] if self.ruleset.first_player == "lot" else [0]
+        firsts = [0, 1] if self.ruleset.first_player == "random" else [0]
         boards = [Board(self.ruleset, seat) for seat in (firsts if first is None else [first])]
         if arguments.get("position"):
             boards = [Board.from_text(arguments["position"], self.ruleset)]

@@ -52,3 +52,10 @@ def test_errors_tell_two_rule_sets_apart() -> None:
     assert mine.contrast(other) == "'mine' (house_min=8, not 6; takasia='zanzibar', not 'none')"
     assert mine.contrast(RULESETS["zanzibar"]) == "'mine', not 'zanzibar' (house_min=8, not 6)"
     assert RULESETS["dutch"].contrast(RULESETS["kibao"]) == "'dutch', not 'kibao'"
+
+
+def test_rules_of_earlier_versions_are_read() -> None:
+    """They said that a lot decides who begins, and a name could have spaces around it."""
+    rules = RULESETS["kujifunza"]
+    old = Ruleset.from_dict({**rules.to_dict(), "first_player": "lot", "name": " kujifunza "})
+    assert (old, old.name, rules.first_player) == (rules, "kujifunza", "random")

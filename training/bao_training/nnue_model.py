@@ -30,7 +30,7 @@ from bao_agents.evaluators.pairs import COARSE, PAIRS, PHASES, TABLES, patterns_
 from bao_agents.nets.vectors import add, jit_float, load_vector, store_vector
 from bao_agents.support.array_types import Float32Array, Int32Array
 from bao_env.compiled.compile import jit
-from bao_env.engine.position import PackedPositions, read_at
+from bao_env.engine.position import PackedPositions, load_rows_at
 
 
 class NNUEModel(nn.Module):
@@ -87,7 +87,7 @@ def list_patterns(positions, out):
         out: int32[B, PAIRS], filled.
     """
     for g in range(positions.shape[0]):
-        patterns = patterns_of(read_at(positions, g), COARSE)
+        patterns = patterns_of(load_rows_at(positions, g), COARSE)
         for i in range(PAIRS):
             out[g, i] = patterns[i]
 

@@ -17,7 +17,7 @@ from PIL import Image
 
 from bao_agents.support.files import write_atomically
 from bao_agents.support.progress import Progress
-from bao_env.board import Board, Event, EventKind
+from bao_env.board import Board, EventKind, MoveEvent
 from bao_env.engine.position import Position
 from bao_env.game import SEAT_NAMES
 from bao_env.render.drawing import Place, drawing, places, seed
@@ -76,7 +76,7 @@ def _with_seeds(
     return dataclasses.replace(position, front=front, back=back, store=store, barred=None)
 
 
-def _event_frames(position: Position, event: Event, text: str) -> Iterator[Frame]:
+def _event_frames(position: Position, event: MoveEvent, text: str) -> Iterator[Frame]:
     after = _with_seeds(position, event.counts, event.store)
     if event.kind is EventKind.SOW:
         counts = [list(position.pits(seat)) for seat in (0, 1)]

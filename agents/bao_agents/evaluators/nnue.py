@@ -121,14 +121,14 @@ def _output_in_numba(weights, patterns):
 
 
 @jit
-def nnue_value(nnue, packed):
+def nnue_value(nnue, rows):
     """Return the value of a position for its mover, int64, in units of :data:`SCALE` per logit.
 
     Args:
         nnue: the :class:`NNUE`.
-        packed: the position, a :class:`Packed`.
+        rows: the position, a :class:`Rows`.
     """
-    value = output(nnue.weights, patterns_of(packed, COARSE)) >> _SCALE_SHIFT
+    value = output(nnue.weights, patterns_of(rows, COARSE)) >> _SCALE_SHIFT
     return max(-LIMIT, min(LIMIT, value))
 
 
@@ -139,8 +139,8 @@ def position_value(evaluator, packed):
 
 
 @overload(position_value, inline="always")
-def _position_value_in_numba(evaluator, packed):
+def _position_value_in_numba(evaluator, rows):
     """Return what compiled code calls instead of :func:`position_value`."""
     if evaluator.instance_class is NNUE:
-        return lambda evaluator, packed: nnue_value(evaluator, packed)
-    return lambda evaluator, packed: tables_value(evaluator, packed)
+        return lambda evaluator, rows: nnue_value(evaluator, rows)
+    return lambda evaluator, rows: tables_value(evaluator, rows)

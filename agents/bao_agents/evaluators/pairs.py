@@ -92,19 +92,19 @@ def _pattern(table, bits, lanes, lane):
 
 
 @jit_inline
-def patterns_of(packed, bits):
+def patterns_of(rows, bits):
     """Return the 16 patterns of a position, int64, each below :func:`number_of_patterns`.
 
     First come those of the front pits from left to right, then those of the mover's back row, then
     those of the opponent's.
 
     Args:
-        packed: the position, a :class:`Packed`.
+        rows: the position, a :class:`Rows`.
         bits: :data:`FINE` or :data:`COARSE`.
     """
-    meta = packed.meta
-    front, facing = _rounded(packed.front, bits), _rounded(byteswap(packed.other_front), bits)
-    back, other_back = _rounded(packed.back, bits), _rounded(packed.other_back, bits)
+    meta = rows.meta
+    front, facing = _rounded(rows.front, bits), _rounded(byteswap(rows.other_front), bits)
+    back, other_back = _rounded(rows.back, bits), _rounded(rows.other_back, bits)
     even = _lanes(front, facing, bits)
     odd = _lanes(front >> _BYTE_BITS, facing >> _BYTE_BITS, bits)
     mine = _lanes(back, back >> _BYTE_BITS, bits)

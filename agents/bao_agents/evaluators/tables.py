@@ -39,14 +39,14 @@ class PairTables(NamedTuple):
 
 
 @jit
-def tables_value(tables, packed):
+def tables_value(tables, rows):
     """Return the value of a position for its mover, int64, in units of :data:`SCALE` per logit.
 
     Args:
         tables: the :class:`PairTables`.
-        packed: the position, a :class:`Packed`.
+        rows: the position, a :class:`Rows`.
     """
-    cells, of = tables.cells, patterns_of(packed, FINE)
+    cells, of = tables.cells, patterns_of(rows, FINE)
     # Written term by term: a loop would keep the 16 numbers in memory and take twice as long.
     front = np.int64(cells[of[0]]) + cells[of[1]] + cells[of[2]] + cells[of[3]]
     front += np.int64(cells[of[4]]) + cells[of[5]] + cells[of[6]] + cells[of[7]]

@@ -23,7 +23,7 @@ from bao_agents.search.solver.proof_number import PART
 from bao_agents.search.solver.proof_search import KnownAction, ProofSearch
 from bao_agents.support.files import fault, write_atomically
 from bao_env.engine.position import PackedPositions, to_packed, turn_of, unpack
-from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.ruleset import RULES_VERSION, Ruleset
 from bao_env.files import read_text
 from bao_env.notation.positions import format_position, parse_position
 
@@ -64,6 +64,16 @@ def head_of(ruleset: Ruleset) -> str:
     return json.dumps(rules_of(ruleset))
 
 
+def _names_rules(line: str, ruleset: Ruleset) -> bool:
+    """Return whether the first line of a file names these rules, also as earlier versions did."""
+    try:
+        head = json.loads(line)
+        rules = Ruleset.from_dict(head["ruleset"])
+    except (ValueError, TypeError, KeyError):
+        return False
+    return head["rules_version"] == RULES_VERSION and rules == ruleset
+
+
 def read_answers(file: Path, ruleset: Ruleset) -> Answers:
     """Return the answers of a file; none if it does not exist. A half-written last line is dropped.
 
@@ -73,7 +83,7 @@ def read_answers(file: Path, ruleset: Ruleset) -> Answers:
     """
     text = read_text(file) if file.exists() else ""
     head, *lines = text[: text.rfind("\n") + 1].splitlines() or [head_of(ruleset)]
-    if head != head_of(ruleset):
+    if not _names_rules(head, ruleset):
         raise ValueError(f"{file} is not a proof in pieces under the rules of {ruleset.name}")
     answers = {}
     for number, line in enumerate(lines, 2):

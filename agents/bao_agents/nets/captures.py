@@ -14,7 +14,7 @@ import numpy as np
 from bao_env.compiled.compile import jit
 from bao_env.engine.bits import FULL, ONE, ZERO, U, trailing_zeros
 from bao_env.engine.kernel import CHOICE, INFINITE, WON, captured_by, first_hand, play_out
-from bao_env.engine.position import read
+from bao_env.engine.position import load_rows
 from bao_env.engine.starts import candidates
 
 BEST_CAPTURE = 0
@@ -28,37 +28,37 @@ _MAX_CAPTURE = U(64)
 
 
 @jit
-def _play_out(rules, packed, capture_turn, start, stops):
+def _play_out(rules, rows, capture_turn, start, stops):
     """Return the tally and the captured seeds of a start."""
-    hand = play_out(rules, first_hand(rules, packed, capture_turn, start, stops))
-    return hand.tally, captured_by(packed, capture_turn, hand)
+    hand = play_out(rules, first_hand(rules, rows, capture_turn, start, stops))
+    return hand.tally, captured_by(rows, capture_turn, hand)
 
 
 @jit
-def capture_features(rules, position, out):
+def capture_features(rules, packed, out):
     """Write the captures that the player to move can make; see the module.
 
     Args:
         rules: the :class:`KernelRules`.
-        position: uint64[5 or more], the position.
+        packed: uint64[5 or more], the position.
         out: uint8[CAPTURE_FEATURES], filled.
 
     Returns:
         whether they have no move and so have lost.
     """
-    packed = read(position)
-    capture_turn, starts = candidates(rules, packed)
+    rows = load_rows(packed)
+    capture_turn, starts = candidates(rules, rows)
     out[:] = 0
     best = ZERO
     stuck = True
     while starts != ZERO and (capture_turn or stuck):
         start = trailing_zeros(starts)
         starts &= starts - ONE
-        tally, captured = _play_out(rules, packed, capture_turn, start, ZERO)
+        tally, captured = _play_out(rules, rows, capture_turn, start, ZERO)
         if tally & INFINITE:
             if (tally & CHOICE) == ZERO:
                 continue  # illegal (Donkers 1.5a)
-            tally, captured = _play_out(rules, packed, capture_turn, start, FULL)  # keep the house
+            tally, captured = _play_out(rules, rows, capture_turn, start, FULL)  # keep the house
         stuck = False
         best = max(best, captured)
         if capture_turn:

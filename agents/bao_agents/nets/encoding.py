@@ -29,12 +29,12 @@ PLAYING_STEP = 8
 
 
 @jit
-def _encode_one(rules, position, viewer, is_over, encodings, k):
+def _encode_one(rules, packed, viewer, is_over, encodings, k):
     """Write the encoding of one board.
 
     Args:
         rules: the :class:`KernelRules`.
-        position: uint64[5 or more], contiguous, the position.
+        packed: uint64[5 or more], contiguous, the position.
         viewer: int64, the seat from whose side the board is seen. The captures are always those of
             the player to move.
         is_over: whether the game has ended there, so that nobody has a move.
@@ -44,23 +44,23 @@ def _encode_one(rules, position, viewer, is_over, encodings, k):
     Returns:
         whether the player to move has no move.
     """
-    positions = position.reshape((1, position.shape[0]))
+    positions = packed.reshape((1, packed.shape[0]))
     observe_one(positions, 0, viewer, ONE, encodings, k)
     captures = encodings[k, CAPTURES_AT:]
     if is_over:
         captures[:] = 0
         captures[IS_STUCK] = 1
         return True
-    return capture_features(rules, position, captures)
+    return capture_features(rules, packed, captures)
 
 
 @jit
-def encode_successors(rules, position, successors, first, last, encodings):
+def encode_successors(rules, packed, successors, first, last, encodings):
     """Encode the undecided successors of a position.
 
     Args:
         rules: the :class:`KernelRules`.
-        position: uint64[5 or more].
+        packed: uint64[5 or more].
         successors: uint64[N, 8]; those of the position are ``first`` to ``last`` - 1
             (:func:`bao_env.engine.successors.successors`). Decided ones are left out. One that
             turns out to leave a player without a move gets its result and is also left out.
@@ -70,7 +70,7 @@ def encode_successors(rules, position, successors, first, last, encodings):
     Returns:
         int64, the number of encodings written.
     """
-    mover = np.int64(mover_of(position[META]))
+    mover = np.int64(mover_of(packed[META]))
     k = np.int64(0)
     for e in range(first, last):
         if successors[e, RESULT] != ZERO:
@@ -93,14 +93,14 @@ def _encode_afterstates(rules, positions, legal_actions, encodings):
         legal_actions: int64[K], position * 64 + action.
         encodings: uint8[K or more, ENCODING_SIZE], filled.
     """
-    position = np.empty(WORDS, np.uint64)
+    packed = np.empty(WORDS, np.uint64)
     for k in range(legal_actions.shape[0]):
         for word in range(WORDS):
-            position[word] = positions[legal_actions[k] >> 6, word]
-        mover = np.int64(mover_of(position[META]))
+            packed[word] = positions[legal_actions[k] >> 6, word]
+        mover = np.int64(mover_of(packed[META]))
         # Over: won, or (kujifunza) lost, as the board shows.
-        is_over = play(rules, position, U(legal_actions[k] & 63)) != ZERO
-        _encode_one(rules, position, mover, is_over, encodings, k)
+        is_over = play(rules, packed, U(legal_actions[k] & 63)) != ZERO
+        _encode_one(rules, packed, mover, is_over, encodings, k)
 
 
 def encode(

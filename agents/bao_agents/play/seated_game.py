@@ -12,7 +12,7 @@ from bao_agents.play.refused import Refused, check_types
 from bao_agents.play.roster import HUMAN
 from bao_agents.play.rule_texts import rule_text
 from bao_agents.players.player import new_games
-from bao_env.board import Board, Event, EventKind, IllegalMoveError
+from bao_env.board import Board, EventKind, IllegalMoveError, MoveEvent
 from bao_env.engine.action import pack_action, unpack_action
 from bao_env.engine.layout import KICHWA
 from bao_env.game import Stage
@@ -36,12 +36,12 @@ Direction = Annotated[int, Field(ge=0, le=1)]
 Ply = Annotated[int, Field(ge=0)]
 
 
-def event_values(event: Event) -> Data:
+def event_values(event: MoveEvent) -> Data:
     """Return an event as plain values, with its words and the text of its rule."""
     return vars(event) | {"rule_text": rule_text(event.rule), **_event_words(event)}
 
 
-def _event_words(event: Event) -> Data:
+def _event_words(event: MoveEvent) -> Data:
     """Return what a page needs to describe an event in any language."""
     return {
         "kind": event.kind.value,
@@ -98,7 +98,7 @@ def move_texts(board: Board, action: int) -> Data:
     return {"seat": board.turn, "texts": texts}
 
 
-def _move_values(board: Board, action: int, events: list[Event]) -> Data:
+def _move_values(board: Board, action: int, events: list[MoveEvent]) -> Data:
     """Return a move for the list, with what it did, which its events say.
 
     ``joined`` says that it continues the last turn (Dutch I.a); ``seeds`` are the captured seeds,

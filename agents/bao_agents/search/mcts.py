@@ -34,7 +34,7 @@ from bao_env.engine.position import (
     META,
     WORDS,
     PackedPositions,
-    read_at,
+    load_rows_at,
     same_mover,
 )
 from bao_env.engine.ruleset import Ruleset
@@ -66,36 +66,36 @@ _GOLDEN_RATIO = U(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: odd, bits t
 
 
 @jit
-def _random_move(rules, packed, rng):
+def _random_move(rules, rows, rng):
     """Play a random start, with a random choice at a house; draw again if the move is infinite.
 
     This does not find the legal actions: only the drawn starts are simulated.
 
     Args:
         rules: the :class:`KernelRules`.
-        packed: the position, a :class:`Packed`.
+        rows: the position, a :class:`Rows`.
         rng: the state of a generator (:func:`xorshift`), uint64.
 
     Returns:
-        the generator; the position after the move, a :class:`Packed`; and the move's result: ONE
+        the generator; the position after the move, a :class:`Rows`; and the move's result: ONE
         if the mover has won, FULL if they have lost or have no move (1.2), else ZERO.
     """
-    capture_turn, starts = candidates(rules, packed)
+    capture_turn, starts = candidates(rules, rows)
     while starts != ZERO:
         rng = xorshift(rng)
         start = select_bit(starts, ((rng >> _HALF_WORD) * popcount(starts)) >> _HALF_WORD)
         stops = ZERO - (rng & ONE)
-        played = simulate(rules, packed, capture_turn, start, stops)
+        played = simulate(rules, rows, capture_turn, start, stops)
         if played.tally & INFINITE and stops == ZERO:
-            played = simulate(rules, packed, capture_turn, start, FULL)
+            played = simulate(rules, rows, capture_turn, start, FULL)
         if (played.tally & INFINITE) == ZERO:
             return rng, played.after, played.result
         starts &= ~(ONE << start)
-    return rng, packed, FULL
+    return rng, rows, FULL
 
 
 @jit
-def _playout(rules, packed, rng):
+def _playout(rules, rows, rng):
     """Play a position out to the end of the game, with random moves.
 
     Returns the generator and the result for the player who moves first: 1, -1, or 0 after
@@ -103,10 +103,10 @@ def _playout(rules, packed, rng):
     """
     sign = np.int64(1)
     for _ in range(PLAYOUT_PLIES):
-        rng, packed, result = _random_move(rules, packed, rng)
+        rng, rows, result = _random_move(rules, rows, rng)
         if result != ZERO:
             return rng, sign if result == ONE else -sign
-        if not same_mover(packed.meta):
+        if not same_mover(rows.meta):
             sign = -sign
     return rng, np.int64(0)
 
@@ -175,7 +175,7 @@ def _expand(rules, tree, node, size, actions):
 
     Only those after ``actions``, their bits. Returns the new number of nodes.
     """
-    end = size + successors(rules, read_at(tree.positions, node), tree.positions, size)
+    end = size + successors(rules, load_rows_at(tree.positions, node), tree.positions, size)
     end = keep_actions(tree.positions, size, end, actions)
     tree.first_child[node] = size
     tree.num_children[node] = end - size
@@ -213,7 +213,7 @@ def _simulate_once(rules, tree, size, rng, actions):
         fresh = tree.node_visits[node] == 0 and node != 0
         room = size + MAX_SUCCESSORS <= positions.shape[0] and length + 1 < path.shape[0]
         if fresh or (tree.first_child[node] == 0 and not room):
-            rng, result = _playout(rules, read_at(positions, node), rng)
+            rng, result = _playout(rules, load_rows_at(positions, node), rng)
             break
         if tree.first_child[node] == 0:
             size = _expand(rules, tree, node, size, actions if node == 0 else FULL)
@@ -233,13 +233,13 @@ def _simulate_once(rules, tree, size, rng, actions):
 
 
 @jit
-def _search(rules, tree, position, actions, seed, simulations, deadline):
+def _search(rules, tree, packed, actions, seed, simulations, deadline):
     """Return the action that a search of one position visits most; among equals, the better one.
 
     Args:
         rules: the :class:`KernelRules`.
         tree: the :class:`PlayoutTree`, overwritten.
-        position: uint64[6].
+        packed: uint64[6].
         actions: the bits of the actions to choose from.
         seed: the agent's seed, uint64.
         simulations: the number of simulations; at least two run, so that the root is expanded.
@@ -247,8 +247,8 @@ def _search(rules, tree, position, actions, seed, simulations, deadline):
     """
     rng = seed
     for word in range(WORDS):  # PLY takes the place of ACTION, which a root does not have
-        tree.positions[0, word] = position[word]
-        rng = (rng ^ position[word] ^ (rng >> _SEED_SHIFT)) * _GOLDEN_RATIO
+        tree.positions[0, word] = packed[word]
+        rng = (rng ^ packed[word] ^ (rng >> _SEED_SHIFT)) * _GOLDEN_RATIO
     rng |= ONE
     tree.positions[0, RESULT] = ZERO
     tree.first_child[0] = 0

@@ -66,8 +66,8 @@ from bao_env.engine.position import (
     WORDS,
     Legal,
     PackedPositions,
-    read,
-    write_at,
+    load_rows,
+    store_rows_at,
 )
 from bao_env.engine.ruleset import Ruleset, rules_of
 
@@ -104,14 +104,14 @@ class SearchResult(NamedTuple):
 
 
 @jit
-def _deepen(rules, evaluator, guide, table, work, position, actions, depth):
+def _deepen(rules, evaluator, guide, table, work, packed, actions, depth):
     """Search a position to depths 1, 2, ... ``depth``, or until stopped.
 
     Args:
         rules, evaluator, guide, table: see :func:`bao_agents.search.alphabeta.search.search`.
         work: a record of :data:`~.workspace.MEMORY`, whose epoch is set. It gets depth, nodes,
             value and best line.
-        position: uint64[6].
+        packed: uint64[6].
         actions: the bits of the actions to choose from.
         depth: the last depth.
     """
@@ -121,10 +121,10 @@ def _deepen(rules, evaluator, guide, table, work, position, actions, depth):
     work.stopped = 0
     work.value = 0
     work.actions = actions
-    work.left_out = legal_of(rules, position) & ~actions
+    work.left_out = legal_of(rules, packed) & ~actions
     work.lines[0, 0] = NO_ACTION
     forget_cutoffs(work)
-    write_at(work.stack, 0, read(position))
+    store_rows_at(work.stack, 0, load_rows(packed))
     work.finished = 0
     action, kept = np.int64(NO_ACTION), 0
     for iteration in range(1, depth + 1):
@@ -147,7 +147,7 @@ def _deepen(rules, evaluator, guide, table, work, position, actions, depth):
 
 @jit
 def _search_each(
-    switches,
+    kernel_array,
     evaluator,
     guide,
     workspace,
@@ -161,7 +161,7 @@ def _search_each(
     """Search each position of a batch that has legal actions.
 
     Args:
-        switches: the rules as :attr:`Ruleset.switches`, which a call passes faster.
+        kernel_array: the rules as :attr:`Ruleset.kernel_array`, which a call passes faster.
         evaluator, guide: see :func:`bao_agents.search.alphabeta.search.search`.
         workspace: the thread's :class:`~.workspace.Workspace`.
         places: the positions' :class:`~bao_agents.search.player.Places`.
@@ -171,7 +171,7 @@ def _search_each(
         nodes: the most nodes.
         found: int64[B, 2], filled with the best actions and the values; 0 where there is none.
     """
-    rules = rules_of(switches)
+    rules = rules_of(kernel_array)
     tables, epochs, rows = places
     work = workspace.memory[0]
     work.node_limit = nodes
@@ -255,7 +255,7 @@ class AlphaBetaAgent(SearchPlayer):
         evaluator = guide.nnue if guide and guide.nnue else load_tables(self.ruleset)
         guides = make_guides(guide.weights, count) if guide else [None] * count
         self._threads = [
-            (self.ruleset.switches, evaluator, guide, workspace)
+            (self.ruleset.kernel_array, evaluator, guide, workspace)
             for guide, workspace in zip(guides, self._workspaces, strict=True)
         ]
 

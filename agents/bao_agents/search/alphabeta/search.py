@@ -43,7 +43,7 @@ from bao_agents.search.uncounted import uncounted
 from bao_env.compiled.compile import jit, jit_inline
 from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
 from bao_env.engine.kernel import CHOICE, FREE, INFINITE, simulate
-from bao_env.engine.position import META, mover_of, read_at, same_mover
+from bao_env.engine.position import META, load_rows_at, mover_of, same_mover
 from bao_env.engine.position_hash import position_hash
 from bao_env.engine.starts import candidates, is_stuck
 from bao_env.engine.successors import (
@@ -150,18 +150,18 @@ def _enter_node(rules, evaluator, guided, table, work, ply):
         return False, np.int64(0)
     if ply > 0:  # the root keeps the line of the last iteration until it has a better one
         lines[ply, 0] = NO_ACTION
-    packed = read_at(work.stack, frame.row)
+    rows = load_rows_at(work.stack, frame.row)
 
     # Step 2. Frontier node. Unless the rules leave the side of captures free (Dutch I.a), the other
     # player moves after every action. So each successor is decided or evaluated, none is searched,
     # and the short form is exact.
     if frame.depth == 1 and ply > 0 and rules.capture_side != FREE:
-        turn = candidates(rules, packed)
+        turn = candidates(rules, rows)
         if not is_extended_frontier(guided, turn[1], ply):
-            return False, _search_frontier(rules, evaluator, work, packed, turn, ply, frame.beta)
+            return False, _search_frontier(rules, evaluator, work, rows, turn, ply, frame.beta)
 
     # Step 3. Transposition table.
-    frame.key = position_hash(packed)
+    frame.key = position_hash(rows)
     if ply == 0:  # a root without some of its actions is not the same position
         frame.key ^= work.left_out
     known, value, frame.tt_move = probe(
@@ -176,14 +176,14 @@ def _enter_node(rules, evaluator, guided, table, work, ply):
 
     # Step 4. Expand. A player without a move has lost (1.2).
     frame.first = 1 + ply * MAX_SUCCESSORS
-    frame.end = frame.first + successors(rules, packed, work.stack, frame.first)
+    frame.end = frame.first + successors(rules, rows, work.stack, frame.first)
     if ply == 0:
         frame.end = keep_actions(work.stack, frame.first, frame.end, work.actions)
     if frame.end == frame.first:
         return False, np.int64(ply - WIN_VALUE)
 
     # Step 5. Order. A network may replace it (policy_order).
-    score_successors(work, ply, np.int64(mover_of(packed.meta)))
+    score_successors(work, ply, np.int64(mover_of(rows.meta)))
     frame.by_policy = 0
     frame.next = frame.first
     frame.low = frame.alpha
@@ -254,7 +254,7 @@ def _leaf_value(evaluator, stack, k, ply):
         return np.int64(WIN_VALUE - ply - 1)
     if stack[k, RESULT] == FULL:
         return np.int64(ply + 1 - WIN_VALUE)
-    value = _horizon_value(evaluator, read_at(stack, k), ply + 1)
+    value = _horizon_value(evaluator, load_rows_at(stack, k), ply + 1)
     return value if same_mover(stack[k, META]) else -value
 
 
@@ -362,17 +362,17 @@ def _leave_node(table, work, ply):
 
 
 @jit
-def _horizon_value(evaluator, packed, ply):
+def _horizon_value(evaluator, rows, ply):
     """Return the value of a position at the horizon, for its mover."""
     # 1.2: a player without a move has lost, which their rows show. This misses only a player whose
     # moves are all infinite (1.5a); a search one ply deeper finds them.
-    if is_stuck(packed):
+    if is_stuck(rows):
         return np.int64(ply - WIN_VALUE)
-    return position_value(evaluator, packed)
+    return position_value(evaluator, rows)
 
 
 @jit
-def _search_frontier(rules, evaluator, work, packed, turn, ply, beta):
+def _search_frontier(rules, evaluator, work, rows, turn, ply, beta):
     """Return the value of a position one ply above the horizon.
 
     This is a short form of :func:`search` for these nodes, by far the most common. It plays,
@@ -382,7 +382,7 @@ def _search_frontier(rules, evaluator, work, packed, turn, ply, beta):
         rules: the :class:`KernelRules`; under them, no capture waits for its side.
         evaluator: see :func:`search`.
         work: see :func:`search`; each move counts as a node.
-        packed: the position, a :class:`Packed`.
+        rows: the position, a :class:`Rows`.
         turn: its :func:`candidates`.
         ply: plies from the root to it.
         beta: a move of at least this value ends the search.
@@ -398,7 +398,7 @@ def _search_frontier(rules, evaluator, work, packed, turn, ply, beta):
         starts &= starts - ONE
         stops = ZERO
         while True:
-            played = simulate(rules, packed, capture_turn, start, stops, False)
+            played = simulate(rules, rows, capture_turn, start, stops, False)
             if (played.tally & INFINITE) == ZERO:
                 nodes += 1
                 if played.result == ONE:

@@ -41,13 +41,13 @@ from bao_env.engine.kernel import legal_of
 from bao_env.engine.layout import NUM_SEEDS
 from bao_env.engine.position import (
     META,
+    load_rows,
+    load_rows_at,
     mover_of,
     other_store_of,
-    read,
-    read_at,
     same_mover,
     store_of,
-    write_at,
+    store_rows_at,
 )
 from bao_env.engine.position_hash import position_hash
 from bao_env.engine.starts import candidates, is_stuck
@@ -201,12 +201,12 @@ def _look_up(table, key):
 
 
 @jit_inline
-def _suppose(rules, table, packed):
+def _suppose(rules, table, rows):
     """Return the first ``phi`` and ``delta`` of a new position."""
-    starts = max(np.int64(1), np.int64(popcount(candidates(rules, packed)[1])))
-    step = (tables_value(PairTables(table.cells), packed) - _LOWEST) >> _STEP_SHIFT
+    starts = max(np.int64(1), np.int64(popcount(candidates(rules, rows)[1])))
+    step = (tables_value(PairTables(table.cells), rows) - _LOWEST) >> _STEP_SHIFT
     step = max(np.int64(0), min(np.int64(_STEPS - 1), step))
-    seeds = store_of(packed.meta) + other_store_of(packed.meta)
+    seeds = store_of(rows.meta) + other_store_of(rows.meta)
     delta = table.first_delta[seeds, step] * (starts - 1 + PART) // PART
     return table.first_phi[seeds, step], delta
 
@@ -236,15 +236,15 @@ def _store(table, key, phi, delta, plies, work):
 
 
 @jit_inline
-def _key(packed, left, attacks):
+def _key(rows, left, attacks):
     """Return the hash of a position; in a bounded search each number of plies left has its own.
 
     Args:
-        packed: the position.
+        rows: the position.
         left: plies left, or UNBOUNDED.
         attacks: whether the attacker is to move.
     """
-    return position_hash(packed) ^ (U(2 * left + (1 if attacks else 0)) * _BOUND_SALT)
+    return position_hash(rows) ^ (U(2 * left + (1 if attacks else 0)) * _BOUND_SALT)
 
 
 @jit_inline
@@ -266,9 +266,9 @@ def _enter_row(rules, table, work, r, left, mover):
         mover: 1 if the player who chose the action is the one to move at the root, else -1.
     """
     row, result = work.rows[r], work.stack[r, RESULT]
-    packed = read_at(work.stack, r)
-    again = same_mover(packed.meta)
-    if result == ONE or (result == ZERO and not again and is_stuck(packed)):
+    rows = load_rows_at(work.stack, r)
+    again = same_mover(rows.meta)
+    if result == ONE or (result == ZERO and not again and is_stuck(rows)):
         won = True
     elif result != ZERO:
         won = False
@@ -278,10 +278,10 @@ def _enter_row(rules, table, work, r, left, mover):
         )
     else:
         attacks = work.bound != UNBOUNDED and (mover == work.attacker) == again
-        row.key = _key(packed, left, attacks)
+        row.key = _key(rows, left, attacks)
         found, phi, delta, plies = _look_up(table, row.key)
         if not found:
-            phi, delta = _suppose(rules, table, packed)
+            phi, delta = _suppose(rules, table, rows)
         if again:
             phi, delta = delta, phi
         _set(row, phi, delta, plies)
@@ -305,11 +305,11 @@ def _enter(rules, table, work, ply, row, first, phi_limit, delta_limit):
     frame = work.frames[ply]
     frame.row, frame.first, frame.before = row, first, work.nodes
     frame.phi_limit, frame.delta_limit = phi_limit, delta_limit
-    packed = read_at(work.stack, row)
-    count = successors(rules, packed, work.stack, first)
+    rows = load_rows_at(work.stack, row)
+    count = successors(rules, rows, work.stack, first)
     frame.end = first + count
     work.nodes += 1
-    mover = np.int64(1 if mover_of(packed.meta) == mover_of(work.stack[0, META]) else -1)
+    mover = np.int64(1 if mover_of(rows.meta) == mover_of(work.stack[0, META]) else -1)
     left = max(np.int64(UNBOUNDED), work.bound - 1 - ply)
     for r in range(frame.first, frame.end):
         _enter_row(rules, table, work, r, left, mover)
@@ -357,7 +357,7 @@ def _report(work, r, phi, delta, plies):
 
 
 @jit
-def prove(rules, table, work, position):
+def prove(rules, table, work, packed):
     """Prove who wins.
 
     Args:
@@ -365,7 +365,7 @@ def prove(rules, table, work, position):
         table: a :class:`Table`. Its entries may come from other positions under the same rules.
         work: a record of :data:`PROOF_MEMORY`, with its limits and bound set; gets ``nodes`` and,
             with a proof, ``plies``.
-        position: uint64[6], the position.
+        packed: uint64[6], the position.
 
     Returns:
         int64: WIN, LOSS or UNKNOWN, for the player to move. In a bounded search the attacker
@@ -374,8 +374,8 @@ def prove(rules, table, work, position):
     work.nodes = 0
     work.look_at = 0
     work.plies = 0
-    root = read(position)
-    write_at(work.stack, 0, root)
+    root = load_rows(packed)
+    store_rows_at(work.stack, 0, root)
     work.rows[0].key = _key(root, work.bound, work.bound != UNBOUNDED and work.attacker == 1)
     ply = np.int64(0)
     if _enter(rules, table, work, ply, 0, 1, _LARGE, _LARGE) == 0:

@@ -21,7 +21,7 @@ from bao_agents.search.solver.proof_number import (
     prove,
 )
 from bao_agents.support.array_types import Int64Array
-from bao_env.engine.position import Packed, PackedPositions, packed_opening, turn_of
+from bao_env.engine.position import PackedPositions, Rows, packed_opening, turn_of
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.successors import (
     ACTION,
@@ -134,7 +134,7 @@ class ProofSearch:
 
     def children(self, position: PackedPositions) -> list[Child]:
         """Return the positions after the legal actions, by action."""
-        count = successors(self._rules, Packed.of(position), self._rows, 0)
+        count = successors(self._rules, Rows.of(position), self._rows, 0)
         children = []
         for row in self._rows[:count]:
             after = np.zeros(6, np.uint64)
