@@ -38,7 +38,8 @@ def test_game_shows_what_a_board_shows(client: TestClient, name: str) -> None:
             assert game("evaluation")["south"] == 1 - outcome.winner
             break
         action = int(rng.choice(board.legal_actions))
-        expected = json.loads(json.dumps([event_values(event) for event in board.trace(action)]))
+        events = [event_values(event, board.ruleset) for event in board.trace(action)]
+        expected = json.loads(json.dumps(events))
         answer = game("play", action=action, ply=ply)
         board.push(action)
         state = answer["state"]

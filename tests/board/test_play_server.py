@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
 import re
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +28,8 @@ from bao_env.board import Board, EventKind
 from bao_env.engine.ruleset import RULESETS
 from bao_env.render.drawing import COLOUR_NAMES, drawing
 from bao_env.render.shapes import Circle
+from bao_env.rules_in_words import rules_in_words
+from tests.env.test_kernel import random_mixture
 from tests.play import HOUSE, ask, start
 
 pytestmark = pytest.mark.usefixtures("patience")
@@ -164,7 +168,7 @@ def test_all_rules_have_texts_and_swahili_has_words(thorough: bool) -> None:
 
 def test_both_languages_have_the_same_words() -> None:
     extra = SWAHILI.keys() - ENGLISH.keys()  # in English the server says these itself
-    assert extra and all(key.startswith(("event ", "reason ", "rule ")) for key in extra)
+    assert all(key.startswith(("event ", "reason ", "rule ")) for key in extra - {"rules"})
     for key, text in ENGLISH.items():
         if isinstance(text, str):
             fields, translated = (
@@ -174,6 +178,31 @@ def test_both_languages_have_the_same_words() -> None:
         else:
             assert len(text) == len(SWAHILI[key])
     assert set(re.findall('data-text="([^"]+)"', PAGE)) <= ENGLISH.keys()
+
+
+RING = "A1 A2 A3 A4 A5 A6 A7 A8 B8 B7 B6 B5 B4 B3 B2 B1"
+
+
+def test_swahili_tells_every_rule() -> None:
+    """Each sentence of the rules in words has a translation, in whatever mixture of switches."""
+    patterns = [
+        re.compile(re.sub(r"\\{\w+\\}", "(.+)", re.escape(pattern))) for pattern in SWAHILI["rules"]
+    ]
+    rng = random.Random(1)
+    for rules in (*RULESETS.values(), *(random_mixture(rng) for _ in range(100))):
+        for line in rules_in_words(rules).splitlines()[:-1]:
+            for sentence in re.split(r"(?<=\.) ", line):
+                is_told = any(pattern.fullmatch(sentence) for pattern in patterns)
+                assert is_told or sentence in ("", RING), sentence
+
+
+def test_texts_of_rules_have_the_numbers_of_the_game(client: TestClient) -> None:
+    """In malawi a house needs ten seeds, not six."""
+    game, state = start(client, ruleset="malawi")
+    why = game("why", pit=4, direction=0, ply=0)
+    assert "10 seeds or more" in why["words"] and "with 10 or more seeds" in why["rule_text"]
+    assert state["house_min"] == 10 and "10 seeds or more" in game("rules")["text"]
+    assert all("sita" not in text for key, text in SWAHILI.items() if key.startswith("rule "))
 
 
 def test_swahili_has_one_word_for_a_ply_a_move_and_a_stage() -> None:
@@ -202,6 +231,27 @@ def test_lessons_are_what_the_engine_says() -> None:
         if set(lesson["goal"]) != seeds_of.keys():
             assert lesson["goal"] == [max(seeds_of, key=seeds_of.__getitem__)]
         assert lesson["en"].keys() == lesson["sw"].keys() >= {"title", "text", "done"}
+
+
+def test_the_first_lessons_are_enough_for_kujifunza() -> None:
+    """Whatever happens in random games of it is in the accepted moves of these lessons."""
+    lessons = json.loads((STATIC / "lessons.json").read_text(encoding="utf-8"))
+    count = 1 + [lesson.get("opens") for lesson in lessons].index("kujifunza")
+    taught: set[EventKind] = set()
+    for lesson in lessons[:count]:
+        board = Board.from_text(lesson["position"])
+        for move in lesson["goal"]:
+            taught |= {event.kind for event in board.trace(move)}
+    rng = np.random.default_rng(1)
+    happened: Counter[EventKind] = Counter()
+    for _ in range(20):
+        board = Board("kujifunza")
+        while board.legal_actions:
+            action = int(rng.choice(board.legal_actions))
+            happened.update({event.kind for event in board.trace(action)})
+            board.push(action)
+    assert count == 3 and len(happened) > 4
+    assert happened.keys() - taught <= {EventKind.NO_LEGAL_MOVE}, happened
 
 
 DRAWN = 0.15

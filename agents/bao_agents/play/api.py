@@ -285,6 +285,7 @@ POSTS: dict[str, Handler] = {
     f"{GAME}/events": of_game(Game.events),
     f"{GAME}/choice": of_game(Game.choice),
     f"{GAME}/picture": of_game(Game.picture),
+    f"{GAME}/rules": of_game(Game.rules),
     f"{GAME}/why": of_game(Game.why_not),
     f"{GAME}/bot": bot,
     f"{GAME}/hints": computed(Lobby.hints),

@@ -6,6 +6,7 @@ import re
 from functools import cache
 
 from bao_agents.support.files import pages_folder
+from bao_env.engine.ruleset import Ruleset
 
 _NUMBER = re.compile(r"(\d\.\d)([a-c]?)")
 
@@ -17,10 +18,12 @@ def _paragraphs() -> list[str]:
 
 
 @cache
-def rule_text(rule: str) -> str:
+def rule_text(rule: str, house_min: int = Ruleset.house_min) -> str:
     """Return the paragraph of ``bao_env/RULES.md`` for a name like ``Donkers 2.4b``, or ``""``.
 
-    For the name of a rule set, which other rules begin with, it is the description in its table.
+    It has the fewest seeds of a house in these rules, and says nothing of the opening, which they
+    may change. For the name of a rule set, which other rules begin with, it is the description in
+    its table.
     """
     source, _, number = rule.partition(" ")
     match = _NUMBER.match(number)
@@ -32,7 +35,8 @@ def rule_text(rule: str) -> str:
     for head in heads:
         for paragraph in _paragraphs():
             if re.search(head, paragraph):
-                return paragraph.replace("**", "")
+                text = re.sub(r"At the start .*?begins\. ", "", paragraph.replace("**", ""))
+                return text.replace("six", f"{house_min}")
     row = f"| `{source.lower()}` |"
     for paragraph in _paragraphs():
         if row in paragraph:

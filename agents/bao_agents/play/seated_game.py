@@ -15,9 +15,11 @@ from bao_agents.players.player import new_games
 from bao_env.board import Board, EventKind, IllegalMoveError, MoveEvent
 from bao_env.engine.action import pack_action, unpack_action
 from bao_env.engine.layout import KICHWA
+from bao_env.engine.ruleset import Ruleset
 from bao_env.game import Stage
 from bao_env.notation.moves import SPELLINGS, why_illegal
 from bao_env.notation.transcript import format_rules
+from bao_env.rules_in_words import rules_in_words
 
 MAX_BOARD_PLIES = 400
 """The longest game; of 4,000 games of random moves, the longest has 221 plies."""
@@ -36,9 +38,10 @@ Direction = Annotated[int, Field(ge=0, le=1)]
 Ply = Annotated[int, Field(ge=0)]
 
 
-def event_values(event: MoveEvent) -> Data:
+def event_values(event: MoveEvent, rules: Ruleset) -> Data:
     """Return an event as plain values, with its words and the text of its rule."""
-    return vars(event) | {"rule_text": rule_text(event.rule), **_event_words(event)}
+    text = rule_text(event.rule, rules.house_min)
+    return vars(event) | {"rule_text": text, **_event_words(event)}
 
 
 def _event_words(event: MoveEvent) -> Data:
@@ -207,7 +210,7 @@ class Game:
         board.push(action)
         self._board, self.ply = board, ply + 1
         self.version += 1
-        return {"events": [event_values(event) for event in events], **self.show()}
+        return {"events": [event_values(event, board.ruleset) for event in events], **self.show()}
 
     @check_types
     def play_text(self, text: str, ply: int) -> Data:
@@ -274,8 +277,12 @@ class Game:
         """
         board = self.board(ply + 1)
         action = board.pop()
-        events = [event_values(event) for event in board.trace(action)]
+        events = [event_values(event, board.ruleset) for event in board.trace(action)]
         return {"events": events, "state": self.state(ply)}
+
+    def rules(self) -> dict[str, str]:
+        """Return the rules in plain English words."""
+        return {"text": rules_in_words(self._board.ruleset)}
 
     @check_types
     def picture(self, ply: Ply, viewer: Literal[0, 1]) -> dict[str, str]:
@@ -295,7 +302,7 @@ class Game:
             raise Refused("this move does not come to a house choice")
         pairs = zip(board.trace(stop), board.trace(go), strict=False)
         shared = takewhile(lambda events: events[0] == events[1], pairs)
-        return {"events": [event_values(event) for event, _ in shared]}
+        return {"events": [event_values(event, board.ruleset) for event, _ in shared]}
 
     @check_types
     def why_not(self, pit: Pit, direction: Direction, ply: int) -> dict[str, str]:
@@ -308,10 +315,14 @@ class Game:
         action = pack_action(pit, direction)
         if board.outcome() is not None:
             raise Refused(f"the game is over: {board.outcome()}")
-        words = rule = ""
+        words, rule, rules = "", "", board.ruleset
         if not {action, action + 1} & set(board.legal_actions):
-            words, rule = why_illegal(board.packed, board.ruleset, action)
-        return {"words": words, "rule": rule, "rule_text": rule_text(rule.split(",")[0])}
+            words, rule = why_illegal(board.packed, rules, action)
+        return {
+            "words": words,
+            "rule": rule,
+            "rule_text": rule_text(rule.split(",")[0], rules.house_min),
+        }
 
     def state(self, ply: int | None = None) -> Data:
         """Return everything that a screen shows at a ply, as plain values.
@@ -337,6 +348,7 @@ class Game:
             "rules": format_rules(board.ruleset).get("rules"),
             "seats": self.seats,
             "names": [*self._players().values()],
+            "house_min": board.ruleset.house_min,
             "opening_plies": self._board.record().opening_plies,
             "length": len(self._moves),
             "text": board.text(),

@@ -2,8 +2,9 @@
 
 import { Addresses, HUMANS } from "./addresses.js";
 import { get } from "./api.js";
-import { $, element, onClick } from "./dom.js";
+import { $, onClick } from "./dom.js";
 import { Files } from "./files.js";
+import { Latest } from "./latest.js";
 import { Learn } from "./learn.js";
 import { NewGame } from "./new_game.js";
 import { NARROW } from "./pits.js";
@@ -13,7 +14,7 @@ import { SetUp } from "./setup.js";
 import { remember, remembered } from "./store.js";
 import { Study } from "./study.js";
 import { Table } from "./table.js";
-import { t, useLanguage, withTerms } from "./texts.js";
+import { rulesInWords, t, useLanguage, withTerms } from "./texts.js";
 
 // The keys of the page; letters are those of the English words.
 function listenToKeys(table, study) {
@@ -56,6 +57,7 @@ class Page {
     this.learn = new Learn(this.table, this.newGame, () => this.addresses.resume());
     this.addresses = new Addresses(this.table, this.newGame, this.learn);
     this.files = new Files(this.table, this.newGame);
+    this.rules = new Latest();
     this.listen();
     this.translate();
     listenToKeys(this.table, this.study);
@@ -66,6 +68,7 @@ class Page {
       this.addresses.keep();
       this.study.forget();
       this.newGame.showLevels();
+      this.showRules();
       this.review.show();
       this.learn.changed();
       return;
@@ -92,6 +95,7 @@ class Page {
         this.translate();
       });
     }
+    $("panel-help").addEventListener("toggle", () => this.showRules());
     NARROW.addEventListener("change", () => this.table.state && this.table.layOut());
   }
 
@@ -99,16 +103,25 @@ class Page {
   translate() {
     this.newGame.noteRules();
     this.study.setup(this.setup, this.table.game?.ruleset ?? this.newGame.ruleset().name);
-    $("help").replaceChildren(...t("help_items").map((text) => {
-      const item = element("li");
-      item.append(withTerms(text));
-      return item;
-    }));
+    this.showRules();
     $("legend").replaceChildren(withTerms(t(`legend_${$("spelling").selectedIndex ? "kibao" : "donkers"}`)));
     if (this.table.state && !this.table.pending.has("seeds")) this.table.render(this.table.state);
     this.study.translate();
     this.learn.translate();
     if (this.review.analyses.length) this.review.show();
+  }
+
+  // Shows the rules of the game on the board in words, while "How to play" is open.
+  async showRules() {
+    if (!$("panel-help").open || !this.table.game) return;
+    const { ruleset, rules } = this.table.game;
+    const name = [document.documentElement.lang, ruleset, rules].join();
+    if ($("help").dataset.rules === name) return;
+    const fresh = this.rules.next();
+    const answer = await this.table.ask("rules", {}).catch(() => null);
+    if (!answer || !fresh()) return;
+    $("help").dataset.rules = name;
+    $("help").replaceChildren(...rulesInWords(answer.text));
   }
 
   async example() {

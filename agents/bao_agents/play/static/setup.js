@@ -104,6 +104,6 @@ export class SetUp {
     const words = left ? t(left > 0 ? "edit_left" : "edit_over", { seeds: seeds(Math.abs(left)) }) : t("edit_ready", { who: seatName(state.mover) });
     const [barred, pending] = state.moved.split(" ").map(pitOf);
     const position = { ...state, text: format(state), last: null, barred, pending: pending ?? null };
-    table.peek(position, sentences(note, words), "edit");
+    table.peek(position, note ? sentences(note, words) : words, "edit");
   }
 }

@@ -192,7 +192,7 @@ export class Study {
       return item;
     }));
     $("events").scrollTop = $("events").children[index].offsetTop - $("events").offsetTop - 40;
-    const { text, lang } = ruleWords(events[index].rule, events[index].rule_text);
+    const { text, lang } = ruleWords(events[index].rule, events[index].rule_text, this.table.game.house_min);
     $("rule").textContent = text;
     $("rule").lang = lang;
   }

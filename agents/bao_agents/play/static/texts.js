@@ -69,11 +69,41 @@ export function reasonWords(why) {
   return has(key) ? t(key) : why.words;
 }
 
+// A sentence of the rules in the language of the page, by a pattern of the English one; English, if
+// there is none.
+function ruleSentence(sentence) {
+  for (const [pattern, translation] of Object.entries(words.rules ?? {})) {
+    const escaped = pattern.replace(/[.*+?^$()|[\]\\]/g, "\\$&").replace(/\{(\w+)\}/g, "(?<$1>.+)");
+    const match = sentence.match(new RegExp(`^${escaped}$`));
+    if (match) {
+      return translation.replace(/\{(\w+)\}/g, (_, name) => match.groups[name].split(", ").map(ruleSentence).join(", "));
+    }
+  }
+  return sentence;
+}
+
+// The rules in words, as paragraphs and lists.
+export function rulesInWords(text) {
+  return text.split("\n\n").flatMap((block) => {
+    const lines = block.split("\n").map((line) => line.split(/(?<=\.) /).map(ruleSentence).join(" "));
+    let list = null;
+    return lines.flatMap((line) => {
+      const [, dash, head = "", rest] = line.match(/^(- )?([\p{Lu} ]+\. ?|\p{Lu}{3,}(?= ))?(.*)$/u);
+      const node = element(dash ? "li" : "p");
+      node.append(element("b", head), withTerms(rest));
+      if (!dash || !list) list = dash ? element("ul") : null;
+      list?.append(node);
+      return !list ? node : list.children.length === 1 ? list : [];
+    });
+  });
+}
+
 // The text of a rule that an event or a refusal names: the page's, else the server's in English.
-export function ruleWords(rule, english) {
+// `least` is the fewest seeds of a house.
+export function ruleWords(rule, english, least) {
   const [number] = rule.split(",");
   const key = [`rule ${number}`, `rule ${number.replace(/[a-c]$/, "")}`].find(has);
-  return key ? { text: t(key), lang: document.documentElement.lang } : { text: english, lang: "en" };
+  return key ? { text: t(key, { least }), lang: document.documentElement.lang } : { text: english, lang: "en" };
 }
 
 // Words in which each term of Bao is a button that explains it, and so is each key of `more`.
