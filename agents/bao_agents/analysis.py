@@ -1,6 +1,6 @@
 """Analyse positions and games: a score and a line of play for each move, and what was missed.
 
-Alpha-beta, guided or plain, can be asked, and so can a network with or without a search. The solver
+The scores are those of a player: alpha-beta, guided or plain, a network, or the solver. The solver
 also tries to prove who wins. Its proofs are certain; a player's scores are not.
 """
 
@@ -33,9 +33,9 @@ class Line(NamedTuple):
     action: int
     score: float
     """The value for the player to move, -1 (a loss) to 1 (a win), as the analysing player sees it,
-    or proved."""
+    or proven."""
     proof: Solution
-    """Who wins after the move, if the solver has proved it; its plies count the move itself."""
+    """Who wins after the move, if the solver has proven it; its plies count the move itself."""
     probability: float | None
     """The move's probability in a network's policy; None for other players."""
     actions: tuple[int, ...]
@@ -48,7 +48,7 @@ class Analysis(NamedTuple):
     score: float
     """The value for the player to move, -1 (a loss) to 1 (a win), or a proven result."""
     proof: Solution
-    """Who wins, and within how many plies, if the solver has proved it."""
+    """Who wins, and within how many plies, if the solver has proven it."""
     lines: tuple[Line, ...]
     """The best moves, best first; proven wins come before all others, proven losses after them."""
 
@@ -92,12 +92,12 @@ def analyse(
     if opinions is None:
         raise ValueError(f"{player.name} gives no analysis: expected a player such as {PLAYER}")
     solver = Solver(board.ruleset, nodes=proof_nodes)
-    root = solver.solve(board.packed, shortest=True)
+    position_proof = solver.solve(board.packed, shortest=True)
     proofs = {action: _prove(solver, board, action, proof_nodes // len(legal)) for action in legal}
-    found = []
+    candidates = []
     for action, score, probability, line in opinions:
         opinion = Line(action, score, _UNKNOWN, probability, (action, *line))
-        found.append(_proved(opinion, proofs[action], board.turn))
+        candidates.append(_with_proof(opinion, proofs[action], board.turn))
 
     def merit(line: Line) -> tuple[int, int]:
         winner, plies, *_ = line.proof
@@ -105,36 +105,36 @@ def analyse(
             return 0, 0  # in the player's order
         return (1, -(plies or 0)) if winner == board.turn else (-1, plies or 0)
 
-    found.sort(key=merit, reverse=True)
-    best = found[0]
+    candidates.sort(key=merit, reverse=True)
+    best = candidates[0]
     if best.proof.winner is None and len(best.actions) == 1:
-        after = board.copy()
-        after.push(best.action)
-        searched = AlphaBetaAgent(board.ruleset, _LINE, threads=1).search(after.packed)
-        found[0] = best = best._replace(actions=(best.action, *searched.line))
-    if root.winner is None:  # a proved best move proves the position
+        board_after = board.copy()
+        board_after.push(best.action)
+        searched = AlphaBetaAgent(board.ruleset, _LINE, threads=1).search(board_after.packed)
+        candidates[0] = best = best._replace(actions=(best.action, *searched.line))
+    if position_proof.winner is None:  # a proven best move proves the position
         line = (best.action, *best.proof.line)
-        root = best.proof._replace(is_shortest=False, line=line)
+        position_proof = best.proof._replace(is_shortest=False, line=line)
     score = best.score
-    if root.winner is not None:
-        score = 1.0 if root.winner == board.turn else -1.0
-    return Analysis(score, root, tuple(found[:lines]))
+    if position_proof.winner is not None:
+        score = 1.0 if position_proof.winner == board.turn else -1.0
+    return Analysis(score, position_proof, tuple(candidates[:lines]))
 
 
 def _prove(solver: Solver, board: Board, action: int, nodes: int) -> Solution:
     """Solve the position after a move; the move itself counts as a ply."""
-    after = board.copy()
-    after.push(action)
-    outcome = after.outcome()
+    board_after = board.copy()
+    board_after.push(action)
+    outcome = board_after.outcome()
     if outcome is not None:
         return Solution(outcome.winner, 1, True, (), 0)
     if nodes < 1:
         return _UNKNOWN
-    found = solver.solve(after.packed, shortest=True, nodes=nodes)
-    return found._replace(plies=found.plies and found.plies + 1)
+    solution = solver.solve(board_after.packed, shortest=True, nodes=nodes)
+    return solution._replace(plies=solution.plies and solution.plies + 1)
 
 
-def _proved(line: Line, proof: Solution, mover: int) -> Line:
+def _with_proof(line: Line, proof: Solution, mover: int) -> Line:
     """Return the line of a move of ``mover`` with a proof, if there is one."""
     if proof.winner is None:
         return line
@@ -158,7 +158,7 @@ class Reviewed(NamedTuple):
 
     @property
     def gives_win_away(self) -> bool:
-        """Whether a proved win became a proved loss."""
+        """Whether a proven win became a proven loss."""
         before, after = self.analysis.proof.winner, self.played.proof.winner
         return before == self.seat and after == 1 - self.seat
 
@@ -166,21 +166,21 @@ class Reviewed(NamedTuple):
     def mark(self) -> str:
         """``??`` for a blunder, ``?`` for a mistake, as in chess; else empty.
 
-        An opinion says nothing against a proof: a move from a proved win is a mistake only if it is
-        proved to lose, and ``?!`` if nobody knows who wins after it. In a position that is proved
-        lost no move is marked. A move that is proved to lose is compared with an opinion if nobody
-        has proved the best one, which may lose as well.
+        A proof counts for more than an opinion. After a proven win, a move is a mistake only if it
+        is proven to lose; if nobody knows who wins after it, it gets ``?!``. In a position that is
+        proven lost no move is marked. If the best move has no proof, other moves are compared with
+        the player's opinion of it, which may be wrong.
         """
-        lost = self.analysis.score - self.played.score
-        if self.analysis.proof.winner == 1 - self.seat or lost < MISTAKE:
+        loss = self.analysis.score - self.played.score
+        if self.analysis.proof.winner == 1 - self.seat or loss < MISTAKE:
             return ""
         if self.leaves_win_open:
             return "?!"
-        return "??" if lost >= BLUNDER else "?"
+        return "??" if loss >= BLUNDER else "?"
 
     @property
     def leaves_win_open(self) -> bool:
-        """Whether nobody knows who wins after a move from a proved win."""
+        """Whether nobody knows who wins after a move from a proven win."""
         return self.analysis.proof.winner == self.seat and self.played.proof.winner is None
 
 
@@ -213,15 +213,16 @@ def review_move(
     proof_nodes: int = PROOF_NODES,
 ) -> Reviewed:
     """Analyse the move of a game after ``ply`` others; see :func:`review`."""
-    before, actions = board.copy(), board.move_stack
+    board_before, actions = board.copy(), board.move_stack
     for _ in actions[ply:]:
-        before.pop()
-    analysis = analyse(before, player, lines=None, proof_nodes=proof_nodes)
+        board_before.pop()
+    analysis = analyse(board_before, player, lines=None, proof_nodes=proof_nodes)
     played = next(line for line in analysis.lines if line.action == actions[ply])
-    found = Reviewed(ply, before.turn, played, analysis)
-    if found.leaves_win_open and analysis.score - played.score >= MISTAKE:
+    reviewed = Reviewed(ply, board_before.turn, played, analysis)
+    if reviewed.leaves_win_open and analysis.score - played.score >= MISTAKE:
         # Before anything is said against it, the move gets all that the position got.
         solver = Solver(board.ruleset, nodes=proof_nodes)
-        played = _proved(played, _prove(solver, before, played.action, proof_nodes), before.turn)
-        found = found._replace(played=played)
-    return found
+        proof = _prove(solver, board_before, played.action, proof_nodes)
+        played = _with_proof(played, proof, board_before.turn)
+        reviewed = reviewed._replace(played=played)
+    return reviewed

@@ -39,9 +39,9 @@ def test_greedy_captures_most(ruleset: str) -> None:
     """It wins if it can, and else counts the seeds gained, on the board and in the store."""
     rules = RULESETS[ruleset].kernel
     positions, legal = draw(ruleset)
-    chosen = GreedyAgent(ruleset).act(positions, legal)
+    actions = GreedyAgent(ruleset).act(positions, legal)
     captures = wins = 0
-    for position, bits, action in zip(positions, legal, chosen, strict=True):
+    for position, bits, action in zip(positions, legal, actions, strict=True):
         mover = turn_of(position)
         gains, winning, plain = {}, [], True
         for option in actions_of(bits):
@@ -73,10 +73,10 @@ def test_random_agent_is_uniform() -> None:
 @pytest.mark.parametrize("spec", ["random", "mcts:20"])
 def test_choice_depends_on_the_seed(spec: str) -> None:
     arrays = draw("zanzibar")
-    first, again, other = (
+    first, repeated, reseeded = (
         bao_agents.load(spec, seed=seed).act(*arrays).tolist() for seed in (3, 3, 4)
     )
-    assert first == again != other
+    assert first == repeated != reseeded
 
 
 @pytest.mark.parametrize(
@@ -95,12 +95,12 @@ def test_choice_depends_on_the_seed(spec: str) -> None:
     ],
 )
 def test_parse(spec: str, name: str, fields: tuple) -> None:
-    found = parse(spec)
-    assert found.kind.name == name
-    assert (found.checkpoint, found.limit) == fields
-    assert (found.path is None) == (not found.checkpoint)
-    if found.path is not None:
-        assert found.path.samefile(CHECKPOINTS / f"{found.path.stem}.safetensors")
+    parsed = parse(spec)
+    assert parsed.kind.name == name
+    assert (parsed.checkpoint, parsed.limit) == fields
+    assert (parsed.path is None) == (not parsed.checkpoint)
+    if parsed.path is not None:
+        assert parsed.path.samefile(CHECKPOINTS / f"{parsed.path.stem}.safetensors")
 
 
 @pytest.mark.parametrize("spec", ["alphabeta:300ms", "mcts:300ms", "solver:300ms"])
@@ -122,9 +122,9 @@ def test_search_from_two_threads_raises(spec: str) -> None:
         return "played"
 
     with ThreadPoolExecutor(2) as pool:
-        said = sorted(future.result() for future in [pool.submit(act), pool.submit(act)])
-    assert said[0] == "played"
-    assert "is in use by another thread" in said[1]
+        outcomes = sorted(future.result() for future in [pool.submit(act), pool.submit(act)])
+    assert outcomes[0] == "played"
+    assert "is in use by another thread" in outcomes[1]
     player.act(positions, legal)
 
 
@@ -145,11 +145,13 @@ def test_choice_depends_on_the_position_alone(spec: str) -> None:
     """
     positions, legal = draw("zanzibar", 60, 40)
     legal[4] = 0
-    one, two = (bao_agents.load(spec, seed=5, threads=threads) for threads in (1, 2))
-    check_agent(one, deterministic=True)
-    chosen = one.act(positions, legal)
-    assert chosen[::2].tolist() == two.act(positions[::2], legal[::2]).tolist() and chosen[4] == 0
-    assert one.act(positions[:0], legal[:0]).shape == (0,)
+    single, double = (bao_agents.load(spec, seed=5, threads=threads) for threads in (1, 2))
+    check_agent(single, deterministic=True)
+    actions = single.act(positions, legal)
+    assert (
+        actions[::2].tolist() == double.act(positions[::2], legal[::2]).tolist() and actions[4] == 0
+    )
+    assert single.act(positions[:0], legal[:0]).shape == (0,)
 
 
 @pytest.mark.parametrize("spec", ["random", "greedy", *SEARCHES])
@@ -159,13 +161,13 @@ def test_plays_only_what_a_mask_allows(spec: str) -> None:
     player, rng = bao_agents.load(spec, threads=2), np.random.default_rng(4)
     best = np.uint64(1) << player.act(positions, legal).astype(np.uint64)
     for masks in (legal & ~best, legal & rng.integers(1 << 64, size=len(legal), dtype=np.uint64)):
-        chosen = np.uint64(1) << player.act(positions, masks).astype(np.uint64)
-        assert ((chosen & masks != 0) | (masks == 0)).all()
+        action_bits = np.uint64(1) << player.act(positions, masks).astype(np.uint64)
+        assert ((action_bits & masks != 0) | (masks == 0)).all()
         assert np.count_nonzero(masks & (masks - np.uint64(1))) > 20
 
 
 @pytest.mark.parametrize(
-    ("spec", "other"),
+    ("spec", "limit"),
     [
         ("alphabeta:3", Limit(nodes=300)),
         ("guided:2", Limit(nodes=300)),
@@ -173,25 +175,27 @@ def test_plays_only_what_a_mask_allows(spec: str) -> None:
         ("solver:3000n", Limit(nodes=400)),
     ],
 )
-def test_a_limit_of_a_call_replaces_the_players(spec: str, other: Limit) -> None:
+def test_a_limit_of_a_call_replaces_the_players(spec: str, limit: Limit) -> None:
     positions, legal = draw("zanzibar", 40, 30)
     head, _, _ = spec.rpartition(":")
     unit = "" if head == "mcts" else "n"
-    player, limited = bao_agents.load(spec), bao_agents.load(f"{head}:{other.nodes}{unit}")
+    player, limited = bao_agents.load(spec), bao_agents.load(f"{head}:{limit.nodes}{unit}")
     expected = limited.act(positions, legal).tolist()
     before = player.act(positions, legal).tolist()
-    assert player.act(positions, legal, limit=other).tolist() == expected != before
+    assert player.act(positions, legal, limit=limit).tolist() == expected != before
     assert player.act(positions, legal).tolist() == before
 
 
-def play_on(player: NamedPlayer, order: list[int], size: int, *, told: bool = True) -> np.ndarray:
+def play_on(
+    player: NamedPlayer, order: list[int], size: int, *, with_games: bool = True
+) -> np.ndarray:
     """Let a player play both seats of eight games for 14 plies; return the actions, [8, 14].
 
     Args:
         player: the player.
         order: the games, in the order in which they are asked.
         size: the number of games that are asked together, ply by ply; the others wait.
-        told: whether the player is told the games.
+        with_games: whether the player gets the games' numbers.
     """
     rules, (starts, _) = RULESETS["zanzibar"].kernel, draw("zanzibar", 8, 6, seed=2)
     over, _ = pack_texts([STUCK], RULESETS["zanzibar"])
@@ -201,10 +205,10 @@ def play_on(player: NamedPlayer, order: list[int], size: int, *, told: bool = Tr
         positions, numbers = starts[part], new_games(len(part))
         for ply in range(14):
             legal = np.array([legal_of(rules, position) for position in positions], np.uint64)
-            chosen = player.act(positions, legal, games=numbers if told else None)
+            actions = player.act(positions, legal, games=numbers if with_games else None)
             for i in np.flatnonzero(legal):
-                played[part[i], ply] = chosen[i]
-                if play(rules, positions[i], np.uint64(chosen[i])):
+                played[part[i], ply] = actions[i]
+                if play(rules, positions[i], np.uint64(actions[i])):
                     positions[i] = over[0]
     return played
 
@@ -212,27 +216,27 @@ def play_on(player: NamedPlayer, order: list[int], size: int, *, told: bool = Tr
 @pytest.mark.parametrize("spec", ["alphabeta:500n", "guided:500n", "solver:1000n"])
 def test_a_choice_depends_on_the_game_so_far(spec: str) -> None:
     """It does not depend on the other games of a batch, their order or the threads."""
-    one, two = (bao_agents.load(spec, threads=threads) for threads in (1, 2))
-    assert one.remembers
-    expected = play_on(one, list(range(8)), 8)
+    single, double = (bao_agents.load(spec, threads=threads) for threads in (1, 2))
+    assert single.remembers
+    expected = play_on(single, list(range(8)), 8)
     for player, order, size in (
-        (one, [3, 1, 7, 0, 2, 6, 5, 4], 8),
-        (one, list(range(8)), 1),
-        (two, list(range(8)), 3),
+        (single, [3, 1, 7, 0, 2, 6, 5, 4], 8),
+        (single, list(range(8)), 1),
+        (double, list(range(8)), 3),
     ):
         np.testing.assert_array_equal(play_on(player, order, size), expected)
-    assert (play_on(one, list(range(8)), 8, told=False) != expected).any()
-    one.remembers = False
-    assert (play_on(one, list(range(8)), 8) != expected).any()
+    assert (play_on(single, list(range(8)), 8, with_games=False) != expected).any()
+    single.remembers = False
+    assert (play_on(single, list(range(8)), 8) != expected).any()
 
 
 def test_matches_play_no_more_games_than_are_remembered() -> None:
     """A player with room for four games remembers all ten from the first move on."""
 
     class Counted(NamedPlayer):
-        def __init__(self, most: int) -> None:
+        def __init__(self, limit: int) -> None:
             super().__init__("counted", bao_agents.load("guided:300n", threads=1))
-            self.most, self.asked = most, 0
+            self.most, self.asked = limit, 0
 
         @property
         def most_games(self) -> int:
@@ -242,14 +246,17 @@ def test_matches_play_no_more_games_than_are_remembered() -> None:
             self.asked = max(self.asked, len(legal))
             return super().act(positions, legal, **options)
 
-    players = [Counted(most) for most in (20, 4)]
-    plies = [play_match(one, bao_agents.load("greedy"), pairs=5, seed=1).plies for one in players]
+    players = [Counted(limit) for limit in (20, 4)]
+    greedy = bao_agents.load("greedy")
+    plies = [play_match(player, greedy, pairs=5, seed=1).plies for player in players]
     np.testing.assert_array_equal(plies[0], plies[1])
     assert players[0].asked > 4 >= players[1].asked
 
 
 @pytest.mark.parametrize("spec", SEARCHES)
-@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+@pytest.mark.parametrize(
+    "duplicate", [copy.deepcopy, lambda player: pickle.loads(pickle.dumps(player))]
+)
 def test_a_copy_is_small_and_plays_alike(spec: str, duplicate: Callable[[Agent], Agent]) -> None:
     """It leaves behind the memory of the search and the compiled network."""
     arrays = draw("zanzibar", 20)
@@ -313,11 +320,11 @@ def load(name, *, ruleset, **_):
     (tmp_path / "fullest_package.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     group = "bao_env.players"
-    found = [
+    entries = [
         EntryPoint("agents", "bao_agents.players.registry:load_ours", group),
         EntryPoint("fullest", "fullest_package:load", group),
     ]
-    monkeypatch.setattr("bao_env.player_packages.entry_points", lambda group: found)
+    monkeypatch.setattr("bao_env.player_packages.entry_points", lambda group: entries)
     board = Board()
     assert bao_agents.load("fullest:3").choose(board) == bao_agents.load("greedy").choose(board)
     assert "fullest:3" in says("match random fullest:3 --pairs 2 --balance 9 --threads 1")
@@ -373,8 +380,8 @@ def test_a_player_refuses_a_board_with_other_rules(
 def test_a_player_knows_its_rules() -> None:
     """By what they are: a network and a guide play their rules under any name."""
     kibao = RULESETS["kibao"]
-    other = kibao.replace(name="mine", sow_limit=500)
+    switched = kibao.replace(name="mine", sow_limit=500)
     for spec in ("random", "alphabeta:2", "guided:2", "kibao"):
         assert parse(spec).plays(kibao) and parse(spec).plays(kibao.replace(name="mine"))
         assert parse(spec).plays(RULESETS["dutch"]) == ("kibao" not in spec)
-        assert parse(spec).plays(other) == (spec in ("random", "alphabeta:2"))
+        assert parse(spec).plays(switched) == (spec in ("random", "alphabeta:2"))

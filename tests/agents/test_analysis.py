@@ -27,17 +27,17 @@ pytestmark = pytest.mark.usefixtures("patience")
 def test_alphabeta_the_solver_and_networks_analyse(player: str) -> None:
     """It gives a score to each move, and the solver's proof beside it; lines can be played."""
     board = Board.from_text(WON)
-    found = analyse(board, player, lines=None)
-    assert sorted(line.action for line in found.lines) == board.legal_actions
-    assert (found.score, found.proof.winner, found.proof.plies) == (1.0, 0, 13)
-    assert [line.proof.winner for line in found.lines] == [0] * 3 + [1] * 5
-    assert all(-1 <= line.score <= 1 for line in found.lines)
-    chances = [line.probability for line in found.lines]
+    analysis = analyse(board, player, lines=None)
+    assert sorted(line.action for line in analysis.lines) == board.legal_actions
+    assert (analysis.score, analysis.proof.winner, analysis.proof.plies) == (1.0, 0, 13)
+    assert [line.proof.winner for line in analysis.lines] == [0] * 3 + [1] * 5
+    assert all(-1 <= line.score <= 1 for line in analysis.lines)
+    chances = [line.probability for line in analysis.lines]
     assert (None in chances) == ("zanzibar" not in player)
-    played = board.copy()
-    for action in found.lines[0].actions:
-        played.push(action)
-    assert len(played.move_stack) > 1
+    game = board.copy()
+    for action in analysis.lines[0].actions:
+        game.push(action)
+    assert len(game.move_stack) > 1
     opening = analyse(Board(), player, lines=2, proof_nodes=1)
     assert len(opening.lines) == 2 and opening.proof.winner is None
     assert -0.7 < opening.score < 0.7
@@ -45,22 +45,24 @@ def test_alphabeta_the_solver_and_networks_analyse(player: str) -> None:
 
 def test_a_move_that_still_wins_is_never_marked() -> None:
     """Neither a proof of the position nor an opinion of the move says anything against it."""
-    won = shipped_won_positions(RULESETS["zanzibar"])
-    assert won is not None
-    some = won[won.choices][:400:16]
-    player, spared, lost = bao_agents.load("alphabeta:2", threads=1), 0, 0
-    for position, winning, legal in zip(some.positions, some.winning, some.legal, strict=True):
+    positions = shipped_won_positions(RULESETS["zanzibar"])
+    assert positions is not None
+    sample = positions[positions.choices][:400:16]
+    player, spared, blunders = bao_agents.load("alphabeta:2", threads=1), 0, 0
+    for position, winning, legal in zip(
+        sample.positions, sample.winning, sample.legal, strict=True
+    ):
         for action in actions_of(legal):
             game = board_of(position, "zanzibar")
             game.push(action)
-            found = review_move(game, 0, player, proof_nodes=1000)
+            reviewed = review_move(game, 0, player, proof_nodes=1000)
             if int(winning) >> action & 1:
-                assert found.mark in ("", "?!")
-                [thought] = [line for line in found.analysis.lines if line.action == action]
-                spared += found.analysis.score - thought.score >= MISTAKE
-            elif found.analysis.proof.winner == found.seat:
-                lost += found.mark == "??"
-    assert spared > 3 and lost > 5
+                assert reviewed.mark in ("", "?!")
+                [opinion] = [line for line in reviewed.analysis.lines if line.action == action]
+                spared += reviewed.analysis.score - opinion.score >= MISTAKE
+            elif reviewed.analysis.proof.winner == reviewed.seat:
+                blunders += reviewed.mark == "??"
+    assert spared > 3 and blunders > 5
 
 
 def test_a_proved_move_proves_the_position() -> None:
@@ -70,18 +72,18 @@ def test_a_proved_move_proves_the_position() -> None:
     for action in board.legal_actions:
         game = board.copy()
         game.push(action)
-        found = review_move(game, 0, "alphabeta:60000n", proof_nodes=100_000)
-        assert found.analysis.proof.winner == 1
-        assert found.mark in ("", "?!") and not found.gives_win_away
+        reviewed = review_move(game, 0, "alphabeta:60000n", proof_nodes=100_000)
+        assert reviewed.analysis.proof.winner == 1
+        assert reviewed.mark in ("", "?!") and not reviewed.gives_win_away
 
 
 def test_review_names_a_proven_win_that_is_given_away() -> None:
     start = Board.from_text(WON)
     best, *_, worst = analyse(start, "alphabeta:2", lines=None).lines
     good, bad = (Board.from_text(WON, moves=[line.action]) for line in (best, worst))
-    [kept], [lost] = (list(review(game, "alphabeta:2")) for game in (good, bad))
-    assert (kept.mark, kept.gives_win_away, kept.seat) == ("", False, 0)
-    assert (lost.mark, lost.gives_win_away, lost.ply) == ("??", True, 0)
+    [best_move], [worst_move] = (list(review(game, "alphabeta:2")) for game in (good, bad))
+    assert (best_move.mark, best_move.gives_win_away, best_move.seat) == ("", False, 0)
+    assert (worst_move.mark, worst_move.gives_win_away, worst_move.ply) == ("??", True, 0)
     move, south, north = lines(bad, "alphabeta:2")
     assert "?? " in move and "South wins in 13" in move
     assert f"gives the proven win away; better: {start.move_text(best.action)}" in move

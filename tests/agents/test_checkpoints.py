@@ -39,12 +39,12 @@ def test_weights_in_another_memory_order_come_back(tmp_path: Path) -> None:
 
 
 def test_half_precision_plays_alike(saved: Path) -> None:
-    whole = checkpoint.load(saved)
-    checkpoint.save(saved, whole, half=True)
-    half = checkpoint.load(saved)
-    assert half.info == whole.info == {"steps": 5} and half.ruleset == RULESETS["zanzibar"]
-    for name, tensor in half.network.state_dict().items():
-        torch.testing.assert_close(tensor, whole.network.state_dict()[name].half().float())
+    full = checkpoint.load(saved)
+    checkpoint.save(saved, full, half=True)
+    rounded = checkpoint.load(saved)
+    assert rounded.info == full.info == {"steps": 5} and rounded.ruleset == RULESETS["zanzibar"]
+    for name, tensor in rounded.network.state_dict().items():
+        torch.testing.assert_close(tensor, full.network.state_dict()[name].half().float())
 
 
 def test_shipped_checkpoints_play() -> None:
@@ -91,11 +91,11 @@ def with_tensor(path: Path, name: str, dtype: str, count: int, size: int) -> Pat
     offsets = [len(tensors), len(tensors) + count * size]
     header[name] = {"dtype": dtype, "shape": [count], "data_offsets": offsets}
     text = json.dumps(header).encode()
-    made = path.with_name("made.safetensors")
-    with open(made, "wb") as file:
+    forged = path.with_name("made.safetensors")
+    with open(forged, "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text + tensors)
         file.truncate(8 + len(text) + offsets[1])
-    return made
+    return forged
 
 
 def most_memory() -> int:

@@ -39,6 +39,6 @@ def test_the_quota_of_a_container(
     monkeypatch.delenv("SLURM_CPUS_PER_TASK", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
     assert cores() == check_threads(None) == expected
-    for asked, count in (("1", 1), ("99", expected), ("0", expected), ("x", expected)):
-        monkeypatch.setenv("SLURM_CPUS_PER_TASK", asked)
-        assert cores() == count, asked
+    for slurm_cores, count in (("1", 1), ("99", expected), ("0", expected), ("x", expected)):
+        monkeypatch.setenv("SLURM_CPUS_PER_TASK", slurm_cores)
+        assert cores() == count, slurm_cores

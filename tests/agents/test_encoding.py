@@ -86,14 +86,14 @@ def test_encoding_of_an_action(ruleset: str) -> None:
     encodings, legal_actions, _ = encode(rules, positions, legal)
     assert not encodings[len(legal_actions) :].any()
     viewers = movers(positions).astype(np.int8)
-    seen = np.empty((1, OBSERVATION_SIZE), np.uint8)
+    observation = np.empty((1, OBSERVATION_SIZE), np.uint8)
     wins = stuck = several = 0
     for encoding, legal_action in zip(encodings[: len(legal_actions)], legal_actions, strict=True):
         i, action = divmod(int(legal_action), 64)
         position = positions[i].copy()
         won = play(rules, position, np.uint64(action))
-        observe(position[None], seen, viewers[i : i + 1])
-        np.testing.assert_array_equal(encoding[:CAPTURES_AT], seen[0])
+        observe(position[None], observation, viewers[i : i + 1])
+        np.testing.assert_array_equal(encoding[:CAPTURES_AT], observation[0])
         if won:
             assert encoding[CAPTURES_AT:].tolist() == [0, 0, 1] + [0] * 32
             continue
@@ -126,8 +126,8 @@ def test_inputs_have_a_version() -> None:
     encodings = encode_texts()
     captures = encodings[:, CAPTURES_AT:]
     assert captures[:, BEST_CAPTURE].any() and captures[:, IS_STUCK].any()
-    found = digest(encodings), digest(expand(np.concatenate([each_byte_alone(), encodings])))
-    assert found == DIGESTS.get(INPUTS_VERSION), (
+    digests = digest(encodings), digest(expand(np.concatenate([each_byte_alone(), encodings])))
+    assert digests == DIGESTS.get(INPUTS_VERSION), (
         f"the inputs of networks have changed: raise INPUTS_VERSION in nets/features.py, "
-        f"and note {found} here under the new version"
+        f"and note {digests} here under the new version"
     )

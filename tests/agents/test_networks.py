@@ -57,17 +57,17 @@ def test_head() -> None:
 @pytest.mark.parametrize("hidden", [(24,), (33, 16), (40, 8, 12)])
 def test_compiled_network_has_the_same_outputs(hidden: tuple[int, ...]) -> None:
     rng = np.random.default_rng(1)
-    made = make_network(hidden).double()
-    for parameter in made.parameters():
+    network = make_network(hidden).double()
+    for parameter in network.parameters():
         if parameter.ndim == 1:  # biases begin at zero, which would hide their loss
             torch.nn.init.normal_(parameter, std=0.5)
     encodings = rng.integers(0, BYTE_VALUES, (64, ENCODING_SIZE)).astype(np.uint8)
     encodings[rng.random(encodings.shape) < np.linspace(0, 1, 64)[:, None]] = 0
     encodings = np.concatenate([encodings, inputs(200).numpy()])
-    weights = compile_arrays(made.arrays())
+    weights = compile_arrays(network.arrays())
     out = np.full((len(encodings), OUTPUTS), np.nan, np.float32)
     forward(weights, encodings, len(encodings) - 1, make_network_workspace(weights), out)
-    expected = made.head_outputs(torch.from_numpy(encodings)).detach().numpy()
+    expected = network.head_outputs(torch.from_numpy(encodings)).detach().numpy()
     np.testing.assert_allclose(out[:-1], expected[:-1], rtol=1e-4, atol=1e-4)
     assert np.isnan(out[-1]).all()  # beyond the count
 
@@ -81,13 +81,14 @@ def test_a_network_says_what_it_thinks(tmp_path: Path) -> None:
         board.push(board.legal_actions[0])
     positions, legal = board.batch()
     logits, values, _, _ = NetworkAgent(network, RULESETS["zanzibar"]).evaluate(positions, legal)
-    shares = np.exp(logits) / np.exp(logits).sum()
+    chances = np.exp(logits) / np.exp(logits).sum()
     opinions = bao_agents.load(file).analyse(board)
     assert opinions is not None and bao_agents.load(file).choose(board) == opinions[0].action
     by_action = sorted(opinions)
-    assert [one.action for one in by_action] == board.legal_actions
-    np.testing.assert_allclose([one.probability or 0.0 for one in by_action], shares, rtol=1e-5)
-    np.testing.assert_allclose([one.score for one in by_action], values, rtol=1e-5)
+    assert [opinion.action for opinion in by_action] == board.legal_actions
+    probabilities = [opinion.probability or 0.0 for opinion in by_action]
+    np.testing.assert_allclose(probabilities, chances, rtol=1e-5)
+    np.testing.assert_allclose([opinion.score for opinion in by_action], values, rtol=1e-5)
 
 
 @contextmanager
@@ -121,9 +122,9 @@ def test_a_position_alone_is_cheap_and_gets_the_same_action(
     agent = NetworkAgent(loaded.network, loaded.ruleset)
     rows: list[int] = []
 
-    def counted(network: PolicyNetwork, encodings: Uint8Array, *rest: Any) -> Any:
+    def counted(network: PolicyNetwork, encodings: Uint8Array, *weights: Any) -> Any:
         rows.append(len(encodings))
-        return evaluate_network(network, encodings, *rest)
+        return evaluate_network(network, encodings, *weights)
 
     monkeypatch.setattr("bao_agents.nets.player.evaluate_network", counted)
     counts = [bits.bit_count() for bits in legal.tolist()]
@@ -135,4 +136,4 @@ def test_a_position_alone_is_cheap_and_gets_the_same_action(
     rows.clear()
     slowly = [in_torch.act(positions[i : i + 1], legal[i : i + 1])[0] for i in range(50)]
     assert slowly == alone[:50]
-    assert all(read - count < 8 for read, count in zip(rows, counts, strict=False))
+    assert all(row_count - count < 8 for row_count, count in zip(rows, counts, strict=False))

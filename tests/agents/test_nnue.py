@@ -40,22 +40,22 @@ from tests.searches import minimax
 
 def level(seeds: int) -> int:
     """Return the level of a count, as documented."""
-    return seeds if seeds <= 12 else 12 + sum(seeds > most for most in (13, 16, 21))
+    return seeds if seeds <= 12 else 12 + sum(seeds > highest for highest in (13, 16, 21))
 
 
 def literal_patterns(packed: np.ndarray, bits: int, rounded: Callable[[int], int]) -> list[int]:
     """Return the patterns of a position, from its seeds one by one."""
     position = unpack(packed)
-    mover, other = position.mover, 1 - position.mover
+    mover, opponent = position.mover, 1 - position.mover
     phase = min((sum(position.store) + 13) // 14, PHASES - 1)
     tables = list(range(8))
-    if position.owns_house[other]:
+    if position.owns_house[opponent]:
         tables[7 - HOUSE] = 9
     if position.owns_house[mover]:
         tables[HOUSE] = 8
-    mine, theirs = position.front[mover], position.front[other]
+    mine, theirs = position.front[mover], position.front[opponent]
     pairs = [(tables[i], mine[i], theirs[7 - i]) for i in range(8)]
-    for first, seat in ((10, mover), (14, other)):
+    for first, seat in ((10, mover), (14, opponent)):
         ring = position.back[seat][::-1]  # the ring continues from right to left
         pairs += [(first + i, ring[2 * i], ring[2 * i + 1]) for i in range(4)]
     return [
@@ -69,9 +69,9 @@ def test_patterns_and_values_are_those_of_literal_evaluators(name: str) -> None:
     positions, rng = mixed_batch(RULESETS[name], 200, seed=1), np.random.default_rng(1)
     cells = rng.integers(-2000, 2000, CELLS).astype(np.int16)
     weights = rng.integers(-900, 900, (PATTERNS, UNITS)).astype(np.int16)
-    found = np.empty((len(positions), PAIRS), np.int32)
-    list_patterns(positions, found)
-    for position, coarse in zip(positions, found, strict=True):
+    coarse_patterns = np.empty((len(positions), PAIRS), np.int32)
+    list_patterns(positions, coarse_patterns)
+    for position, coarse in zip(positions, coarse_patterns, strict=True):
         of_tables = literal_patterns(position, FINE, lambda seeds: min(seeds, 31))
         value = max(-LIMIT, min(LIMIT, cells[of_tables].astype(int).sum()))
         assert tables_value(PairTables(cells), Rows.of(position)) == value
@@ -132,8 +132,9 @@ def test_the_compiled_loss_and_gradient_are_those_of_torch() -> None:
     )
     loss = nnue.loss(positions, chances)
     assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
-    ours, theirs = (
-        torch.autograd.grad(2 * one, list(nnue.parameters())) for one in (loss, expected)
+    gradients, torch_gradients = (
+        torch.autograd.grad(2 * sum_of_losses, list(nnue.parameters()))
+        for sum_of_losses in (loss, expected)
     )
-    for mine, wanted in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(mine.numpy(), wanted.numpy(), atol=1e-4)
+    for gradient, torch_gradient in zip(gradients, torch_gradients, strict=True):
+        np.testing.assert_allclose(gradient.numpy(), torch_gradient.numpy(), atol=1e-4)

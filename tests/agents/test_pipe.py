@@ -104,12 +104,12 @@ def test_hostile_programs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     Board().text()  # compiles
     before = children(), len(os.listdir("/proc/self/fd")), threading.active_count()
-    begun = time.monotonic()
+    start = time.monotonic()
     with pytest.raises(ValueError, match=message) as error:
         first_moves(PipeAgent(f"{sys.executable} {file}", ZANZIBAR, seconds=0.5), 2)
     assert str(error.value).startswith(f"player pipe:{sys.executable}"[:40])
     assert len(str(error.value)) < 400 and str(error.value).isprintable()
-    assert time.monotonic() - begun < 30
+    assert time.monotonic() - start < 30
     assert (children(), len(os.listdir("/proc/self/fd")), threading.active_count()) == before
 
 
@@ -135,9 +135,9 @@ def test_a_fault_loses_one_game(
     out = says(
         f"match 'bot=pipe:{sys.executable} {file}' random --pairs 2 --json {tmp_path}/match.json"
     )
-    [found] = json.loads((tmp_path / "match.json").read_text())["results"]
-    faults = found["faults"]
-    assert found["games"] == 4 and 0 < len(faults) <= found["lost"] and not found["opponent_faults"]
+    [row] = json.loads((tmp_path / "match.json").read_text())["results"]
+    faults = row["faults"]
+    assert row["games"] == 4 and 0 < len(faults) <= row["lost"] and not row["opponent_faults"]
     assert set(faults) == {"crashed: exit status 3"}
     games = "1 game" if len(faults) == 1 else f"{len(faults)} games"
     assert f"bot lost {games} by faults: crashed: exit status 3" in out
@@ -185,12 +185,12 @@ def test_margin(tmp_path: Path) -> None:
 @pytest.mark.parametrize("spec", ["alphabeta:500n", "zanzibar"])
 def test_our_players_answer_as_in_this_process(spec: str) -> None:
     """One that remembers is told the games, which are played side by side."""
-    here, there = load(spec), load(f"pipe:{OURS} {spec}")
-    match = play_match(here, load("greedy"), pairs=4, seed=1)
-    again = play_match(there, load("greedy"), pairs=4, seed=1)
-    np.testing.assert_array_equal(match.plies, again.plies)
-    np.testing.assert_array_equal(match.points, again.points)
-    assert there.name == spec
+    player, program = load(spec), load(f"pipe:{OURS} {spec}")
+    match = play_match(player, load("greedy"), pairs=4, seed=1)
+    program_match = play_match(program, load("greedy"), pairs=4, seed=1)
+    np.testing.assert_array_equal(match.plies, program_match.plies)
+    np.testing.assert_array_equal(match.points, program_match.points)
+    assert program.name == spec
 
 
 def test_rules_of_your_own() -> None:
@@ -240,10 +240,10 @@ def test_opponent_in_an_environment() -> None:
     """A copy of the environment has its own program."""
     env = BaoEnv(opponent=f"pipe:{EXAMPLE}")
     env.reset(seed=1)
-    other = copy.deepcopy(env)
-    for one in (env, other):
-        one.step(one.action_masks().argmax())
-        one.close()
+    copied = copy.deepcopy(env)
+    for environment in (env, copied):
+        environment.step(environment.action_masks().argmax())
+        environment.close()
 
 
 def test_tournament_on_two_processes_and_continued(
@@ -288,30 +288,30 @@ def test_our_engine_hears_while_it_thinks() -> None:
         assert process.stdout.readline() == "ready\n"
         process.stdin.write("quit\n")
         process.stdin.flush()
-        begun = time.monotonic()
-        assert process.stdout.read() == "" and time.monotonic() - begun < 2.0
+        quit_time = time.monotonic()
+        assert process.stdout.read() == "" and time.monotonic() - quit_time < 2.0
         assert process.wait() == 0
 
 
 def test_our_engine_keeps_the_time_of_the_host() -> None:
     """It answers in less than the host's time, whatever limit the player's name has."""
-    said: list[str] = []
-    ours = Engine("alphabeta:3000ms", said.append)
+    lines: list[str] = []
+    ours = Engine("alphabeta:3000ms", lines.append)
     ours.serve(iter(ASK.replace("go\n", "go movetime 50\n").splitlines()))
-    begun = time.monotonic()
+    start = time.monotonic()
     ours.serve(iter(["go movetime 300"]))
-    assert time.monotonic() - begun < 2.0
-    assert [line.split()[0] for line in said[-2:]] == ["move", "move"]
-    limit = Engine("alphabeta:3000ms", said.append, overhead=0.2)._limit("movetime 1000")
+    assert time.monotonic() - start < 2.0
+    assert [line.split()[0] for line in lines[-2:]] == ["move", "move"]
+    limit = Engine("alphabeta:3000ms", lines.append, overhead=0.2)._limit("movetime 1000")
     assert limit is not None and limit.seconds == pytest.approx(0.78)
 
 
 def test_our_engine_answers_what_a_file_asks() -> None:
     """test_rules_of_your_own shows that the host is told of an error."""
-    said: list[str] = []
-    ours = Engine("greedy", said.append)
+    lines: list[str] = []
+    ours = Engine("greedy", lines.append)
     ours.serve(iter((ASK + asked("kujifunza")).splitlines()))
-    words = [word for line in said if (word := line.split()[0]) in ("info", "ready", "move")]
+    words = [word for line in lines if (word := line.split()[0]) in ("info", "ready", "move")]
     assert words == ["info", "ready", "move"] * 2  # each after what it needs has been loaded
     with pytest.raises(ValueError, match="go came before isready"):
         ours.serve(iter(["seed 2", "go"]))
@@ -361,8 +361,8 @@ def test_ctrl_c(tmp_path: Path) -> None:
         assert process.poll() is None
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)
-    begun = time.monotonic()
+    signal_time = time.monotonic()
     _, error = process.communicate(timeout=20)
-    assert time.monotonic() - begun < 8 and "stopped" in error and process.returncode == 130
+    assert time.monotonic() - signal_time < 8 and "stopped" in error and process.returncode == 130
     for pid in (tmp_path / "pid").read_text().split():
         wait_for_end(int(pid))

@@ -18,9 +18,9 @@ from tests.positions import draw
 
 def boards(positions: np.ndarray) -> np.ndarray:
     """Return what the players to move see, uint8[N, 52]."""
-    seen = np.empty((len(positions), 52), np.uint8)
-    observe(positions, seen)
-    return seen
+    observations = np.empty((len(positions), 52), np.uint8)
+    observe(positions, observations)
+    return observations
 
 
 def check(sample: Sample, ruleset: str, count: int) -> None:
@@ -35,7 +35,7 @@ def check(sample: Sample, ruleset: str, count: int) -> None:
 
 @pytest.mark.parametrize("ruleset", ["kujifunza", "zanzibar", "dutch"])
 def test_random_games(ruleset: str) -> None:
-    sample, again, other = (
+    sample, repeated, reseeded = (
         games(
             ruleset,
             RandomAgent(seed),
@@ -50,8 +50,8 @@ def test_random_games(ruleset: str) -> None:
     check(sample, ruleset, 300)
     assert sample.positions[:, PLY].min() == 4
     assert 25 < sample.positions[:, PLY].max() <= 30
-    np.testing.assert_array_equal(again.positions, sample.positions)
-    assert (other.positions != sample.positions).any()
+    np.testing.assert_array_equal(repeated.positions, sample.positions)
+    assert (reseeded.positions != sample.positions).any()
 
 
 def test_games_of_players() -> None:

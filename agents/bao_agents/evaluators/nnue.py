@@ -56,8 +56,8 @@ def make_nnue(weights: Int16Array) -> NNUE:
         ValueError: they have another shape or dtype, or one is beyond :data:`WEIGHT_LIMIT`.
     """
     if weights.shape != (PATTERNS, UNITS) or weights.dtype != np.int16:
-        found = f"{weights.dtype}{list(weights.shape)}"
-        raise ValueError(f"nnue {found}: expected int16[{PATTERNS}, {UNITS}]")
+        description = f"{weights.dtype}{list(weights.shape)}"
+        raise ValueError(f"nnue {description}: expected int16[{PATTERNS}, {UNITS}]")
     if np.abs(weights.astype(np.int32)).max() > WEIGHT_LIMIT:
         raise ValueError(f"nnue has weights beyond {WEIGHT_LIMIT}: 16 of them must fit an int16")
     line = 64 // weights.itemsize
@@ -101,8 +101,8 @@ def _compiled_output(_context: Any, weights: Any, patterns: Any) -> Any:
             )
             pointer = builder.bitcast(builder.gep(data, [start]), narrow.as_pointer())
             total = builder.add(total, builder.load(pointer, align=2))
-        least = ir.Constant(narrow, [np.iinfo(np.int16).min] + [0] * (UNITS - 1))
-        total = builder.select(builder.icmp_signed(">", total, least), total, least)
+        lowest = ir.Constant(narrow, [np.iinfo(np.int16).min] + [0] * (UNITS - 1))
+        total = builder.select(builder.icmp_signed(">", total, lowest), total, lowest)
         signed = builder.mul(builder.sext(total, wide), ir.Constant(wide, list(SIGNS)))
         add_up = cgutils.get_or_insert_function(
             builder.module,

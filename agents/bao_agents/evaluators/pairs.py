@@ -70,11 +70,11 @@ def _at_least(row, to_top):
 def _rounded(row, bits):
     """Return a row of eight counts, each rounded to ``bits`` bits."""
     if bits == FINE:
-        above = _at_least(row, _TO_TOP_FROM_32)
-        return (row | ((above << _BYTE_BITS) - above)) & _COUNT_MASK
-    above = _at_least(row, _TO_TOP_FROM_12)
-    whole = (above << _BYTE_BITS) - above
-    level = (row & ~whole) | (_TWELVES & whole)
+        reached = _at_least(row, _TO_TOP_FROM_32)
+        return (row | ((reached << _BYTE_BITS) - reached)) & _COUNT_MASK
+    reached = _at_least(row, _TO_TOP_FROM_12)
+    byte_mask = (reached << _BYTE_BITS) - reached
+    level = (row & ~byte_mask) | (_TWELVES & byte_mask)
     level += _at_least(row, _TO_TOP_FROM_14) + _at_least(row, _TO_TOP_FROM_17)
     return level + _at_least(row, _TO_TOP_FROM_22)
 

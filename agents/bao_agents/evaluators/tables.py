@@ -64,20 +64,20 @@ def _fitted() -> dict[str, Int16Array]:
     """
     try:
         with np.load(FILE, allow_pickle=False) as archive:
-            found = {name: archive[name] for name in archive.files}
+            tables = {name: archive[name] for name in archive.files}
     except Exception as error:  # a damaged archive raises almost anything
         raise ValueError(
             f"{FILE} cannot be read ({error!r:.100}): take it from the repository again"
         ) from error
-    for name in ("zanzibar", *found):
-        array = found.get(name)
+    for name in ("zanzibar", *tables):
+        array = tables.get(name)
         if array is None or array.shape != (CELLS,) or array.dtype != np.int16:
-            has = "none" if array is None else f"{array.dtype}{list(array.shape)}"
+            description = "none" if array is None else f"{array.dtype}{list(array.shape)}"
             raise ValueError(
-                f"{FILE}: expected int16[{CELLS}] for the rule set {name}, found {has}: "
+                f"{FILE}: expected int16[{CELLS}] for the rule set {name}, found {description}: "
                 "take it from the repository again"
             )
-    return {name: found[name] for name in RULESETS if name in found}
+    return {name: tables[name] for name in RULESETS if name in tables}
 
 
 def load_tables(ruleset: Ruleset) -> PairTables:
@@ -92,7 +92,7 @@ def load_tables(ruleset: Ruleset) -> PairTables:
     settings = ruleset.to_dict()
 
     def differences(name: str) -> int:
-        other = RULESETS[name].to_dict()
-        return sum(other[key] != value for key, value in settings.items() if key != "name")
+        switches = RULESETS[name].to_dict()
+        return sum(switches[key] != value for key, value in settings.items() if key != "name")
 
     return PairTables(fitted[min(fitted, key=differences)])

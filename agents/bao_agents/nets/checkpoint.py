@@ -156,12 +156,12 @@ def load(
                 message += f"; the network of {ruleset.name} is {ruleset.name!r}"
             raise OtherRulesError(message)
         weights = {name: _read_weights(path, file, name) for name in names}
-        rest = {
+        trainer_arrays = {
             name: _read_tensor(path, file, name)
             for name in file.keys()  # noqa: SIM118
             if arrays and name != _NNUE and not name.startswith(_MODEL)
         }
-        return Checkpoint(weights, trained, info, rest, _read_nnue(path, file))
+        return Checkpoint(weights, trained, info, trainer_arrays, _read_nnue(path, file))
 
 
 def load_shared(path: Path, ruleset: Ruleset) -> Checkpoint:
@@ -216,10 +216,10 @@ def _read_header(path: Path, file: Any) -> tuple[Ruleset, list[str], dict[str, A
             ("observation_version", OBSERVATION_VERSION),
             ("inputs_version", INPUTS_VERSION),
         ):
-            found = header[key]
-            if type(found) is not int or found != expected:
+            number = header[key]
+            if type(number) is not int or number != expected:
                 raise ValueError(
-                    f"it has {key} {found!r:.200}; this version of bao_env reads {expected}"
+                    f"it has {key} {number!r:.200}; this version of bao_env reads {expected}"
                 )
         ruleset = Ruleset.from_dict(header["ruleset"])
         layers = shapes_of_layers(header["hidden"])

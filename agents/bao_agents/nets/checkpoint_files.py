@@ -86,10 +86,10 @@ def version(path: Path) -> tuple[Path, int, int]:
         OSError: the file does not exist.
         ValueError: the path is a folder, a pipe or a device.
     """
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode):
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
         raise ValueError(f"{path} is not a regular file: expected a checkpoint")
-    return path, found.st_mtime_ns, found.st_size
+    return path, status.st_mtime_ns, status.st_size
 
 
 def trained_under(path: Path) -> Ruleset | None:

@@ -155,26 +155,27 @@ def forward(weights, encodings, count, workspace, out):
     lines, units, next_units, active = workspace
     for r in range(count):
         width = widths[0]
-        found = 0
+        line_count = 0
         for byte in range(encodings.shape[1]):
             value = np.int64(encodings[r, byte])
-            lines[found] = (byte * BYTE_VALUES + value) * width
-            found += 1 if value != 0 else 0
+            lines[line_count] = (byte * BYTE_VALUES + value) * width
+            line_count += 1 if value != 0 else 0
         for j in range(0, width, WIDTH):
             total = load_vector(biases, j)
-            for i in range(found):
+            for i in range(line_count):
                 total = add(total, load_vector(table, lines[i] + j))
             store_vector(units, j, total)
         base, bias = np.int64(0), width
         for layer in range(1, len(widths)):
             before, width = width, widths[layer]
-            found = 0
+            active_count = 0
             for j in range(before):
-                active[found] = j
-                found += 0 if units[j] <= np.float32(0.0) else 1  # one that is not a number counts
+                active[active_count] = j
+                # A unit that is not a number is active, too.
+                active_count += 0 if units[j] <= np.float32(0.0) else 1
             for j in range(0, width, WIDTH):
                 total = load_vector(biases, bias + j)
-                for i in range(found):
+                for i in range(active_count):
                     unit = active[i]
                     total = add_product(
                         total, units[unit], load_vector(matrix, base + unit * width + j)

@@ -44,10 +44,10 @@ def _list_actions(legal, legal_actions):
     """Write the legal actions, int64[K]."""
     k = 0
     for i in range(legal.shape[0]):
-        rest = legal[i]
-        while rest != ZERO:
-            legal_actions[k] = i * 64 + np.int64(trailing_zeros(rest))
-            rest &= rest - ONE
+        remaining = legal[i]
+        while remaining != ZERO:
+            legal_actions[k] = i * 64 + np.int64(trailing_zeros(remaining))
+            remaining &= remaining - ONE
             k += 1
 
 

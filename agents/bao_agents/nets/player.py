@@ -90,12 +90,13 @@ class NetworkAgent(Remade):
         """
         del limit
         actions = board.legal_actions
-        found = self.evaluate(*board.batch())
-        shares, values = probabilities(found.logits).tolist(), found.values.clip(-1, 1).tolist()
-        return sorted(map(Opinion, actions, values, shares), key=by_probability, reverse=True)
+        outputs = self.evaluate(*board.batch())
+        chances = probabilities(outputs.logits).tolist()
+        values = outputs.values.clip(-1, 1).tolist()
+        return sorted(map(Opinion, actions, values, chances), key=by_probability, reverse=True)
 
     def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
         positions, legal = as_batch(positions, legal)
-        found = self.evaluate(positions, legal)
-        return best_legal_actions(found.logits, found.indptr, legal)
+        outputs = self.evaluate(positions, legal)
+        return best_legal_actions(outputs.logits, outputs.indptr, legal)

@@ -57,14 +57,14 @@ def store_vector(array, at, vector):
     array[at : at + WIDTH] = vector
 
 
-def add(vector, other):
+def add(vector, summand):
     """Return the sum of two vectors."""
-    return vector + other
+    return vector + summand
 
 
-def add_product(vector, factor, other):
+def add_product(vector, factor, multiplicand):
     """Return ``vector + factor * other``, with a float32 factor; it may be rounded only once."""
-    return vector + np.float32(factor) * other
+    return vector + np.float32(factor) * multiplicand
 
 
 def _pointer(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
@@ -113,9 +113,9 @@ def _type_of_store(_context: Any) -> Any:
 
 @type_callable(add)
 def _type_of_sum(_context: Any) -> Any:
-    return lambda vector, other: _vector
+    return lambda vector, summand: _vector
 
 
 @type_callable(add_product)
 def _type_of_sum_of_product(_context: Any) -> Any:
-    return lambda vector, factor, other: _vector
+    return lambda vector, factor, multiplicand: _vector

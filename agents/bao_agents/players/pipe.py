@@ -122,7 +122,7 @@ class PipeAgent(Remade):
         self.fingerprint: str | None = None
         self.remembers = False
         self.most_games: int | None = None
-        self._used = 0.0
+        self._move_seconds = 0.0
         self._lock = threading.Lock()
         self._program: _Program | None = None
         self._program = self._start()
@@ -145,7 +145,7 @@ class PipeAgent(Remade):
                     before = program.processor_seconds()
                     game = None if games is None else games[i]
                     actions[i] = self._choose(program, positions[i], actions_of(legal[i]), game)
-                    self._used += max(0.0, program.processor_seconds() - before)
+                    self._move_seconds += max(0.0, program.processor_seconds() - before)
             except BaseException as error:  # an answer may be on its way
                 self.close()
                 if isinstance(error, PlayerFault):
@@ -172,7 +172,7 @@ class PipeAgent(Remade):
 
         On other systems than Linux it is the time that passed.
         """
-        return self._used
+        return self._move_seconds
 
     def close(self) -> None:
         """End the program."""
@@ -199,37 +199,38 @@ class PipeAgent(Remade):
             "isready",
         )
         while True:
-            word, rest = program.read(seconds, waiting_for="ready")
+            word, argument = program.read(seconds, waiting_for="ready")
             if word == "ready":
                 return
             if word == "name":
-                self.name = printable(rest)[:40] or self.name
+                self.name = printable(argument)[:40] or self.name
             elif word == "version":
-                self.fingerprint = rest
+                self.fingerprint = argument
             elif word == "remembers":
                 self.remembers = True
-                self.most_games = int(rest) if re.fullmatch("[1-9][0-9]{0,8}", rest) else None
+                is_number = re.fullmatch("[1-9][0-9]{0,8}", argument)
+                self.most_games = int(argument) if is_number else None
             else:
                 program.fail_unexpected("name, version, remembers, info or ready")
 
     def _choose(
-        self, program: _Program, position: PackedPositions, legal: list[int], game: int | None
+        self, program: _Program, packed: PackedPositions, legal: list[int], game: int | None
     ) -> int:
         """Return the program's action in a position, uint64[6], of a game."""
         program.send(
             *([] if game is None else [f"game {game}"]),
-            f"position {format_position(unpack(position))}",
+            f"position {format_position(unpack(packed))}",
             f"legal {' '.join(map(str, legal))}",
             f"go movetime {round(1000 * self._seconds)}",
         )
-        word, rest = program.read(self._seconds + self._margin)
-        if (word, rest) == ("move", "none"):
+        word, argument = program.read(self._seconds + self._margin)
+        if (word, argument) == ("move", "none"):
             program.fail("found no move")
-        if word != "move" or not re.fullmatch("[0-9]{1,2}", rest):
+        if word != "move" or not re.fullmatch("[0-9]{1,2}", argument):
             program.fail_unexpected("move N")
-        if int(rest) not in legal:
-            program.fail(f"chose action {rest}, which is illegal: expected one of {legal}")
-        return int(rest)
+        if int(argument) not in legal:
+            program.fail(f"chose action {argument}, which is illegal: expected one of {legal}")
+        return int(argument)
 
 
 class _Program:
@@ -261,14 +262,13 @@ class _Program:
         self._lines: deque[bytes] = deque()
         self._last = ""
         self._silent = True
-        stop, stopping = os.pipe()
+        pipe = os.pipe()
         reader = threading.Thread(
-            target=_pass_on, args=(self._process.stdout, stop, self._output), daemon=True
+            target=_pass_on, args=(self._process.stdout, pipe[0], self._output), daemon=True
         )
         reader.start()
         watcher = _watch(self._process.pid)
-        pipes = stop, stopping
-        self.end = weakref.finalize(self, _end, self._process, watcher, self._output, reader, pipes)
+        self.end = weakref.finalize(self, _end, self._process, watcher, self._output, reader, pipe)
 
     def processor_seconds(self) -> float:
         """Return the program's processor time, 0 if it has ended; the clock's without Linux."""
@@ -283,7 +283,7 @@ class _Program:
         """Write lines.
 
         Raises:
-            PlayerFault: the program has ended, or wrote something unasked.
+            PlayerFault: the program has ended, or wrote a line before it was asked.
         """
         with suppress(queue.Empty):
             while True:
@@ -299,7 +299,7 @@ class _Program:
             self._fail_ended()
 
     def read(self, seconds: float, *, waiting_for: str = "") -> tuple[str, str]:
-        """Return the first word and the rest of the next line that is not an info line.
+        """Return the first word of the next line that is not an info line, and what follows it.
 
         Args:
             seconds: the time limit.
@@ -309,29 +309,30 @@ class _Program:
             PlayerFault: the program is too late, has ended, or writes too long a line.
             ValueError: it says that it cannot continue.
         """
-        begun, used = time.monotonic(), self.processor_seconds()
+        start, processor_start = time.monotonic(), self.processor_seconds()
         while True:
-            left = begun + seconds - time.monotonic()
-            if left <= 0:
-                used = max(0.0, self.processor_seconds() - used)
+            remaining = start + seconds - time.monotonic()
+            if remaining <= 0:
+                used_seconds = max(0.0, self.processor_seconds() - processor_start)
                 hint = f": {_HINT}" if self._silent else ""
                 self.fail(
-                    f"gave no answer within {seconds:g} s, and used {used:.2f} s of processor "
-                    f"time{hint}"
+                    f"gave no answer within {seconds:g} s, and used {used_seconds:.2f} s of "
+                    f"processor time{hint}"
                 )
-            if waiting_for and self._silent and seconds - left > QUIET_SECONDS:
+            if waiting_for and self._silent and seconds - remaining > QUIET_SECONDS:
                 say(f'waiting for "{waiting_for}" from {self._name}: {_HINT}')
                 waiting_for = ""
             if not self._lines:
                 with suppress(queue.Empty):
-                    self._take(self._output.get(timeout=min(left, _SLICE)))
+                    self._take(self._output.get(timeout=min(remaining, _SLICE)))
                 continue
-            word, rest = self._next()
+            word, argument = self._next()
             if word == "error":
                 self.end()
-                raise ValueError(f"player {self._name} cannot continue: {printable(rest)[:300]}")
+                reason = printable(argument)[:300]
+                raise ValueError(f"player {self._name} cannot continue: {reason}")
             if word != "info":
-                return word, rest
+                return word, argument
 
     def _take(self, lines: list[bytes]) -> None:
         if not lines:
@@ -344,8 +345,8 @@ class _Program:
         self._last = line.decode("utf-8", "backslashreplace").strip()
         if len(line) > MAX_LINE:
             self.fail(f"wrote a line of more than {MAX_LINE} bytes: {self._quoted()}")
-        word, _, rest = self._last.partition(" ")
-        return word, rest.strip()
+        word, _, argument = self._last.partition(" ")
+        return word, argument.strip()
 
     def _quoted(self) -> str:
         return ascii(self._last[:60]) + ("..." if len(self._last) > 60 else "")
@@ -358,13 +359,13 @@ class _Program:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_PATIENCE)
         status = self._process.returncode
-        how = "crashed" if status else "ended"
-        self.fail("closed its output" if status is None else f"{how}: exit status {status}")
+        verb = "crashed" if status else "ended"
+        self.fail("closed its output" if status is None else f"{verb}: exit status {status}")
 
-    def fail(self, what: str) -> NoReturn:
-        """Stop the program, and raise PlayerFault with what it did."""
+    def fail(self, cause: str) -> NoReturn:
+        """Stop the program, and raise PlayerFault with the cause."""
         self.end()
-        raise PlayerFault(self._name, what)
+        raise PlayerFault(self._name, cause)
 
 
 def _watch(program: int) -> subprocess.Popen[bytes] | None:
@@ -388,21 +389,21 @@ def _watch(program: int) -> subprocess.Popen[bytes] | None:
 def _pass_on(stream: IO[bytes], stop: int, output: queue.Queue[list[bytes]]) -> None:
     """Pass on the lines of a program in chunks; an empty chunk ends them.
 
-    It stops if ``stop`` can be read: a child of the program may hold the stream open for longer.
+    Also stop once ``stop`` can be read: a child of the program may hold the stream open for longer.
     """
-    rest = b""
+    unfinished = b""
     # Lines written together come in one chunk, so that a second answer is not taken for the next.
-    while len(rest) <= MAX_LINE:
+    while len(unfinished) <= MAX_LINE:
         if os.name != "nt" and stop in wait([stream.fileno(), stop]):
             return
         chunk = os.read(stream.fileno(), 1 << 16)
         if not chunk:
             break
-        *lines, rest = (rest + chunk).split(b"\n")
+        *lines, unfinished = (unfinished + chunk).split(b"\n")
         if lines:
             output.put(lines)
-    output.put([rest] if rest else [])
-    if rest:
+    output.put([unfinished] if unfinished else [])
+    if unfinished:
         output.put([])
 
 
@@ -411,7 +412,7 @@ def _end(
     watcher: subprocess.Popen[bytes] | None,
     output: queue.Queue[list[bytes]],
     reader: threading.Thread,
-    pipes: tuple[int, int],
+    pipe: tuple[int, int],
 ) -> None:
     """Stop a program: ask it to quit, terminate it, kill it. Then kill its children, and close all.
 
@@ -420,7 +421,7 @@ def _end(
         watcher: its watcher.
         output: what it has written.
         reader: the thread that fills ``output``.
-        pipes: the two ends of the pipe that stops the thread.
+        pipe: the two ends of the pipe that stops the thread.
     """
 
     def send(name: str) -> None:
@@ -448,11 +449,10 @@ def _end(
         send(name)
     process.wait()
     send("SIGKILL")  # its children
-    stop, stopping = pipes
-    os.close(stopping)
+    os.close(pipe[1])
     if soon(lambda: not reader.is_alive()):  # on Windows a child may still hold the pipe
         process.stdout.close()
-        os.close(stop)
+        os.close(pipe[0])
     if watcher is not None:
         watcher.kill()
         watcher.communicate()

@@ -235,7 +235,7 @@ def parse(
     """
     kinds = [kind for kind in KINDS if checkpoints is None or not kind.is_foreign]
     find = find_checkpoint if checkpoints is None else checkpoints.get
-    shown = shipped() if checkpoints is None else list(checkpoints)
+    available = shipped() if checkpoints is None else list(checkpoints)
     head, colon, _ = name.partition(":")
     akin = [kind for kind in kinds if head and kind.head == head]
     for kind in akin if akin and colon else [kind for kind in kinds if not kind.head]:
@@ -246,12 +246,12 @@ def parse(
         if parsed and path:
             return replace(parsed, path=path)
         if parsed and kind.head:
-            raise _no_checkpoint(parsed, shown)
+            raise _no_checkpoint(parsed, available)
     if checkpoints is None and (name.endswith(".safetensors") or os.sep in name):
         raise _no_file(name)
     if ask_packages and checkpoints is None and packages(but="bao_agents"):
         return PlayerName(PACKAGE, name)
-    raise _unknown(name, kinds, akin, shown)
+    raise _unknown(name, kinds, akin, available)
 
 
 def _no_checkpoint(parsed: PlayerName, names: Sequence[str]) -> ValueError:
@@ -282,19 +282,19 @@ def _unknown(
     examples = [list(kind.examples)[: None if akin else 1] for kind in akin or kinds]
     hint = ""
     if not akin:
-        head, colon, rest = name.partition(":")
+        head, colon, tail = name.partition(":")
         heads = {kind.form.partition(":")[0] for kind in kinds}
-        hint = _closest(head, [*filter(str.islower, sorted(heads)), *checkpoints], colon + rest)
+        hint = _closest(head, [*filter(str.islower, sorted(heads)), *checkpoints], colon + tail)
     return ValueError(
         f"unknown player {name[:80]!r}{hint}: expected something like "
         f"{', '.join(chain.from_iterable(examples))}"
     )
 
 
-def _closest(word: str, names: Sequence[str], rest: str = "") -> str:
+def _closest(word: str, names: Sequence[str], tail: str = "") -> str:
     """Return a hint, "did you mean ...?", or an empty string."""
     closest = difflib.get_close_matches(word, names, 1)
-    return f" (did you mean {closest[0] + rest!r}?)" if closest else ""
+    return f" (did you mean {closest[0] + tail!r}?)" if closest else ""
 
 
 def load(

@@ -22,8 +22,8 @@ def cores() -> int:
     count = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
         count = len(os.sched_getaffinity(0))
-    asked = os.environ.get("SLURM_CPUS_PER_TASK", "")
-    count = min(count, int(asked) or count) if asked.isdecimal() else count
+    slurm_cores = os.environ.get("SLURM_CPUS_PER_TASK", "")
+    count = min(count, int(slurm_cores) or count) if slurm_cores.isdecimal() else count
     return max(1, min([count, *_quotas()]))
 
 

@@ -79,7 +79,8 @@ def _own_settings() -> Iterator[None]:
     if is_new and backend is not None:
         with suppress(ValueError):  # the caller's pyplot takes it from here
             matplotlib.rcParams["backend"] = backend
-    defaults = {key: value for key, value in matplotlib.rcParamsDefault.items() if key != "backend"}
+    defaults: Any = dict(matplotlib.rcParamsDefault)
+    del defaults["backend"]
     with matplotlib.rc_context(defaults):
         yield
 

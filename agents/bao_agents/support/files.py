@@ -40,14 +40,14 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
     path = Path(path).absolute()
     if path.exists() and not path.is_file():
         raise OSError(f"{path} is not a regular file: choose another name")
-    kept = path.exists() and not path.is_symlink()
-    mode = stat.S_IMODE(path.stat().st_mode) & 0o777 if kept else 0o666
+    keeps_mode = path.exists() and not path.is_symlink()
+    mode = stat.S_IMODE(path.stat().st_mode) & 0o777 if keeps_mode else 0o666
     # In the same folder: a file cannot be renamed across file systems.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         # "x" creates the file: it opens none that exists, and no link.
         with open(temporary, "xb", opener=partial(os.open, mode=mode)) as file:
-            if kept:  # also the permissions that the umask has taken
+            if keeps_mode:  # also the permissions that the umask has taken
                 os.chmod(temporary, mode)
             file.write(data.encode() if isinstance(data, str) else data)
             file.flush()
@@ -105,11 +105,12 @@ def hold(folder: Path) -> Iterator[None]:
     except Timeout:
         try:
             with holder.open("rb") as file:
-                who = file.read(200).decode(errors="replace").strip()
+                holder_name = file.read(200).decode(errors="replace").strip()
         except OSError:  # filelock 3.12 does not tell a lock that is held from one that fails
-            who = "another process, or its file system has no locks"
+            holder_name = "another process, or its file system has no locks"
         raise HeldError(
-            f"{folder} is in use by {who}: wait until it has ended, or choose another folder"
+            f"{folder} is in use by {holder_name}: wait until it has ended, or choose another "
+            "folder"
         ) from None
     except (OSError, NotImplementedError) as error:  # filelock 3.12 raises the latter
         number = getattr(error, "errno", errno.ENOSYS)
@@ -118,8 +119,8 @@ def hold(folder: Path) -> Iterator[None]:
         reason = f"its file system has no locks ({os.strerror(number)}): choose another folder"
         raise OSError(number, reason, str(folder)) from error
     try:
-        now = datetime.now().isoformat(" ", "seconds")
-        write_atomically(holder, f"process {os.getpid()} on {platform.node()}, since {now}\n")
+        time = datetime.now().isoformat(" ", "seconds")
+        write_atomically(holder, f"process {os.getpid()} on {platform.node()}, since {time}\n")
         yield
     finally:
         holder.unlink(missing_ok=True)

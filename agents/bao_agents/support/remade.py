@@ -16,9 +16,9 @@ class Remade:
     _made_with: tuple[tuple[Any, ...], Mapping[str, Any]]
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
-        made = super().__new__(cls)
-        made._made_with = args, options
-        return made
+        instance = super().__new__(cls)
+        instance._made_with = args, options
+        return instance
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _make, (type(self), *self._made_with)
