@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import copy
 import hashlib
 import pickle
@@ -230,6 +231,27 @@ def test_a_choice_depends_on_the_game_so_far(spec: str) -> None:
     assert (play_on(single, list(range(8)), 8) != expected).any()
 
 
+@pytest.mark.parametrize("remembers", [True, False])
+@pytest.mark.parametrize("limit", [None, Limit(nodes=5)])
+def test_choose_passes_on_the_game_and_the_limit(remembers: bool, limit: Limit | None) -> None:
+    """The game only to a player that remembers, with a limit and without."""
+
+    class Search:
+        limit = Limit(nodes=1)
+
+        def act(self, positions: Any, legal: Any, **options: Any) -> Any:
+            self.options = options
+            return np.array([actions_of(bits)[0] for bits in legal])
+
+    agent = Search()
+    player = NamedPlayer("search", agent)
+    player.remembers = remembers
+    player.choose(Board(), limit, game=7)
+    options = {name: np.ravel(value).tolist() for name, value in agent.options.items()}
+    assert options.pop("games", None) == ([7] if remembers else None)
+    assert options == ({} if limit is None else {"limit": [None, None, 5]})
+
+
 def test_matches_play_no_more_games_than_are_remembered() -> None:
     """A player with room for four games remembers all ten from the first move on."""
 
@@ -346,6 +368,23 @@ def test_a_fingerprint_is_of_what_decides() -> None:
     guide = hashlib.sha256((GUIDES / "kibao.safetensors").read_bytes()).hexdigest()[:16]
     assert marks["greedy"] == marks["alphabeta:1"] == "" and marks["guided:1"] == guide
     assert marks["guided:kibao:1"] == marks["kibao"] != guide
+
+
+def test_an_error_names_the_module_that_was_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of the user's that is called like a module of Python's is not imported."""
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])  # as --path does
+    file = tmp_path / "calendar.py"
+    file.write_text("def player(ruleset, seed): ...\n")
+    with pytest.raises(ValueError) as error:
+        bao_agents.load("calendar:player")
+    assert f"imported from {calendar.__file__}, not from {file}: rename" in str(error.value)
+    (tmp_path / "empty_bot.py").touch()
+    with pytest.raises(ValueError, match=r"from .*empty_bot\.py: expected it to define that name"):
+        bao_agents.load("empty_bot:player")
+    with pytest.raises(ValueError, match="your own code is MODULE:FUNCTION, with --path FOLDER"):
+        bao_agents.load("./empty_bot.py:player")
 
 
 SILENT = """

@@ -42,7 +42,8 @@ HOSTILE = {
     "late": (
         PLAY + "begun = time.process_time()\nwhile time.process_time() < begun + 0.2: pass\n"
         "time.sleep(60)",
-        r"gave no answer within 0\.5 s, and used 0\.[1-5]. s of processor time$",
+        # It gets as much processor time as the machine has to spare.
+        r"gave no answer within 0\.5 s, and used 0\.\d\d s of processor time$",
     ),
     "mute": (
         "import time; time.sleep(60)",

@@ -232,8 +232,10 @@ def archive(arrays: Arrays) -> bytes:
 
 def read_arrays(file: Path, types: Mapping[str, type[np.generic]], *others: str) -> Arrays:
     """Read the arrays of ``types``, and ``others``, and check types, dimensions and lengths."""
-    content = io.BytesIO(read_bytes(file, _MAX_BYTES))
-    with np.load(content, allow_pickle=False) as archive:
+    content = read_bytes(file, _MAX_BYTES)
+    if not content.startswith(b"PK"):  # numpy would advise to load it unsafely
+        raise ValueError("it is not an .npz file; tables in .csv are not read back")
+    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in (*types, *others)}
     for name, kind in types.items():
         array = arrays[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import pkgutil
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,32 @@ def find(name: str) -> Any:
     """Import and return the object ``package.module:name``.
 
     Raises:
-        ValueError: the object cannot be imported.
+        ValueError: the object cannot be imported; the message says where its module lies.
     """
+    module, _, function = name.partition(":")
     try:
-        return pkgutil.resolve_name(name)
+        return getattr(importlib.import_module(module), function)
     except Exception as error:  # foreign code may raise anything
+        advice = (
+            "expected MODULE:NAME, with --path FOLDER for the module's folder, or that folder in "
+            "PYTHONPATH"
+        )
+        if isinstance(error, AttributeError) and module in sys.modules:
+            advice = _where(module)
         raise ValueError(
-            f"{name:.200} cannot be imported: {type(error).__name__}: {error!s:.200}; expected "
-            "MODULE:NAME, with --path FOLDER for the module's folder, or that folder in PYTHONPATH"
+            f"{name:.200} cannot be imported: {type(error).__name__}: {error!s:.200}; {advice}"
         ) from error
+
+
+def _where(module: str) -> str:
+    """Return from which file a module was imported, and which file it hides, if it hides one."""
+    file = getattr(sys.modules[module], "__file__", None)
+    origin = f"{module} was imported from {file or 'Python itself'}"
+    for folder in sys.path:
+        hidden = Path(folder, *module.split(".")).with_suffix(".py").absolute()
+        if hidden.is_file() and str(hidden) != file:
+            return f"{origin}, not from {hidden}: rename that file"
+    return f"{origin}: expected it to define that name"
 
 
 def needs_file(make: Any) -> bool:

@@ -270,6 +270,8 @@ def _no_file(name: str) -> ValueError:
         return ValueError(f"player {name[:200]!r} has no checkpoint that can be read")
     near = beside(name)
     listed = f"; beside it there are: {', '.join(near[:_LISTED])}" if near else ""
+    if ".py" in name:
+        listed += "; your own code is MODULE:FUNCTION, with --path FOLDER for the module's folder"
     return ValueError(
         f"player {name[:200]!r}: no such file, or it cannot be read{_closest(name, near)}{listed}"
     )
