@@ -64,7 +64,7 @@ class OtherRulesError(CheckpointError):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A network, perhaps with an NNUE, the rules of its training, and its trainer's notes."""
+    """A network, the rules that it was trained under, its trainer's notes, and perhaps an NNUE."""
 
     weights: Mapping[str, Float32Array]
     """The weights of the network, as :meth:`PolicyNetwork.arrays` returns them."""
@@ -127,7 +127,7 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint, *, half: bool = F
 
 
 def model_arrays(checkpoint: Checkpoint) -> Arrays:
-    """Return the weights of the network and the NNUE, under the names that a file gives them."""
+    """Return the weights of the network and the NNUE, by their names in the file."""
     arrays: Arrays = {_MODEL + name: array for name, array in checkpoint.weights.items()}
     return arrays if checkpoint.nnue is None else arrays | {_NNUE: checkpoint.nnue.weights}
 
@@ -165,7 +165,7 @@ def load(
 
 
 def load_shared(path: Path, ruleset: Ruleset) -> Checkpoint:
-    """Read a checkpoint once, and keep it until its file is rewritten or others replace it.
+    """Read a checkpoint once, and keep it until its file changes or the memory is full.
 
     Callers share its network, and must not change it.
 
@@ -181,7 +181,7 @@ def _load_version(version: tuple[Path, int, int], ruleset: Ruleset) -> Checkpoin
 
 
 def _open(path: Path) -> Any:
-    """Open a file with safetensors, which checks its parts against its length."""
+    """Open a file with safetensors, which checks that its parts fit its length."""
     if not path.exists():
         raise FileNotFoundError(f"no checkpoint at {path}")
     if not path.is_file():  # a pipe could block indefinitely

@@ -1,4 +1,4 @@
-"""Say that a player has failed in one game, for which a match need not stop."""
+"""Define the error of a player that loses one game but does not stop the match."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 
 class PlayerFault(ValueError):
-    """A player chose no legal action in time. In a match it loses that game, and plays on.
+    """A player chose no legal action in time: it loses that game, and the match goes on.
 
-    Any player may raise it from ``act``.
+    Any player may raise this error in ``act``.
 
     Args:
         player: the player's name.
         cause: what it did instead, in one line.
-        actions: its actions in the first positions of the call, up to the one where it failed.
+        actions: its actions in the positions of the call before the one where it failed.
     """
 
     def __init__(self, player: str, cause: str, actions: Sequence[int] = ()) -> None:

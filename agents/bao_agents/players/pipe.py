@@ -1,7 +1,7 @@
 """Play with a program that answers lines on its stdin with lines on its stdout.
 
 ``pipe:COMMAND`` starts the program, and ``pipe:2s:COMMAND`` allows it two seconds per move.
-``pipe:2s+100ms:COMMAND`` tells it two seconds, and waits 100 milliseconds longer.
+``pipe:2s+100ms:COMMAND`` allows it two seconds and forgives another 100 milliseconds.
 ``docs/engine-protocol.md`` describes the lines. :mod:`bao_agents.cli.engine` is the other end.
 """
 
@@ -60,7 +60,7 @@ _HINT = "does it flush every line that it writes, and read without waiting for m
 
 
 def read_time(player: str, time: str | None) -> tuple[float, float]:
-    """Return the seconds per move, and those that the host waits longer.
+    """Return the seconds per move that a program is told, and the seconds that are forgiven.
 
     Args:
         player: the player, for the error.
@@ -83,24 +83,25 @@ def _seconds(time: str) -> float:
 
 
 class PipeAgent(Remade):
-    """Play what a program answers. It runs until the agent is closed or no longer referenced.
+    """Play the actions of a program, which runs until the agent is closed or deleted.
 
-    After a fault or Ctrl-C the program is stopped, and started again for the next move. It also
-    stops if this process is killed. A copy has its own program.
+    A fault or Ctrl-C stops the program, and the next move starts it again. The program also stops
+    if this process is killed. A copy of the agent has its own program.
 
     Args:
         command: the program and its arguments, split as a shell does; no shell runs it.
         ruleset: the rules.
         seed: the seed of its random choices.
         threads: the number of threads it may use; None for all cores.
-        seconds: time limit per move, which the program is told.
-        margin: seconds that this side waits longer.
+        seconds: the time limit per move, which the program is told.
+        margin: the seconds that a move may take longer before it is a fault.
 
     Attributes:
         name: what the program calls itself, or ``pipe:COMMAND``.
-        fingerprint: the version that it gives, or None.
-        remembers: whether it says so: it is then told the games.
-        most_games: the most games that it remembers at once, if it says so.
+        fingerprint: the program's version, if it writes one.
+        ruleset: the rules.
+        remembers: whether the program asks for the numbers of the games.
+        most_games: the most games that it remembers at once; None if it gives no number.
 
     Raises:
         ValueError: the program cannot be started, or is not ready in time.
@@ -156,8 +157,8 @@ class PipeAgent(Remade):
     def reseed(self, seed: int) -> None:
         """Play other games, with another seed.
 
-        The program is asked again whether it is ready. If it does not answer soon, the next move
-        starts it anew.
+        The program gets the seed and must say again that it is ready. If that takes too long, the
+        next move starts the program anew.
         """
         with self._lock:
             self._seed = seed
@@ -170,7 +171,7 @@ class PipeAgent(Remade):
     def processor_seconds(self) -> float:
         """Return the processor time that the program's moves have taken so far.
 
-        On other systems than Linux it is the time that passed.
+        On systems other than Linux it is wall-clock time.
         """
         return self._move_seconds
 
@@ -189,7 +190,7 @@ class PipeAgent(Remade):
         return program
 
     def _prepare(self, program: _Program, seconds: float) -> None:
-        """Tell the program the rules, and wait until it is ready, up to some seconds."""
+        """Tell the program the rules and the seed, and wait until it is ready."""
         ruleset = self.ruleset
         program.send(
             f"bao {PROTOCOL}",
@@ -271,7 +272,7 @@ class _Program:
         self.end = weakref.finalize(self, _end, self._process, watcher, self._output, reader, pipe)
 
     def processor_seconds(self) -> float:
-        """Return the program's processor time, 0 if it has ended; the clock's without Linux."""
+        """Return the program's processor time, 0 after its end; wall-clock time without Linux."""
         if sys.platform != "linux":
             return time.perf_counter()
         try:
@@ -303,7 +304,7 @@ class _Program:
 
         Args:
             seconds: the time limit.
-            waiting_for: say so on stderr if the program has written nothing for a while.
+            waiting_for: what a line on stderr names if the program writes nothing for a while.
 
         Raises:
             PlayerFault: the program is too late, has ended, or writes too long a line.
@@ -369,11 +370,11 @@ class _Program:
 
 
 def _watch(program: int) -> subprocess.Popen[bytes] | None:
-    """Start a shell that kills a program and its children a second after the end of this process.
+    """Start a shell that kills a program and its children a second after this process ends.
 
-    It waits for the end of its input, which comes however this process ends. PR_SET_PDEATHSIG would
-    also come when only the thread ends that has started the program. None on Windows, where a
-    program sees the end of its input and nothing else.
+    The shell waits for the end of its input, which comes however this process ends. The signal of
+    PR_SET_PDEATHSIG would come too early, when the thread that started the program ends. Windows
+    has no such shell: there is no watcher, and a program only sees the end of its input.
     """
     if os.name == "nt":
         return None
@@ -414,7 +415,7 @@ def _end(
     reader: threading.Thread,
     pipe: tuple[int, int],
 ) -> None:
-    """Stop a program: ask it to quit, terminate it, kill it. Then kill its children, and close all.
+    """Ask a program to quit, then terminate it, then kill it; kill its children, and close all.
 
     Args:
         process: the program.

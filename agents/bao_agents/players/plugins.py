@@ -32,7 +32,7 @@ def find(name: str) -> Any:
 
 
 def _where(module: str) -> str:
-    """Return from which file a module was imported, and which file it hides, if it hides one."""
+    """Say from which file a module was imported, and which other file it hides."""
     file = getattr(sys.modules[module], "__file__", None)
     origin = f"{module} was imported from {file or 'Python itself'}"
     for folder in sys.path:
@@ -43,7 +43,7 @@ def _where(module: str) -> str:
 
 
 def needs_file(make: Any) -> bool:
-    """Return whether users' code can only be called with ``file=``, as far as can be seen."""
+    """Return whether the signature of users' code requires ``file=``."""
     with suppress(TypeError, ValueError):  # it has no signature
         file = inspect.signature(make).parameters.get("file")
         return file is not None and file.default is file.empty
@@ -51,9 +51,6 @@ def needs_file(make: Any) -> bool:
 
 
 def source(name: str, file: str = "") -> bytes:
-    """Return the source file of the module of ``package.module:name``, if it has one.
-
-    After it comes the content of ``file``, if one is given.
-    """
+    """Return the source code of the module of ``package.module:name``, then that of ``file``."""
     module = inspect.getsourcefile(importlib.import_module(name.partition(":")[0]))
     return b"".join(Path(path).read_bytes() for path in (module, file) if path)

@@ -225,10 +225,9 @@ def parse(
 
     Args:
         name: the name.
-        checkpoints: on the board, the checkpoints that may play, by name. By default these are the
-            shipped ones and any path, and players of all kinds may play.
-        ask_packages: take a name that is unknown here for a player of another package, if any
-            other package has players.
+        checkpoints: the only checkpoints that may play, by name, as for visitors of the board;
+            players of foreign code may then not play. By default any path may.
+        ask_packages: whether an unknown name may be that of a player of another package.
 
     Raises:
         ValueError: no player has that name, or the checkpoint does not exist.
@@ -255,7 +254,7 @@ def parse(
 
 
 def _no_checkpoint(parsed: PlayerName, names: Sequence[str]) -> ValueError:
-    """Return the error for a name whose checkpoint does not exist; ``names`` are those that do."""
+    """Return the error for a checkpoint that does not exist; ``names`` lists those that do."""
     checkpoint = parsed.checkpoint
     return ValueError(
         f"player {parsed.text[:80]!r}: there is no checkpoint {checkpoint[:80]!r}"
@@ -280,7 +279,7 @@ def _no_file(name: str) -> ValueError:
 def _unknown(
     name: str, kinds: Sequence[Kind], akin: Sequence[Kind], checkpoints: Sequence[str]
 ) -> ValueError:
-    """Return the error for a name that is of none of ``kinds``; ``akin`` are those of its head."""
+    """Return the error for a name of no kind; ``akin`` are the kinds with its first word."""
     examples = [list(kind.examples)[: None if akin else 1] for kind in akin or kinds]
     hint = ""
     if not akin:
@@ -342,7 +341,7 @@ def load(
 
 
 def load_ours(name: str, **options: Any) -> NamedPlayer:
-    """Load a player of this package; the entry point for those who ask all packages."""
+    """Load a player of this package: its entry point, as any package with players has one."""
     return load(parse(name, ask_packages=False), **options)
 
 
@@ -350,7 +349,7 @@ def load_ours(name: str, **options: Any) -> NamedPlayer:
 def warm_up(player: str | PlayerName, ruleset: Ruleset) -> None:
     """Compile what a player needs, so that its first move takes no longer than the others.
 
-    Another player of that name makes a move, which uses up no random numbers of the first.
+    A second player of that name makes a move, so the random numbers of the first stay unused.
 
     Args:
         player: the name for :func:`load`.

@@ -16,8 +16,8 @@ PROCESS = Path("/proc/self/cgroup")
 def cores() -> int:
     """Return how many cores this process may use, at least 1.
 
-    That is its share of the machine: by ``taskset``, a container's set of cores or its quota of
-    processor time, or ``SLURM_CPUS_PER_TASK`` if that is less.
+    The least of what ``taskset``, a container's set of cores, a container's quota of processor time
+    and ``SLURM_CPUS_PER_TASK`` allow.
     """
     count = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
@@ -28,7 +28,7 @@ def cores() -> int:
 
 
 def _quotas() -> Iterator[int]:
-    """Yield the whole cores that each group of this process allows, its parents included."""
+    """Yield the number of cores that each control group of this process and its parents allow."""
     groups = PROCESS.read_text().splitlines() if PROCESS.exists() else []
     for line in groups:  # "0::/a/b" in version 2, "4:cpu,cpuacct:/a/b" in version 1
         _, controllers, path = line.split(":", 2)

@@ -1,4 +1,4 @@
-"""Find the pages, replace files atomically, lock folders, and show other people's files."""
+"""Find the pages, replace files atomically, lock folders, and quote files of other people."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # slow to import and rarely needed
 
 
 def pages_folder() -> Path:
-    """Return the folder in which the pages lie: the installed package's, or the repository."""
+    """Return the folder of the pages: that of the installed package, or the repository."""
     packages = Path(__file__).parents[2]
     installed = packages / "bao_training" / "pages"
     return installed if installed.exists() else packages.parent
@@ -30,12 +30,12 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
 
     Args:
         path: the file; its folder must exist. The new file has the permissions of the old one. A
-            symbolic link is replaced, so nothing is written elsewhere.
+            symbolic link is replaced, and its target stays as it is.
         data: the whole content; text is written as UTF-8.
 
     Raises:
-        OSError: it cannot be written, or is not a regular file but, for example, a device. What was
-            there stays unchanged. The error names the file.
+        OSError: it cannot be written, or is not a regular file but, for example, a device. The old
+            file stays unchanged, and the error names it.
     """
     path = Path(path).absolute()
     if path.exists() and not path.is_file():

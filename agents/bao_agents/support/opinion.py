@@ -18,5 +18,5 @@ class Opinion(NamedTuple):
 
 
 def by_probability(opinion: Opinion) -> tuple[float, float]:
-    """Return what opinions of a network are sorted by: the more probable first, then the better."""
+    """Return the key that sorts opinions of a network by probability, then by score."""
     return opinion.probability or 0.0, opinion.score

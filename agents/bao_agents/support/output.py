@@ -1,4 +1,4 @@
-"""Write words that a program can do without: progress, notices, the report of an error."""
+"""Write text that must not end a program if it cannot be written: progress, notices, errors."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _failed: set[TextIO] = set()
 
 @contextmanager
 def optional(stream: TextIO | None) -> Iterator[None]:
-    """Go on if the block, which only writes to a stream, cannot write to it.
+    """Ignore that the block cannot write to a stream; the text is then lost.
 
-    The reader may be gone, the terminal closed or the disk full, and a signal handler may have
-    interrupted another write. Then what was written is lost. There may be no stream at all: None.
+    The reader may be gone, the terminal closed or the disk full, or a signal handler may have
+    interrupted another write. A program may also have no stream: None.
     """
     try:
         yield
@@ -41,7 +41,7 @@ def say(text: str, stream: TextIO | None = None) -> None:
 
 @atexit.register
 def _give_up() -> None:
-    """Discard what is left in streams: Python would fail to write it, and exit with status 120."""
+    """Discard unwritten text: Python would fail to write it, and exit with status 120."""
     for stream in _failed:
         with suppress(ValueError):  # it is closed, or has no file
             try:

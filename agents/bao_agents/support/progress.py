@@ -17,7 +17,7 @@ LINE_SECONDS = 30.0
 class Progress(tqdm):
     """Show a progress bar on a terminal, or a line now and then elsewhere. Use it like ``tqdm``.
 
-    What cannot be written is left out, and the work goes on.
+    If the stream cannot be written, the work goes on without progress.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -40,13 +40,13 @@ class Progress(tqdm):
         return False
 
     def clear(self, nolock: bool = False) -> None:
-        """Take the bar away; without a terminal there is none."""
+        """Remove the bar from a terminal."""
         if self._on_terminal:
             with self.get_lock(), optional(sys.stderr):
                 super().clear(nolock=True)
 
     def close(self) -> None:
-        """End the bar; without a terminal, show nothing more."""
+        """End the bar; show its last state on a terminal only."""
         self.leave: bool = self._on_terminal and self.leave
         with optional(sys.stderr):
             super().close()

@@ -7,10 +7,10 @@ from typing import Any, Self
 
 
 class Remade:
-    """An object whose copies are made again, with the same arguments.
+    """An object whose copies are made anew, with the same arguments.
 
-    So a pickled player holds neither compiled weights nor the memory of a search, which are far
-    larger than the rest of it. A network among the arguments is copied with its current weights.
+    A pickled player so leaves out its compiled weights and the memory of its search, which are far
+    larger than its arguments. A network among them is copied with its current weights.
     """
 
     _made_with: tuple[tuple[Any, ...], Mapping[str, Any]]
