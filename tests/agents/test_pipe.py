@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import json
 import os
 import shlex
@@ -294,7 +295,23 @@ def test_our_engine_hears_while_it_thinks() -> None:
         assert process.wait() == 0
 
 
-def test_our_engine_keeps_the_time_of_the_host() -> None:
+TIMED = """
+from bao_agents.search.limits import Limit
+from bao_env import GreedyAgent
+asked = []
+class player(GreedyAgent):
+    limit = Limit(seconds=3)
+    def __init__(self, ruleset, seed): super().__init__(ruleset)
+    def act(self, positions, legal, *, limit=None):
+        asked.append((limit or self.limit).seconds)
+        return super().act(positions, legal)
+"""
+"""A player that notes the seconds that it may use."""
+
+
+def test_our_engine_keeps_the_time_of_the_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It answers in less than the host's time, whatever limit the player's name has."""
     lines: list[str] = []
     ours = Engine("alphabeta:3000ms", lines.append)
@@ -303,8 +320,11 @@ def test_our_engine_keeps_the_time_of_the_host() -> None:
     ours.serve(iter(["go movetime 300"]))
     assert time.monotonic() - start < 2.0
     assert [line.split()[0] for line in lines[-2:]] == ["move", "move"]
-    limit = Engine("alphabeta:3000ms", lines.append, overhead=0.2)._limit("movetime 1000")
-    assert limit is not None and limit.seconds == pytest.approx(0.78)
+    (tmp_path / "timed.py").write_text(TIMED)
+    monkeypatch.syspath_prepend(tmp_path)
+    users = Engine("timed:player", lines.append, overhead=0.2)
+    users.serve(iter(ASK.replace("go\n", "go movetime 1000\ngo movetime 9000\n").splitlines()))
+    assert importlib.import_module("timed").asked[-2:] == [pytest.approx(0.78), 3]
 
 
 def test_our_engine_answers_what_a_file_asks() -> None:

@@ -21,7 +21,7 @@ from bao_agents.cli.options import Run, add_player_options, at_least
 from bao_agents.players.fingerprint import fingerprint
 from bao_agents.players.pipe import PROTOCOL
 from bao_agents.players.player import NamedPlayer
-from bao_agents.players.registry import load, parse
+from bao_agents.players.registry import load
 from bao_agents.search.limits import Limit
 from bao_agents.support.provenance import current_commit
 from bao_env.board import Board
@@ -152,8 +152,8 @@ class Engine:
             words: what follows ``go``.
         """
         found = re.fullmatch("movetime ([0-9]{1,9})", words)
-        own = parse(self._spec).limit
-        if not found or own.seconds is None:
+        own = self._player.limit if self._player else None
+        if not found or own is None or own.seconds is None:
             return None
         allowed = max(0.001, int(found[1]) / 1000 * (1 - _SHARE) - self._overhead)
         return own._replace(seconds=allowed) if allowed < own.seconds else None
