@@ -92,13 +92,15 @@ def _add(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
 
 @lower_builtin(add_product, _VectorType, types.Float, _VectorType)
 def _add_product(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-    vector, factor, other = arguments
+    vector, factor, multiplicand = arguments
     start = builder.insert_element(
         ir.Constant(_VECTOR, ir.Undefined), factor, ir.Constant(ir.IntType(32), 0)
     )
     zeros = ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), [0] * WIDTH)
     factors = builder.shuffle_vector(start, start, zeros)
-    return builder.fadd(vector, builder.fmul(factors, other, flags=_MAY_FUSE), flags=_MAY_FUSE)
+    return builder.fadd(
+        vector, builder.fmul(factors, multiplicand, flags=_MAY_FUSE), flags=_MAY_FUSE
+    )
 
 
 @type_callable(load_vector)

@@ -206,7 +206,7 @@ KINDS = (
 PACKAGE = Kind("package", "NAME", {}, _package, is_foreign=True)
 """A player of another package (:mod:`bao_env.player_packages`). Any name may be one."""
 
-PLAYERS = {example: what for kind in KINDS for example, what in kind.examples.items()}
+PLAYERS = {name: meaning for kind in KINDS for name, meaning in kind.examples.items()}
 """Examples of every kind of player that :func:`load` accepts, each with its meaning."""
 
 # --- looking players up -------------------------------------------------------------------------
