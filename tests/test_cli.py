@@ -171,6 +171,12 @@ def test_results_do_not_need_notices(line: str) -> None:
     assert error.stderr.endswith("error: [Errno 28] No space left on device\n")
 
 
+def answers(port: int) -> bool:
+    """Return whether a server listens on a port of this machine."""
+    with socket.socket() as connection:
+        return connection.connect_ex(("127.0.0.1", port)) == 0
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device is always full")
 def test_the_board_needs_nobody_who_reads() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -180,7 +186,7 @@ def test_the_board_needs_nobody_who_reads() -> None:
         server = subprocess.Popen(command, stdout=full, stderr=full)
     try:
         deadline = time.monotonic() + 60
-        while socket.socket().connect_ex(("127.0.0.1", port)):
+        while not answers(port):
             assert server.poll() is None and time.monotonic() < deadline
             time.sleep(0.1)
     finally:

@@ -112,7 +112,7 @@ def test_in_a_terminal(tmp_path: Path, says: Says) -> None:
     assert data.positions[:, PLY].min() >= 34
     for _ in range(2):
         says(f"solve {how} --out {table}")
-    rows = list(csv.DictReader(table.open()))
+    rows = list(csv.DictReader(table.read_text().splitlines()))
     assert len(rows) == len(data)
     for row, position, value, winning in zip(
         rows, data.positions, data.values, data.winning, strict=True

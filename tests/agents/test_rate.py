@@ -38,6 +38,8 @@ from tests.conftest import Capsys, Fails, Says
 
 OPENINGS = 60
 MINE = """
+from pathlib import Path
+
 import numpy as np
 
 class Lowest:
@@ -50,7 +52,7 @@ class Broken:
         raise TypeError("my mistake")
 
 def lowest(ruleset, seed, file=None):
-    assert file is None or open(file).read() == "weights"
+    assert file is None or Path(file).read_text() == "weights"
     return Lowest()
 
 def broken(ruleset, seed):

@@ -24,6 +24,8 @@ RUNS = Path("runs")
 _TEXT_BROWSERS = {"browsh", "elinks", "links", "links2", "lynx", "w3m", "www-browser"}
 """Browsers that would take the terminal, and cannot show the page."""
 
+MAX_PORT = 65535
+
 SWITCH_SECONDS = 0.0005
 """After so long a thread that computes in Python lets the server answer others."""
 
@@ -91,9 +93,13 @@ def _run(options: argparse.Namespace) -> None:
         options.checkpoints, options.seed, players=options.players, ruleset=options.ruleset
     )
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    if options.port > MAX_PORT:
+        raise ValueError(
+            f"cannot listen on {options.host} port {options.port}: expected at most {MAX_PORT}"
+        )
     try:  # listen at once, because the address printed below must work
         listener = socket.create_server((options.host, options.port), family=family)
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         raise ValueError(f"cannot listen on {options.host} port {options.port}: {error}") from error
     shown, hosts = options.host, [options.host]
     if options.host in ("0.0.0.0", "::"):  # every address of this machine
