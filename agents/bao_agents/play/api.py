@@ -284,6 +284,7 @@ POSTS: dict[str, Handler] = {
     f"{GAME}/seats": quick(Lobby.take_seats),
     f"{GAME}/events": of_game(Game.events),
     f"{GAME}/choice": of_game(Game.choice),
+    f"{GAME}/preview": of_game(Game.preview),
     f"{GAME}/picture": of_game(Game.picture),
     f"{GAME}/rules": of_game(Game.rules),
     f"{GAME}/why": of_game(Game.why_not),

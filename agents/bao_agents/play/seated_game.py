@@ -305,6 +305,28 @@ class Game:
         return {"events": [event_values(event, board.ruleset) for event, _ in shared]}
 
     @check_types
+    def preview(self, pit: Pit, ply: int) -> Data:
+        """Return each legal move of a pit at ``ply`` with its events, without the board after each.
+
+        Raises:
+            Refused: the game stands at another ply.
+        """
+        board = self._board_at(ply)
+        actions = [action for action in board.legal_actions if unpack_action(action)[0] == pit]
+        return {
+            "moves": [
+                {
+                    **hand_way(board, action),
+                    "events": [
+                        {**_event_words(event), "pits": event.pits, "at": event.at}
+                        for event in board.trace(action)
+                    ],
+                }
+                for action in actions
+            ]
+        }
+
+    @check_types
     def why_not(self, pit: Pit, direction: Direction, ply: int) -> dict[str, str]:
         """Return the rule that forbids a pit and a direction at ``ply``; empty texts if legal.
 

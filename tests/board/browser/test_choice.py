@@ -177,3 +177,60 @@ def test_a_choice_by_keys(open_page: Open) -> None:
     at_rest(page)
     page.keyboard.press("ArrowLeft")  # with no pit chosen, it looks back
     see(page, "#status").to_have_text("Looking back, move 1: South to move")
+
+
+LEFT = "A3 from A1: captures 5 seeds at a6, ends at A5"
+RIGHT = "A3 from A8: captures 5 seeds at a6, captures 9 seeds at a5, ends at B1, takes 14 seeds"
+
+
+def test_a_pit_shows_where_its_moves_go(open_page: Open) -> None:
+    """By mouse and keys, in both directions, and for an arrow alone; nothing is played."""
+    page = open_page()
+    show(page, CAPTURE)
+    position = page.input_value("#position")
+    page.hover("[data-pit=A1]")
+    page.hover("[data-pit=A3]")
+    see(page, "#caption").to_have_text(f"{LEFT}. {RIGHT}.")
+    see(page, "#board .paths .left .now").to_have_count(1)
+    see(page, "#board .paths .right .prey").to_have_count(2)
+    see(page, "#board .paths .right text").to_have_text("+14")
+    page.hover("h1")
+    see(page, "#board .paths *").to_have_count(0)
+    see(page, "#caption").to_be_empty()
+    page.click("[data-pit=A3]")
+    page.hover(".arrows .right")
+    see(page, "#caption").to_have_text(f"{RIGHT}.")
+    see(page, "#board .paths polyline").to_have_count(1)
+    page.keyboard.press("Escape")
+    page.focus("[data-pit=A3]")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
+    see(page, "#live").to_have_text(f"{LEFT}. {RIGHT}.")
+    page.uncheck("#preview")
+    page.focus("[data-pit=A3]")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_timeout(500)
+    see(page, "#board .paths *").to_have_count(0)
+    assert page.input_value("#position") == position and moves(page) == []
+
+
+def test_a_long_touch_shows_where_a_move_goes(open_page: Open) -> None:
+    """It plays nothing and chooses nothing; in a puzzle it shows nothing."""
+    page = open_page(**PHONE)
+
+    def touch(pit: str) -> None:
+        touched = {"pointerType": "touch", "bubbles": True}
+        page.dispatch_event(pit, "pointerdown", touched)
+        page.wait_for_timeout(800)
+        for kind in ("pointerup", "click"):
+            page.dispatch_event(pit, kind, touched)
+
+    show(page, CAPTURE)
+    touch("[data-pit=A3]")
+    see(page, "#caption").to_have_text(f"{LEFT}. {RIGHT}.")
+    see(page, ".pit.chosen").to_have_count(0)
+    page.evaluate("location.hash = 'puzzle=zanzibar/1'")
+    see(page, "#lesson h2").to_contain_text("Puzzle 1")
+    touch(".pit.legal")
+    see(page, "#board .paths *").to_have_count(0)

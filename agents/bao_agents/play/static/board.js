@@ -22,6 +22,8 @@ export function make(name, attributes = {}, parent = null, markup = "") {
   return element;
 }
 
+const PATH_MS = 2500; // the longest time that the path of a move takes
+
 const key = (seat, pit) => `${seat}:${pit ?? "store"}`;
 
 export class Board {
@@ -41,6 +43,7 @@ export class Board {
     this.seedLayer = make("g", {}, svg);
     this.legal = make("g", { class: "glows" }, svg);
     this.marks = make("g", { class: "marks" }, svg);
+    this.paths = make("g", { class: "paths" }, svg);
     this.labelLayer = make("g", { class: "labels" }, svg);
     this.handLayer = make("g", { class: "hand" }, svg);
     this.handCount = make("text", { class: "hand-count" }, svg);
@@ -107,6 +110,7 @@ export class Board {
   // Shows a position at once.
   show(state) {
     this.clearHand();
+    this.clearPaths();
     this.reconcile(state.counts, state.store);
     for (const seat of [0, 1]) {
       this.hollow(seat, 4).frame.setAttribute("visibility", state.owns_house[seat] ? "visible" : "hidden");
@@ -189,6 +193,39 @@ export class Board {
   showLegal(legal) {
     this.legal.replaceChildren();
     for (const [hollow, sides] of legal) this.addMark(this.legal, hollow, "legal", sides);
+  }
+
+  // Takes away the paths of moves; returns whether there were any.
+  clearPaths() {
+    const had = this.paths.childElementCount > 0;
+    this.paths.replaceChildren();
+    return had;
+  }
+
+  // Draws the path of a move's hand from pit to pit, with rings on what it captures and where it ends.
+  // It moves no seed, and ends early when it is no longer `fresh()`.
+  async showPath(start, events, side, fresh) {
+    const group = make("g", { class: side }, this.paths);
+    const line = make("polyline", {}, group);
+    const shift = side === "left" ? -5 : 5; // so that two paths do not hide each other
+    const points = [];
+    const steps = events.flatMap(({ kind, seat, pits, at }) => (
+      kind === "capture" ? [[1 - seat, at, "now"], [seat, pits[0], "prey"]]
+        : kind === "side" || kind === "sow" ? pits.map((pit) => [seat, pit]) : []));
+    const time = Math.min(this.stepTime() / 2, PATH_MS / steps.length);
+    for (const [seat, pit, kind] of [[start.seat, start.pit], ...steps]) {
+      const hollow = this.hollow(seat, pit);
+      points.push(`${hollow.x + shift},${hollow.y + shift}`);
+      line.setAttribute("points", points.join(" "));
+      if (kind === "prey") this.addMark(group, hollow, kind);
+      if (time) await this.tween(time);
+      if (!fresh()) return;
+    }
+    const [seat, pit] = steps.at(-1) ?? [start.seat, start.pit];
+    const end = this.hollow(seat, pit);
+    this.addMark(group, end, "now");
+    const taken = events.reduce((sum, { kind, seeds }) => sum + (kind === "capture" ? seeds : 0), 0);
+    if (taken) make("text", { x: end.x + shift, y: end.y + 5 }, group).textContent = `+${taken}`;
   }
 
   clearHand() {

@@ -9,6 +9,7 @@ import { Learn } from "./learn.js";
 import { NewGame } from "./new_game.js";
 import { NARROW } from "./pits.js";
 import { specWords } from "./players.js";
+import { Preview } from "./preview.js";
 import { Review } from "./review.js";
 import { SetUp } from "./setup.js";
 import { remember, remembered } from "./store.js";
@@ -51,6 +52,7 @@ class Page {
       changed: (what) => this.changed(what),
     });
     this.study = new Study(this.table);
+    this.preview = new Preview(this.table);
     this.review = new Review(this.table, (...line) => this.study.lineButtons(...line));
     this.newGame = new NewGame(this.table, setup, (ruleset) => this.study.setup(setup, ruleset));
     this.editor = new SetUp(this.table, (position) => this.newGame.setUp(position));
@@ -67,6 +69,7 @@ class Page {
     if (what === "position") {
       this.addresses.keep();
       this.study.forget();
+      this.preview.forget();
       this.newGame.showLevels();
       this.showRules();
       this.review.show();

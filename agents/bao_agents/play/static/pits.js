@@ -97,15 +97,18 @@ export class Pits {
     return parts.join(", ");
   }
 
-  // The pits that name the ways of a pit, from the left of the screen: the `first` pit that is sown to,
-  // or the end of the row that captured seeds are sown from.
+  // The pit that names a way of a pit: the first pit that is sown to, or the end of the row that captured
+  // seeds are sown from.
+  goalOf(hollow, side) {
+    const [{ choice, start, way }] = this.options(hollow, side);
+    const turns = start % 8 === (way ? 7 : 0); // from the front row to the back row, or back
+    const next = turns ? (start + 8) % 16 : start + (way ? 1 : -1);
+    return this.board.hollow(hollow.seat, choice === "end" ? start : next).name;
+  }
+
+  // The pits that name the ways of a pit, from the left of the screen.
   goals(hollow) {
-    const [first, second] = this.sides(hollow).map((side) => {
-      const [{ choice, start, way }] = this.options(hollow, side);
-      const turns = start % 8 === (way ? 7 : 0); // from the front row to the back row, or back
-      const next = turns ? (start + 8) % 16 : start + (way ? 1 : -1);
-      return this.board.hollow(hollow.seat, choice === "end" ? start : next).name;
-    });
+    const [first, second] = this.sides(hollow).map((side) => this.goalOf(hollow, side));
     return { first, second };
   }
 
@@ -121,7 +124,13 @@ export class Pits {
     const arms = hollow ? this.showArrows(hollow, choice) : [];
     arrows.hidden = !hollow;
     board.curves(hollow, choice === "end" ? arms : []);
-    this.actions.ask(hollow && t(`choose_${choice}`, { hole: hollow.name, ...this.goals(hollow) }));
+    this.ask();
+  }
+
+  // Asks for the direction of the chosen pit; without one, there is nothing to choose.
+  ask() {
+    const { chosen } = this;
+    this.actions.ask(chosen && t(`choose_${this.choice(chosen)}`, { hole: chosen.name, ...this.goals(chosen) }));
   }
 
   // Shows the arrows of a pit, and returns where they stand: never on a pit. Those for an end are
