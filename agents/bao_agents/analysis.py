@@ -94,18 +94,23 @@ def analyse(
     solver = Solver(board.ruleset, nodes=proof_nodes)
     position_proof = solver.solve(board.packed, shortest=True)
     proofs = {action: _prove(solver, board, action, proof_nodes // len(legal)) for action in legal}
+    proven_best, *continuation = position_proof.line or (None,)
+    if proven_best is not None:  # one proof for the position and its best move
+        proofs[proven_best] = position_proof._replace(line=tuple(continuation))
     candidates = []
     for action, score, probability, line in opinions:
         opinion = Line(action, score, _UNKNOWN, probability, (action, *line))
         candidates.append(_with_proof(opinion, proofs[action], board.turn))
 
-    def merit(line: Line) -> tuple[int, int]:
+    def merit(line: Line) -> tuple[int, int, bool]:
         winner, plies, *_ = line.proof
         if winner is None:
-            return 0, 0  # in the player's order
-        return (1, -(plies or 0)) if winner == board.turn else (-1, plies or 0)
+            return 0, 0, False  # in the player's order
+        is_best = line.action == proven_best
+        return (1, -(plies or 0), is_best) if winner == board.turn else (-1, plies or 0, is_best)
 
     candidates.sort(key=merit, reverse=True)
+    candidates.sort(key=lambda line: line.action != proven_best)
     best = candidates[0]
     if best.proof.winner is None and len(best.actions) == 1:
         board_after = board.copy()

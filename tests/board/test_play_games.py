@@ -173,6 +173,18 @@ def test_hints(client: TestClient, evaluator: str) -> None:
         board.push(move["texts"][0])
 
 
+@pytest.mark.parametrize("ruleset", ["kibao", "kujifunza"])
+def test_the_bar_and_the_hints_agree(client: TestClient, ruleset: str) -> None:
+    """They are one analysis, and the best move has the proof of the position."""
+    game, state = start(client, ruleset=ruleset, first_player="south")
+    for _ in range(3):
+        bar, answer = game("evaluation"), game("hints")
+        best = answer["moves"][0]
+        assert (best["value"], best["win"]) == (bar["south"], bar["win"])
+        assert answer["win"] == bar["win"]
+        state = play_on(game, state, 6)
+
+
 WON = "1,1,0,5,7,0,4,8/3,0,2,0,2,0,5,1/1,1,2,1,2,0,3,1/0,2,0,2,0,2,1,3 2,2 - S -"
 """South wins in 13 plies with three of eight moves, and loses with the others."""
 

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Hashable
 from typing import Any
 
+from cachetools import LRUCache, cached
+
 from bao_agents.analysis import PROOF_NODES, Analysis, Line, analyse, review_move
+from bao_agents.nets.checkpoint_files import version
 from bao_agents.play.refused import Refused
 from bao_agents.play.roster import NETWORK, Roster
 from bao_agents.play.seated_game import hand_way, move_texts, position_values
 from bao_agents.players import registry
-from bao_agents.search.solver.solver import Solution, solve
+from bao_agents.players.names import PlayerName
+from bao_agents.search.solver.solver import Solution
 from bao_env.board import Board
 
 SEARCH = "alphabeta"
 """The evaluator that is always available."""
-HINT_PLAYER = "alphabeta:200000n"
-QUICK_PLAYER = "alphabeta:60000n"
-"""The search of the evaluation bar and of reviews."""
+PLAYER = "alphabeta:100000n"
+"""The search of hints and of the evaluation bar, which show one analysis."""
+REVIEW_PLAYER = "alphabeta:60000n"
+"""The search of reviews."""
+_MAX_ANALYSES = 64
+"""Analyses that are kept, so that the bar and the hints of a position share one."""
 _MAX_LINE = 8
 """Longest line, in moves."""
 
@@ -43,11 +52,14 @@ def south_chance(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]
     Raises:
         Refused: the evaluator is unknown or fails.
     """
-    solution = solve(board, nodes=PROOF_NODES, shortest=True)
-    if solution.winner is not None:
-        return {"south": float(solution.winner == 0), "proven": True, "win": _win(solution)}
-    score = _analyse(board, evaluator, roster, QUICK_PLAYER, lines=1, proof_nodes=1).score
-    return {"south": share_of(score, board.turn), "proven": abs(score) == 1, "win": None}
+    if (outcome := board.outcome()) is not None:
+        return {"south": float(outcome.winner == 0), "proven": True, "win": None}
+    analysis = _analyse(board, evaluator, roster)
+    return {
+        "south": share_of(analysis.score, board.turn),
+        "proven": analysis.proof.winner is not None,
+        "win": _win(analysis.proof),
+    }
 
 
 def evaluators(roster: Roster) -> list[dict[str, Any]]:
@@ -73,7 +85,7 @@ def hints(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]:
     """
     if board.outcome() is not None:
         raise Refused("the game is over: there is no move to evaluate")
-    analysis = _analyse(board, evaluator, roster, HINT_PLAYER)
+    analysis = _analyse(board, evaluator, roster)
     return {
         "mover": board.turn,
         "win": _win(analysis.proof),
@@ -82,23 +94,25 @@ def hints(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]:
     }
 
 
-def _analyse(
-    board: Board,
-    evaluator: str,
-    roster: Roster,
-    search: str,
-    lines: int | None = None,
-    proof_nodes: int = PROOF_NODES,
-) -> Analysis:
-    """Return the analysis by an evaluator of :func:`evaluators`; ``search`` stands for SEARCH."""
-    spec = registry.parse(search) if evaluator == SEARCH else roster.parse(evaluator)
+def _analyse(board: Board, evaluator: str, roster: Roster) -> Analysis:
+    """Return the analysis by an evaluator of :func:`evaluators`, one for each position."""
+    spec = registry.parse(PLAYER) if evaluator == SEARCH else roster.parse(evaluator)
     if evaluator != SEARCH and spec.kind.name != NETWORK:
         names = ", ".join(offered["value"] for offered in evaluators(roster))
         raise Refused(f"{spec} gives no hints: expected one of {names}")
     try:
-        return analyse(board, spec, lines=lines, proof_nodes=proof_nodes)
+        return _analysis(board, spec)
     except Exception as error:  # a damaged file or one for other rules must not stop the server
         raise roster.unusable(f"{spec} cannot give hints", error) from error
+
+
+def _key(board: Board, spec: PlayerName) -> Hashable:
+    return str(spec), spec.path and version(spec.path), board.ruleset, board.text()
+
+
+@cached(LRUCache(_MAX_ANALYSES), _key, threading.Lock())
+def _analysis(board: Board, spec: PlayerName) -> Analysis:
+    return analyse(board, spec, lines=None)
 
 
 def _move(board: Board, line: Line) -> dict[str, Any]:
@@ -129,7 +143,7 @@ def review(board: Board) -> dict[str, Any]:
     """
     ply, before = len(board.move_stack) - 1, board.copy()
     before.pop()
-    verdict = review_move(board, ply, QUICK_PLAYER, proof_nodes=PROOF_NODES // 2)
+    verdict = review_move(board, ply, REVIEW_PLAYER, proof_nodes=PROOF_NODES // 2)
     return {
         "ply": ply,
         "south": share_of(verdict.analysis.score, verdict.seat),
