@@ -376,8 +376,8 @@ class Board:
         """
         position = self._now.packed, self._ruleset
         action = self._named(move)
-        known = action is not None and 0 <= action < NUM_ACTIONS and not self._now.outcome
-        if action is not None and known and may_start(*position, action):
+        on_board = action is not None and 0 <= action < NUM_ACTIONS and not self._now.outcome
+        if action is not None and on_board and may_start(*position, action):
             events = trace_move(*position, action)
             if events[-1].kind is EventKind.INFINITE:
                 return events
@@ -477,7 +477,13 @@ class Board:
             before, last = self._plies[-2].packed, [self._now.action]
             marks += action_marks(MarkKind.LAST, before, self._ruleset, last)
         seat = seat_number(viewer, "viewer")
-        return drawing(self.position, marks=marks, status=self._status(), viewer=seat)
+        return drawing(
+            self.position,
+            marks=marks,
+            status=self._status(),
+            viewer=seat,
+            house=self._ruleset.house,
+        )
 
     def _repr_svg_(self) -> str:
         """Return the board as SVG, for notebooks."""

@@ -119,8 +119,8 @@ _NAMES_HOUSE = """ A move ends at your house where you have the choice; to play 
 
 def rules_in_words(ruleset: Ruleset) -> str:
     """Return the rules as a page of plain words, without a line break at the end."""
-    side, least = ruleset.lone_house == "side", ruleset.house_min
-    most, store = ruleset.capture_limit, ruleset.opening_store
+    side, house_min = ruleset.lone_house == "side", ruleset.house_min
+    capture_limit, store = ruleset.capture_limit, ruleset.opening_store
     lone = _LONE_KICHWA if ruleset.lone_kichwa_takasa == "illegal" else ""
     page = _BOARD.format(
         front=_row(ruleset.opening_front),
@@ -134,16 +134,20 @@ def rules_in_words(ruleset: Ruleset) -> str:
         unless = "no front hole has more"
         house = ""
         if ruleset.singleton_takasa == "singletons":
-            unless += f", apart from a house of {least} or more that you own" * ruleset.house
+            unless += f", apart from a house of {house_min} or more that you own" * ruleset.house
         elif ruleset.house:
             unless += ", or you still own your house"
         if ruleset.house:
             alone = "hole in both rows" if side else "front hole"
-            house = _HOUSE_TAKASA.format(least=least, alone=alone) + _LONE_HOUSE_IS_A_HOLE * side
+            house = (
+                _HOUSE_TAKASA.format(least=house_min, alone=alone) + _LONE_HOUSE_IS_A_HOLE * side
+            )
         page += _NAMUA.format(house=house, unless=unless, lone=lone)
     page += _MTAJI.format(
         always="" if store else ", here the whole game",
-        seeds="two seeds or more" if most == NO_CAPTURE_LIMIT else f"2 to {most} seeds",
+        seeds="two seeds or more"
+        if capture_limit == NO_CAPTURE_LIMIT
+        else f"2 to {capture_limit} seeds",
         lone=lone,
         free=_FREE_SIDE if ruleset.capture_side == "free" else "",
         turns=_ENDELEA_TURNS * ruleset.endelea_turns,
@@ -151,10 +155,10 @@ def rules_in_words(ruleset: Ruleset) -> str:
         limit=ruleset.sow_limit,
     )
     if ruleset.house:
-        stops = f", but a takasa also ends in it if it is yours and has {least} seeds or more"
+        stops = f", but a takasa also ends in it if it is yours and has {house_min} seeds or more"
         page += _HOUSE.format(
             lost=" or it falls below its minimum" * ruleset.house_lost_below_min,
-            least=least,
+            least=house_min,
             stops=stops * ruleset.house_stops_mtaji_takasa,
         )
     spared = ", nor is a hole with a single seed" * ruleset.takasia_spares_singletons

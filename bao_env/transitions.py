@@ -114,18 +114,18 @@ def _episodes(
         if count < 1:
             continue
         viewers = np.full(count + 1, seat, np.int8)
-        seen = make_observations(observer, boards[plies], allowed[plies], viewers)
+        observations = make_observations(observer, boards[plies], allowed[plies], viewers)
         masks = np.empty((count + 1, NUM_ACTIONS), np.bool_)
         unpack_masks(allowed[plies], masks)
         last = np.arange(count) == count - 1
         result = 0 if winner is None else 1 if winner == seat else -1
         ended = outcome is not None
         yield Transitions(
-            observations=take_rows(seen, slice(None, -1)),
+            observations=take_rows(observations, slice(None, -1)),
             masks=masks[:-1],
             actions=np.array(record.actions)[plies[:-1]],
             rewards=np.where(last & ended, result, 0).astype(np.float32),
-            next_observations=take_rows(seen, slice(1, None)),
+            next_observations=take_rows(observations, slice(1, None)),
             next_masks=masks[1:],
             terminated=last & ended,
             truncated=last & (not ended),

@@ -40,14 +40,14 @@ def check_array(
         and array.shape == shape
         and (array.flags.carray if fill else array.flags.c_contiguous and array.flags.aligned)
     ):
-        wanted = f"{' and writable' if fill else ''} {np.dtype(dtype)}{list(shape)}"
-        expected = f"{name}: expected a C-contiguous{wanted}"
+        layout = f"{' and writable' if fill else ''} {np.dtype(dtype)}{list(shape)}"
+        expected = f"{name}: expected a C-contiguous{layout}"
         if not _is_plain(array):
             raise TypeError(f"{expected}, not {type(array).__name__}")
-        found = f"{array.dtype}{list(array.shape)}"
+        actual = f"{array.dtype}{list(array.shape)}"
         if array.dtype != dtype or array.shape != shape:
             error = ValueError if array.dtype == dtype else TypeError
-            raise error(f"{expected}, not {found}")
+            raise error(f"{expected}, not {actual}")
         adjacent = array.flags.c_contiguous and array.flags.aligned
         state = "read-only" if adjacent else "not adjacent in memory"
         raise ValueError(f"{expected}; its elements are {state}: pass a copy")
@@ -101,13 +101,13 @@ def as_batch(positions: PackedPositions, legal: Legal) -> tuple[PackedPositions,
     return positions, legal
 
 
-def as_actions(answer: object, size: int, who: str) -> Actions:
+def as_actions(answer: object, size: int, player: str) -> Actions:
     """Return actions for ``size`` positions as int64[size], C-contiguous; copied only if needed.
 
     Args:
         answer: integers [size], an array of any integer dtype or a list.
         size: the number of positions.
-        who: who chose them, for the message.
+        player: who chose them, for the message.
 
     Raises:
         TypeError: they are not integers.
@@ -117,8 +117,8 @@ def as_actions(answer: object, size: int, who: str) -> Actions:
     integers = actions.dtype.kind in "iu"
     if not integers or actions.shape != (size,):
         error = ValueError if integers else TypeError
-        found = f"{actions.dtype}{list(actions.shape)}"
-        raise error(f"{who}: expected {size} integers, not {found}")
+        actual = f"{actions.dtype}{list(actions.shape)}"
+        raise error(f"{player}: expected {size} integers, not {actual}")
     return np.ascontiguousarray(actions, np.int64)
 
 

@@ -69,12 +69,12 @@ def select_bit(x, k):
     sums = (sums & _M2) + ((sums >> _S2) & _M2)
     sums = ((sums + (sums >> _S4)) & _M4) * ONES  # byte i: set bits in bytes 0..i
     before = (((k * ONES) | TOPS) - sums) & TOPS  # bytes that end at or before bit k
-    place = popcount(before) << _S3
-    k -= ((sums << _S8) >> place) & BYTE
-    bits = ((((x >> place) & BYTE) * ONES) & _DIAGONAL) + _LOW7
+    offset = popcount(before) << _S3
+    k -= ((sums << _S8) >> offset) & BYTE
+    bits = ((((x >> offset) & BYTE) * ONES) & _DIAGONAL) + _LOW7
     sums = ((bits >> _S7) & ONES) * ONES  # byte i: set bits 0..i of that byte
     before = (((k * ONES) | TOPS) - sums) & TOPS
-    return place + popcount(before)
+    return offset + popcount(before)
 
 
 @jit_inline

@@ -132,8 +132,8 @@ class Hand(NamedTuple):
     def __repr__(self) -> str:
         """Return the rows and the hand, for a debugger."""
         rows = [f"{row} {row_of(getattr(self, row))}" for row in ("front", "back", "facing")]
-        way = "down" if self.down else "up"
-        return ", ".join([*rows, f"{self.seeds} seeds from pit {self.pit} {way}"])
+        direction = "down" if self.down else "up"
+        return ", ".join([*rows, f"{self.seeds} seeds from pit {self.pit} {direction}"])
 
 
 class Played(NamedTuple):
@@ -291,13 +291,13 @@ def first_hand(rules, rows, capture_turn, start, stops):
             tally |= sown_of(meta) << TALLY_SHIFT
         facing = byteswap(rows.other_front)
         seeds = (facing >> shift) & BYTE
-        rest = facing & ~at_ring
+        remaining = facing & ~at_ring
         pit = (ZERO - down) & RIGHT_KICHWA  # 1.4a
-        if rest == ZERO:  # 1.2: the first capture takes the last front seeds
+        if remaining == ZERO:  # 1.2: the first capture takes the last front seeds
             return Hand(
                 front, back, facing, ZERO, ring, down, house_min, NO_PIT, stops, tally | WON
             )
-        return Hand(front, back, rest, seeds, pit, down, house_min, NO_PIT, stops, tally)
+        return Hand(front, back, remaining, seeds, pit, down, house_min, NO_PIT, stops, tally)
 
     # 2.4, 3.3: the first hand is lifted from one of the mover's pits.
     store_seed = ONE if namua else ZERO  # 2.2
@@ -379,21 +379,21 @@ def finish(rules, rows, capture_turn, hand, bars=True):
 
     # 2.5a: a house ends when it is emptied, by its owner or by capture; both end with the first
     # capture in mtaji.
-    both = ~(captures & ~namua)
-    mine = meta & OWNS_HOUSE & both & _mask((tally & HOUSE_LIFTED) == ZERO)
-    theirs = meta & OTHER_OWNS_HOUSE & both & _mask(byte(other_front, HOUSE) != ZERO)
+    keeps_houses = ~(captures & ~namua)
+    own_house = meta & OWNS_HOUSE & keeps_houses & _mask((tally & HOUSE_LIFTED) == ZERO)
+    other_house = meta & OTHER_OWNS_HOUSE & keeps_houses & _mask(byte(other_front, HOUSE) != ZERO)
     seat = meta & MOVER_IS_NORTH
 
     if tally & PAUSED:  # Dutch I.a: the same player acts again
-        after = store | (other_store << OTHER_STORE_SHIFT) | mine | theirs | seat
+        after = store | (other_store << OTHER_STORE_SHIFT) | own_house | other_house | seat
         after |= (NO_PIT << BARRED_SHIFT) | (hand.pit << PENDING_SHIFT)
         after |= (tally >> TALLY_SHIFT) << SOWN_SHIFT
         return Rows(front, back, other_front, other_back, after), ZERO
 
     barred = NO_PIT
     if bars and (namua | captures | other_store) == ZERO and rules.takasia == TAKASIA_ZANZIBAR:
-        barred = takasia_bar(rules, front, back, other_front, other_back, theirs)
-    after = other_store | (store << OTHER_STORE_SHIFT) | (theirs >> ONE) | (mine << ONE)
+        barred = takasia_bar(rules, front, back, other_front, other_back, other_house)
+    after = other_store | (store << OTHER_STORE_SHIFT) | (other_house >> ONE) | (own_house << ONE)
     after |= (seat ^ MOVER_IS_NORTH) | (barred << BARRED_SHIFT) | NO_PENDING
     result = ZERO
     if tally & (WON | LOST):

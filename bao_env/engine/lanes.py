@@ -240,22 +240,22 @@ def run(rules, positions, legal, winners, count, scratch, task):
     for i in range(filled):
         _fill(rules, positions, jobs[i], lanes, i)
         owner[i] = jobs[i]
-    used = FULL >> U(64 - filled) if filled else ZERO
-    left = filled
+    busy = FULL >> U(64 - filled) if filled else ZERO
+    running = filled
     following = filled
-    while left > 0:
-        if left > _MAX_ALONE:
+    while running > 0:
+        if running > _MAX_ALONE:
             _sow_all(rules, lanes)
         else:
-            rest = used
-            while rest != ZERO:
-                i = np.int64(trailing_zeros(rest))
-                rest &= rest - ONE
+            unfinished = busy
+            while unfinished != ZERO:
+                i = np.int64(trailing_zeros(unfinished))
+                unfinished &= unfinished - ONE
                 _save(lanes, i, play_out(rules, _load(lanes, i)))
         ended = ZERO
         for i in range(LANES):
             ended |= (ONE if lanes[_SEEDS + i] == ZERO else ZERO) << U(i)
-        ended &= used
+        ended &= busy
         while ended != ZERO:
             i = np.int64(trailing_zeros(ended))
             ended &= ended - ONE
@@ -265,5 +265,5 @@ def run(rules, positions, legal, winners, count, scratch, task):
                 _fill(rules, positions, owner[i], lanes, i)
                 following += 1
             else:
-                used &= ~(ONE << U(i))
-                left -= 1
+                busy &= ~(ONE << U(i))
+                running -= 1

@@ -59,10 +59,10 @@ def seat_number(seat: object, name: str) -> int:
         ValueError: it is neither a name nor a number of a seat.
     """
     plain = isinstance(seat, (str, int, np.integer)) and not isinstance(seat, bool)
-    found = _SEATS.get(seat) if plain else None
-    if found is None:
+    number = _SEATS.get(seat) if plain else None
+    if number is None:
         raise ValueError(f"{name}={seat!r}: expected 'south' or 'north'")
-    return int(found)
+    return int(number)
 
 
 def ring_of_pit(pit: int) -> int:

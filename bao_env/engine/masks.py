@@ -65,13 +65,13 @@ def illegal_games(actions, legal):
     return games[:count]
 
 
-def check_legal(actions: Actions, legal: Legal, who: str = "") -> None:
+def check_legal(actions: Actions, legal: Legal, player: str = "") -> None:
     """Validate the actions of a batch.
 
     Args:
         actions: int64[B].
         legal: uint64[B], the legal actions; where they are 0, any action is allowed.
-        who: the player who chose them, for the message.
+        player: the player who chose them, for the message.
 
     Raises:
         IllegalMoveError: an action is illegal; the message names the first one, its game or the
@@ -82,6 +82,8 @@ def check_legal(actions: Actions, legal: Legal, who: str = "") -> None:
         return
     game = games[0]
     action, allowed = actions[game], actions_of(legal[game])
-    if who:
-        raise IllegalMoveError(f"{who} chose action {action}, which is illegal; legal: {allowed}")
+    if player:
+        raise IllegalMoveError(
+            f"{player} chose action {action}, which is illegal; legal: {allowed}"
+        )
     raise IllegalMoveError(f"action {action} is illegal in game {game}; legal there: {allowed}")

@@ -121,17 +121,17 @@ def opening(ruleset: Ruleset, first_player: int = SOUTH) -> Position:
 
 def pack(position: Position, out: PackedPositions) -> None:
     """Write a position into ``out``, uint64[6], in place."""
-    mover, other = position.mover, 1 - position.mover
-    for word, seat in ((MOVER_FRONT, mover), (OTHER_FRONT, other)):
+    mover, opponent = position.mover, 1 - position.mover
+    for word, seat in ((MOVER_FRONT, mover), (OTHER_FRONT, opponent)):
         pits = position.pits(seat)
         out[word] = int.from_bytes(bytes(pits[:8]), "little")
         out[word + 1] = int.from_bytes(bytes(pits[15:7:-1]), "little")
-    flags = position.owns_house[mover] | position.owns_house[other] << 1 | mover << 2
+    flags = position.owns_house[mover] | position.owns_house[opponent] << 1 | mover << 2
     holes = (
         int(NO_PIT) if pit is None else ring_of_pit(pit)
         for pit in (position.barred, position.pending)
     )
-    meta = bytes([position.store[mover], position.store[other], flags, *holes])
+    meta = bytes([position.store[mover], position.store[opponent], flags, *holes])
     out[META] = int.from_bytes(meta + position.pending_sown.to_bytes(3, "little"), "little")
     out[PLY] = position.ply
 
@@ -226,8 +226,8 @@ class Rows(NamedTuple):
     def __repr__(self) -> str:
         """Return the rows and META, for a debugger."""
         rows = ("front", "back", "other_front", "other_back")
-        shown = [f"{row} {row_of(getattr(self, row))}" for row in rows]
-        return ", ".join([*shown, f"meta {int(self.meta):#x}"])
+        counts = [f"{row} {row_of(getattr(self, row))}" for row in rows]
+        return ", ".join([*counts, f"meta {int(self.meta):#x}"])
 
 
 def row_of(word: int | np.uint64) -> str:

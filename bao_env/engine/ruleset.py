@@ -213,14 +213,14 @@ class Ruleset:
         Raises:
             ValueError: a switch is unknown, or contradicts another.
         """
-        known = {field.name for field in dataclasses.fields(self)}
+        names = {field.name for field in dataclasses.fields(self)}
         for switch in switches:
-            if switch not in known:
-                close = get_close_matches(switch, known, n=1)
-                meant = f" (did you mean {close[0]!r}?)" if close else ""
+            if switch not in names:
+                matches = get_close_matches(switch, names, n=1)
+                suggestion = f" (did you mean {matches[0]!r}?)" if matches else ""
                 raise ValueError(
-                    f"unknown rule switch {switch!r}{meant}; the switches are "
-                    f"{', '.join(sorted(known))}"
+                    f"unknown rule switch {switch!r}{suggestion}; the switches are "
+                    f"{', '.join(sorted(names))}"
                 )
         switches.setdefault("name", f"{self.name[:99].rstrip()}+")
         if switches.get("first_player") == "lot":  # as files of earlier versions say
@@ -251,13 +251,13 @@ class Ruleset:
             names += f", not {expected.name!r}"
         if self.is_shipped and expected.is_shipped:
             return names
-        here, there = self.to_dict(), expected.to_dict()
-        switches = [
-            f"{switch}={value!r}, not {there[switch]!r}"
+        here, expected_switches = self.to_dict(), expected.to_dict()
+        differences = [
+            f"{switch}={value!r}, not {expected_switches[switch]!r}"
             for switch, value in here.items()
-            if switch != "name" and value != there[switch]
+            if switch != "name" and value != expected_switches[switch]
         ]
-        return f"{names} ({'; '.join(switches)})"
+        return f"{names} ({'; '.join(differences)})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the switches as plain values, for JSON or TOML; :meth:`from_dict` reads them."""
@@ -355,11 +355,11 @@ def get_ruleset(ruleset: str | Ruleset) -> Ruleset:
             f"ruleset={ruleset!r}: expected a Ruleset, or the name of one: {', '.join(RULESETS)}"
         )
     if ruleset not in RULESETS:
-        close = get_close_matches(ruleset, RULESETS, n=1)
-        meant = f" (did you mean {close[0]!r}?)" if close else ""
+        matches = get_close_matches(ruleset, RULESETS, n=1)
+        suggestion = f" (did you mean {matches[0]!r}?)" if matches else ""
         raise ValueError(
-            f"unknown rule set {ruleset!r:.80}{meant}; the rule sets are {', '.join(RULESETS)}, or "
-            "your own from a .toml file (bao_env.load_ruleset)"
+            f"unknown rule set {ruleset!r:.80}{suggestion}; the rule sets are "
+            f"{', '.join(RULESETS)}, or your own from a .toml file (bao_env.load_ruleset)"
         )
     return RULESETS[ruleset]
 

@@ -53,27 +53,27 @@ def _check_counts(position: Position, seat: int, finished: bool) -> None:
     Raises:
         ValueError: see :func:`validate`; so do the next three.
     """
-    who = _SEAT_NAMES[seat]
+    owner = _SEAT_NAMES[seat]
     lengths = [len(row[seat]) for row in (position.front, position.back)]
     if lengths != [8, 8]:
-        raise ValueError(f"{who}: rows of {lengths} holes; expected 8 each")
+        raise ValueError(f"{owner}: rows of {lengths} holes; expected 8 each")
     if min(*position.pits(seat), position.store[seat]) < 0:
-        raise ValueError(f"{who}: a count of seeds is negative; expected 0 or more")
+        raise ValueError(f"{owner}: a count of seeds is negative; expected 0 or more")
     lost = not any(position.front[seat])
     if lost and not (finished and any(position.front[1 - seat])):
-        raise ValueError(f"{who}'s front row is empty: the game is over (Donkers 1.2)")
+        raise ValueError(f"{owner}'s front row is empty: the game is over (Donkers 1.2)")
 
 
 def _check_house(seeds: int, seat: int, ruleset: Ruleset) -> None:
     """Check that a seat can own its house with so many seeds in it."""
-    who = _SEAT_NAMES[seat]
+    owner = _SEAT_NAMES[seat]
     if not ruleset.house:
-        raise ValueError(f"{who} owns a house, but rule set {ruleset.name!r} has none")
+        raise ValueError(f"{owner} owns a house, but rule set {ruleset.name!r} has none")
     if seeds == 0:
-        raise ValueError(f"{who} owns an empty house: a house ends when emptied (Donkers 2.5a)")
+        raise ValueError(f"{owner} owns an empty house: a house ends when emptied (Donkers 2.5a)")
     if ruleset.house_lost_below_min and seeds < ruleset.house_min:
         raise ValueError(
-            f"{who} owns a house, but rule set {ruleset.name!r} ends it below "
+            f"{owner} owns a house, but rule set {ruleset.name!r} ends it below "
             f"{ruleset.house_min} seeds, and it has {seeds} (Dutch footnote 2)"
         )
 
@@ -100,9 +100,9 @@ def _check_bar(position: Position, barred: int, ruleset: Ruleset) -> None:
         raise ValueError(f"a barred hole, but rule set {ruleset.name!r} bars none in a position")
     if not 0 <= barred < 8:
         raise ValueError("takasia bars a front hole, A1 to A8 (Donkers 4.1)")
-    for seat, who in ((position.mover, "mover"), (1 - position.mover, "opponent")):
+    for seat, role in ((position.mover, "mover"), (1 - position.mover, "opponent")):
         if position.store[seat]:
             raise ValueError(
-                f"takasia bars a hole in mtaji only, but the {who}'s store is not empty "
+                f"takasia bars a hole in mtaji only, but the {role}'s store is not empty "
                 "(Donkers 4.1)"
             )

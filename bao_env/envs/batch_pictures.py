@@ -46,4 +46,5 @@ class BatchPictures:
         status = str(outcome) if outcome else None
         if self._render_mode == "ansi":
             return ascii_board(position, status=status)
-        return rgb_array(drawing(position, marks=self._marks[game], status=status))
+        marks, house = self._marks[game], self._batch.ruleset.house
+        return rgb_array(drawing(position, marks=marks, status=status, house=house))

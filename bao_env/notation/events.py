@@ -158,16 +158,16 @@ class _Recorder:
 
     def capture(self, rule: str, ring: int, down: int) -> None:
         """Let the hand take the seeds that face a front pit; the side is settled."""
-        other, prey = 1 - self.mover, facing(ring)
-        seeds = self.pits[other][prey]
-        self.pits[other][prey] = 0
+        opponent, prey = 1 - self.mover, facing(ring)
+        seeds = self.pits[opponent][prey]
+        self.pits[opponent][prey] = 0
         self.hand += seeds
-        self.add(EventKind.CAPTURE, rule, (prey,), seeds, seat=other, at=ring)
+        self.add(EventKind.CAPTURE, rule, (prey,), seeds, seat=opponent, at=ring)
         if ring in KICHWA + KIMBI:
             rule = "Donkers 1.4b"
         elif rule != "Dutch I.a":
             rule = "Donkers 1.4c"
-        self.add(EventKind.SIDE, rule, (7 if down else 0,), seeds)
+        self.add(EventKind.SIDE, rule, (KICHWA[down],), seeds)
 
     def start(self, pit: int, captures: bool, hand: Hand) -> None:
         """Record the events before the first sowing."""
@@ -179,10 +179,10 @@ class _Recorder:
         if captures and (self.namua or pending):
             self.capture("Dutch I.a" if pending else "Donkers 2.3", pit, int(hand.down))
             return
-        there = self.pits[self.mover][pit]
-        lifted = there if hand.tally & kernel.LOST else int(hand.seeds)
+        count = self.pits[self.mover][pit]
+        lifted = count if hand.tally & kernel.LOST else int(hand.seeds)
         rule = "Donkers 2.4" if self.namua else "Donkers 3.4" if captures else "Donkers 3.5"
-        self.take(EventKind.LIFT, self.two_rule if lifted < there else rule, pit, lifted)
+        self.take(EventKind.LIFT, self.two_rule if lifted < count else rule, pit, lifted)
 
     def sowing(self, before: Hand, hand: Hand) -> None:
         """Record a sowing and the event at its last pit."""
@@ -217,7 +217,7 @@ class _Recorder:
         """Record what the move has changed besides the seeds."""
         if hand.tally & kernel.WON:
             # The captured seeds are sown once, so that all 64 stay on the board.
-            self.sow("Donkers 1.2", 7 if hand.down else 0, int(hand.down))
+            self.sow("Donkers 1.2", KICHWA[int(hand.down)], int(hand.down))
         elif hand.tally & kernel.LOST:
             # The seeds in the hand count as lying in the pit they came from.
             self.pits[self.mover][self.events[-1].pits[0]] += self.hand

@@ -114,10 +114,10 @@ def _why_endless(packed: PackedPositions, ruleset: Ruleset, action: int) -> Reas
 def _why_no_namua_takasa(position: Position, ruleset: Ruleset, pit: int) -> Reason:
     """Return why a filled front hole may not start a takasa in namua."""
     name, seeds = hole_name(position.mover, pit), position.pits(position.mover)[pit]
-    least = ruleset.house_min
-    if pit == HOUSE and seeds >= least:
+    minimum = ruleset.house_min
+    if pit == HOUSE and seeds >= minimum:
         return Reason(
-            f"a takasa must not start from a house with {least} seeds or more", "Donkers 2.4b"
+            f"a takasa must not start from a house with {minimum} seeds or more", "Donkers 2.4b"
         )
     if seeds == 1:
         rule = {"house": "Donkers 2.4c", "singletons": "Dutch I.b"}[ruleset.singleton_takasa]
@@ -217,38 +217,39 @@ def read_move(
     """
     if spelling is not None:
         check_spelling(spelling)
-    written = text if strict else "".join(text.split()).upper()
+    stripped = text if strict else "".join(text.split()).upper()
     errors: dict[str, NotationError] = {}
-    for name in SPELLINGS if spelling is None else (spelling,):
-        sides, house_sign = _SIGNS[name]
+    for candidate in SPELLINGS if spelling is None else (spelling,):
+        sides, house_sign = _SIGNS[candidate]
         pattern = rf"([ABab]?)([1-8])([{sides}]?)([{house_sign}]?)(\*{{0,2}})"
-        found = re.fullmatch(pattern, written)
-        if found is None:
+        match = re.fullmatch(pattern, stripped)
+        if match is None:
             continue
         try:
-            return _resolve(found, sides, packed, ruleset, strict)
+            return _resolve(match, sides, packed, ruleset, strict)
         except NotationError as error:
-            errors[name] = error
-    shown = spelling or next(iter(errors), "donkers")
-    example = "7L*, A6R or 5R>" if shown == "donkers" else "7<*, A6> or 5>+"
+            errors[candidate] = error
+    example_spelling = spelling or next(iter(errors), "donkers")
+    example = "7L*, A6R or 5R>" if example_spelling == "donkers" else "7<*, A6> or 5>+"
     default = NotationError(f"not a move; expected something like {example}")
     legal = [
-        format_move(packed, ruleset, action, shown) for action in legal_actions(packed, ruleset)
+        format_move(packed, ruleset, action, example_spelling)
+        for action in legal_actions(packed, ruleset)
     ]
-    raise NotationError(errors.get(shown, default).reason, token=text, legal=legal)
+    raise NotationError(errors.get(example_spelling, default).reason, token=text, legal=legal)
 
 
 def _resolve(
-    found: re.Match[str], sides: str, packed: PackedPositions, ruleset: Ruleset, strict: bool
+    match: re.Match[str], sides: str, packed: PackedPositions, ruleset: Ruleset, strict: bool
 ) -> int:
     """Return the action of a matched move text; raise NotationError, without moves, if none."""
-    row, hole, side, house, marks = found.groups()
+    row, hole, side, house, written_stars = match.groups()
     position = unpack(packed)
     mover = position.mover
     captures = bool(startable(ruleset.kernel, packed)[0])
     if strict and row and row not in ("AB", "ab")[mover]:
-        owner, other = SEAT_NAMES[mover], SEAT_NAMES[1 - mover]
-        raise NotationError(f"row {row} is {other}'s, but {owner} is to move")
+        owner, opponent = SEAT_NAMES[mover], SEAT_NAMES[1 - mover]
+        raise NotationError(f"row {row} is {opponent}'s, but {owner} is to move")
     if not row and stage_of(position) is Stage.MTAJI and position.pending is None:
         raise NotationError("in mtaji a move needs its row letter (Donkers part 5)")
     pit = int(hole) - 1 + (8 if row in ("B", "b") else 0)
@@ -264,11 +265,13 @@ def _resolve(
     action = pack_action(pit, direction, len(house))
     if action not in legal_actions(packed, ruleset):
         raise NotationError(str(why_illegal(packed, ruleset, action)))
-    if marks != (due := stars(packed, ruleset, action)) and (strict or not due):
+    if written_stars != (expected_stars := stars(packed, ruleset, action)) and (
+        strict or not expected_stars
+    ):
         kind = {
             "": "captures: no star",
             "*": "is a takasa that bars no hole: one star",
             "**": "is a takasa that bars a hole by takasia: two stars",
-        }[due]
+        }[expected_stars]
         raise NotationError(f"the move {kind} (Donkers part 5)")
     return action

@@ -70,13 +70,13 @@ class NotationError(ValueError):
         return self
 
     def __str__(self) -> str:
-        place = (
+        location = (
             self.file,
             f"line {self.line}" if self.line else None,
             f"move {self.number}" if self.number else None,
             quoted(self.token) if self.token else None,
         )
-        message = ": ".join(filter(None, (", ".join(filter(None, place)), self.reason)))
+        message = ": ".join(filter(None, (", ".join(filter(None, location)), self.reason)))
         return f"{message}; legal: {' '.join(self.legal)}" if self.legal else message
 
 
@@ -125,15 +125,17 @@ def _bare(text: str) -> str:
 def _read_position(text: str) -> Position:
     if len(text) > _MAX_POSITION_TEXT:
         raise ValueError(f"a position text has at most {_MAX_POSITION_TEXT} characters")
-    if strange := re.search("[^ -~]", text):
-        raise ValueError(f"a position text has no {quoted(strange[0])}: expected printable ASCII")
+    if unprintable := re.search("[^ -~]", text):
+        raise ValueError(
+            f"a position text has no {quoted(unprintable[0])}: expected printable ASCII"
+        )
     fields = text.upper().split()
     if len(fields) not in (5, 6):
         raise ValueError(
             f"expected five or six fields, not {len(fields)}: rows, stores, HOUSES, MOVER, BARRED "
             "and PENDING, as in 'A1,..,A8/B1,..,B8/a1,..,a8/b1,..,b8 22,22 SN S -'"
         )
-    board, stores, *others = fields
+    board, stores, *remaining = fields
     rows = board.split("/")
     if len(rows) != 4:
         raise ValueError(f"expected four rows between slashes (A, B, a, b), not {len(rows)}")
@@ -141,10 +143,10 @@ def _read_position(text: str) -> Position:
         _counts(row, 8, f"row {name}") for name, row in zip("ABab", rows, strict=True)
     )
     south_store, north_store = _counts(stores, 2, "the stores")
-    for field, (name, pattern, expected) in zip(others, _FIELDS, strict=False):
+    for field, (name, pattern, expected) in zip(remaining, _FIELDS, strict=False):
         if not re.fullmatch(pattern, field):
             raise ValueError(f"{name} {quoted(field)}: expected {expected}")
-    houses, seat, barred, waiting = (*others, "-:0")[:4]
+    houses, seat, barred, waiting = (*remaining, "-:0")[:4]
     pending, sown = waiting.split(":")
     return Position(
         front=(south_front, north_front),
@@ -163,13 +165,13 @@ def _pit(name: str) -> int | None:
     return None if name == "-" else int(name[1]) - 1
 
 
-def _counts(text: str, size: int, what: str) -> tuple[int, ...]:
+def _counts(text: str, size: int, name: str) -> tuple[int, ...]:
     numbers = text.split(",")
     if len(numbers) != size:
-        raise ValueError(f"{what}: expected {size} counts between commas, not {len(numbers)}")
+        raise ValueError(f"{name}: expected {size} counts between commas, not {len(numbers)}")
     for number in numbers:
         if not _COUNT.fullmatch(number):
-            raise ValueError(f"{what}: {quoted(number)} is not a count of seeds (0 to 64)")
+            raise ValueError(f"{name}: {quoted(number)} is not a count of seeds (0 to 64)")
     return tuple(map(int, numbers))
 
 
@@ -213,8 +215,8 @@ def move_to_action(text: str) -> int:
     Raises:
         NotationError: ``text`` is not a canonical name.
     """
-    found = _CANONICAL.fullmatch(text)
-    if found is None:
+    match = _CANONICAL.fullmatch(text)
+    if match is None:
         raise NotationError("expected a name such as A6L, B2R or A5R>", token=text)
-    row, hole, direction, house = found.groups()
+    row, hole, direction, house = match.groups()
     return pack_action("AB".index(row) * 8 + int(hole) - 1, "LR".index(direction), len(house))

@@ -263,9 +263,9 @@ def _check_value(text: str) -> str:
     Raises:
         NotationError: it contains a move line, because the text has lost its line breaks.
     """
-    if found := _LOST_BREAK.search(text):
+    if match := _LOST_BREAK.search(text):
         raise NotationError(
-            f"contains the move line {quoted(found[0])}; expected a line break before it",
+            f"contains the move line {quoted(match[0])}; expected a line break before it",
             token=text,
         )
     return text.strip()
@@ -273,22 +273,22 @@ def _check_value(text: str) -> str:
 
 def _read_head_line(line: str) -> tuple[str, str]:
     """Return the key and the value of a header line."""
-    found = _HEAD_LINE.fullmatch(line)
-    if found is None:
+    match = _HEAD_LINE.fullmatch(line)
+    if match is None:
         raise NotationError(
             "expected a header line 'Key: value' or a move line '1: 7L* 5R;'", token=line
         )
-    return found[1].strip(), _check_value(found[2])
+    return match[1].strip(), _check_value(match[2])
 
 
 def _read_move_line(line: str) -> tuple[int, str, str]:
     """Return the number, the moves and the comment of a move line."""
-    found = _MOVE_LINE.fullmatch(line)
-    if found is None:
+    match = _MOVE_LINE.fullmatch(line)
+    if match is None:
         raise NotationError(
             "expected a move line: number, colon, one or two moves, semicolon", token=line
         )
-    return int(found[1]), found[2], _check_value(found[3])
+    return int(match[1]), match[2], _check_value(match[3])
 
 
 def _read_moves(number: int, moves: str, line_number: int, before: Sequence[Turn]) -> list[Turn]:
@@ -358,16 +358,18 @@ def replay(
             _, outcome = make_move(packed, rules, action)
             actions.append(action)
         lengths[turn.number] = len(actions)
-    ended = _stated_end(transcript, turn_of(packed))
-    if outcome is not None and ended not in (None, outcome):
-        raise NotationError(f"the header ends it by {ended.reason.value}, but {outcome}", file=file)
-    outcome = outcome or ended
+    stated_end = _stated_end(transcript, turn_of(packed))
+    if outcome is not None and stated_end not in (None, outcome):
+        raise NotationError(
+            f"the header ends it by {stated_end.reason.value}, but {outcome}", file=file
+        )
+    outcome = outcome or stated_end
     if outcome is None and (transcript.get("result") or "").casefold() == "draw":
         outcome = CUT_SHORT  # as earlier versions wrote it
     if outcome is not None and transcript.stated_winner() not in (None, outcome.winner):
         raise NotationError(f"the header names another winner, but {outcome}", file=file)
-    written = _START_KEYS | _END_KEYS if outcome else _START_KEYS
-    head = {key: text for key, text in transcript.head.items() if key.casefold() not in written}
+    expressed = _START_KEYS | _END_KEYS if outcome else _START_KEYS
+    head = {key: text for key, text in transcript.head.items() if key.casefold() not in expressed}
     comments = {lengths.get(number, 0): text for number, text in transcript.comments.items()}
     return GameRecord(rules, start, tuple(actions), outcome, head, comments)
 
@@ -495,9 +497,9 @@ def transcribe(record: GameRecord, spelling: str = "donkers") -> Transcript:
         if count < len(numbers):
             before = comments.get(numbers[count], "")
             comments[numbers[count]] = f"{before} {text}".strip()
-    head = _format_start(record, spelling) | _format_end(record.outcome, shown=outcome)
-    written = {key.casefold() for key in head}
-    further = {key: text for key, text in record.head.items() if key.casefold() not in written}
+    head = _format_start(record, spelling) | _format_end(record.outcome, by_moves=outcome)
+    own_keys = {key.casefold() for key in head}
+    further = {key: text for key, text in record.head.items() if key.casefold() not in own_keys}
     return Transcript(further | head, tuple(turns), comments)
 
 
@@ -511,12 +513,12 @@ def _format_start(record: GameRecord, spelling: str) -> dict[str, str]:
     return head if spelling == "donkers" else {**head, "spelling": spelling}
 
 
-def _format_end(outcome: Outcome | None, shown: Outcome | None) -> dict[str, str]:
-    """Return the header lines of a game's end, of which the moves show ``shown``."""
-    ended = shown or outcome
-    winner = None if ended is None else ended.winner
+def _format_end(outcome: Outcome | None, by_moves: Outcome | None) -> dict[str, str]:
+    """Return the header lines of a game's end, of which the moves show ``by_moves``."""
+    end = by_moves or outcome
+    winner = None if end is None else end.winner
     head = {} if winner is None else {"winner": SEAT_NAMES[winner]}
-    return head if ended is None or shown else {**head, "end": ended.reason.value}
+    return head if end is None or by_moves else {**head, "end": end.reason.value}
 
 
 def format_transcript(transcript: Transcript) -> str:

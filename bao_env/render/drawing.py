@@ -75,8 +75,8 @@ HEIGHT = WIDE.height
 
 
 @dataclass(frozen=True)
-class Place:
-    """A pit or a store, and its place on the drawing."""
+class Hollow:
+    """A pit or a store, and where it lies in the drawing."""
 
     seat: int
     """Its owner."""
@@ -92,11 +92,8 @@ class Place:
     """Half the height over which its seeds lie."""
     label: tuple[float, float]
     """x and y of the middle of its count."""
-
-    @property
-    def is_house(self) -> bool:
-        """Whether it is hole 5 of a front row."""
-        return self.pit == HOUSE
+    is_house: bool = False
+    """Whether it is a house, and so square."""
 
 
 def rows(viewer: int = SOUTH) -> list[tuple[int, list[int]]]:
@@ -113,22 +110,33 @@ def rows(viewer: int = SOUTH) -> list[tuple[int, list[int]]]:
     ]
 
 
-def places(layout: Layout = WIDE, viewer: int = SOUTH) -> list[Place]:
-    """Return the 32 pits, row by row from the top left, then the far and the near store."""
-    found = []
+def hollows(layout: Layout = WIDE, viewer: int = SOUTH, *, house: bool = True) -> list[Hollow]:
+    """Return the 32 pits, row by row from the top left, then the far and the near store.
+
+    Args:
+        layout: positions and sizes.
+        viewer: the seat at the bottom.
+        house: whether hole 5 is a house in this game (:attr:`bao_env.Ruleset.house`).
+    """
+    pits_and_stores = []
     for row, (seat, pits) in enumerate(rows(viewer)):
         y = layout.top + (row + 0.5) * PIT + (_MIDDLE if row > 1 else 0)
         for column, pit in enumerate(pits):
             x = layout.left + (column + 0.5) * PIT
             reach = RADIUS - 6
-            found.append(Place(seat, pit, x, y, reach, reach, (x + 22, y + 22)))
+            is_house = house and pit == HOUSE
+            pits_and_stores.append(
+                Hollow(seat, pit, x, y, reach, reach, (x + 22, y + 22), is_house)
+            )
     for seat, (x, y, w, h) in ((1 - viewer, layout.far), (viewer, layout.near)):
         upright = h > w
         label = (x + w / 2, y + h + 1) if upright else (x + w, y + h / 2)
         insets = (14, 34) if upright else (34, 14)
         middle = (x + w / 2, y + h / 2)
-        found.append(Place(seat, None, *middle, w / 2 - insets[0], h / 2 - insets[1], label))
-    return found
+        pits_and_stores.append(
+            Hollow(seat, None, *middle, w / 2 - insets[0], h / 2 - insets[1], label)
+        )
+    return pits_and_stores
 
 
 # --- what it looks like -----------------------------------------------------------------------
@@ -180,8 +188,11 @@ COLOUR_NAMES = {
 """The names of the board's colours; kinds of marks of one colour share the name of the first."""
 
 
-def ground(layout: Layout = WIDE, viewer: int = SOUTH) -> list[Shape]:
-    """Draw the empty board: wood, pits, stores, letters of rows and numbers of columns."""
+def ground(layout: Layout = WIDE, viewer: int = SOUTH, *, house: bool = True) -> list[Shape]:
+    """Draw the empty board: wood, pits, stores, letters of rows and numbers of columns.
+
+    The arguments are those of :func:`hollows`.
+    """
     right, bottom = layout.width - 10, layout.board
     shapes: list[Shape] = [
         Rect(10, 10, right - 10, bottom - 10, 30, _WOOD_DARK),
@@ -202,28 +213,28 @@ def ground(layout: Layout = WIDE, viewer: int = SOUTH) -> list[Shape]:
         Rect(layout.left - 8, ridge - 2.5, 8 * PIT + 16, 5, 2.5, _WOOD_DARK),
         Rect(layout.left - 8, ridge + 1.5, 8 * PIT + 16, 1.4, 0.7, _WOOD_LIGHT),
     ]
-    for place in places(layout, viewer):
-        if place.pit is not None:
-            shapes += _hollow(place.x, place.y, RADIUS, RADIUS, place.is_house)
+    for hollow in hollows(layout, viewer, house=house):
+        if hollow.pit is not None:
+            shapes += _carve(hollow.x, hollow.y, RADIUS, RADIUS, hollow.is_house)
     for x, y, w, h in (layout.far, layout.near):
-        shapes += _hollow(x + w / 2, y + h / 2, w / 2, h / 2, True)
+        shapes += _carve(x + w / 2, y + h / 2, w / 2, h / 2, True)
     return shapes + _names(layout, viewer)
 
 
 def _names(layout: Layout, viewer: int) -> list[Shape]:
     """Draw the letters of the rows and the numbers of the columns."""
-    pits = places(layout, viewer)[:32]
+    pits = hollows(layout, viewer)[:32]
     x = layout.left - (20 if layout.left > 60 else 12)
     shapes: list[Shape] = [
         Text(x, first.y, hole_name(first.seat, first.pit or 0)[0], 15, _PALE) for first in pits[::8]
     ]
-    for column, place in enumerate(pits[:8]):
-        shapes.append(Text(place.x, layout.top - 12, str(8 - column), 13, _PALE))
-        shapes.append(Text(place.x, layout.bottom + 12, str(column + 1), 13, _PALE))
+    for column, hollow in enumerate(pits[:8]):
+        shapes.append(Text(hollow.x, layout.top - 12, str(8 - column), 13, _PALE))
+        shapes.append(Text(hollow.x, layout.bottom + 12, str(column + 1), 13, _PALE))
     return shapes
 
 
-def _hollow(x: float, y: float, half_w: float, half_h: float, square: bool) -> list[Shape]:
+def _carve(x: float, y: float, half_w: float, half_h: float, square: bool) -> list[Shape]:
     """Draw a carved hollow, lit from above: its upper wall is dark, its lower wall bright."""
     corner = RADIUS / 3
     shapes: list[Shape] = []
@@ -255,15 +266,15 @@ def _noise(i: int, j: int) -> float:
     return math.sin(12.9898 * i + 78.233 * j) * 43758.5453 % 1
 
 
-def seed_spots(place: Place, count: int) -> list[tuple[float, float, int]]:
-    """Return x, y and colour (0 to SEED_COLOURS - 1) of the first ``count`` seeds of a place.
+def seed_spots(hollow: Hollow, count: int) -> list[tuple[float, float, int]]:
+    """Return x, y and colour (0 to SEED_COLOURS - 1) of the first ``count`` seeds of a hollow.
 
     Seeds are scattered over an ellipse, from its middle outward and then in a second layer. The
-    spot of a seed depends only on its number and its place, so seeds stay where they are when more
+    spot of a seed depends only on its number and its hollow, so seeds stay where they are when more
     are added.
     """
-    salt = 32 + place.seat if place.pit is None else 16 * place.seat + place.pit
-    layer = min(36, round(place.reach_x * place.reach_y / 18))
+    salt = 32 + hollow.seat if hollow.pit is None else 16 * hollow.seat + hollow.pit
+    layer = min(36, round(hollow.reach_x * hollow.reach_y / 18))
     spots = []
     for i in range(count):
         jitter = _noise(i + 1, salt + 1)
@@ -271,8 +282,8 @@ def seed_spots(place: Place, count: int) -> list[tuple[float, float, int]]:
         distance = math.sqrt((i % layer + 0.6 * jitter) / layer)
         spots.append(
             (
-                place.x + place.reach_x * distance * math.cos(angle),
-                place.y + place.reach_y * distance * math.sin(angle),
+                hollow.x + hollow.reach_x * distance * math.cos(angle),
+                hollow.y + hollow.reach_y * distance * math.sin(angle),
                 int(jitter * 97) % SEED_COLOURS,
             )
         )
@@ -288,22 +299,22 @@ def seed(x: float, y: float, colour: int) -> list[Shape]:
     ]
 
 
-def owned_house(place: Place) -> list[Shape]:
+def owned_house(hollow: Hollow) -> list[Shape]:
     """Draw the frame that marks a house as owned."""
     r = RADIUS + 1
-    return [Rect(place.x - r, place.y - r, 2 * r, 2 * r, r / 3, "none", _PALE, 2)]
+    return [Rect(hollow.x - r, hollow.y - r, 2 * r, 2 * r, r / 3, "none", _PALE, 2)]
 
 
-def _count(place: Place, count: int) -> list[Shape]:
-    return [Circle(*place.label, 9, _INK), Text(*place.label, str(count), 11.5, _PALE)]
+def _count(hollow: Hollow, count: int) -> list[Shape]:
+    return [Circle(*hollow.label, 9, _INK), Text(*hollow.label, str(count), 11.5, _PALE)]
 
 
-def _marked(place: Place, mark: Mark, viewer: int) -> list[Shape]:
+def _marked(hollow: Hollow, mark: Mark, viewer: int) -> list[Shape]:
     """Draw a mark on a pit."""
-    shapes = ring(mark.kind, place.x, place.y, RADIUS, place.is_house) if mark.ring else []
+    shapes = ring(mark.kind, hollow.x, hollow.y, RADIUS, hollow.is_house) if mark.ring else []
     for direction in mark.directions:
-        side = 1 if (direction == RIGHT) == (place.seat == viewer) else -1
-        shapes += arrow(mark.kind, place.x, place.y, RADIUS, side)
+        side = 1 if (direction == RIGHT) == (hollow.seat == viewer) else -1
+        shapes += arrow(mark.kind, hollow.x, hollow.y, RADIUS, side)
     return shapes
 
 
@@ -336,6 +347,7 @@ def drawing(
     status: str | None = None,
     layout: Layout = WIDE,
     viewer: int = SOUTH,
+    house: bool = True,
 ) -> list[Shape]:
     """Return the board as shapes, to be painted first to last.
 
@@ -346,31 +358,32 @@ def drawing(
         status: see :func:`status_line`; with one, no player is marked as the one to move.
         layout: positions and sizes, and so the size of the drawing.
         viewer: the seat at the bottom.
+        house: whether the game has houses; without them hole 5 is round as the others.
     """
     shapes: list[Shape] = [
         Rect(0, 0, layout.width, layout.height, 0, _PAPER),
         Rect(12, 16, layout.width - 22, layout.board - 12, 30, _SHADOW),
-        *ground(layout, viewer),
+        *ground(layout, viewer, house=house),
     ]
-    shown = {(mark.seat, mark.pit, mark.ring): mark for mark in marks}
+    mark_of = {(mark.seat, mark.pit, mark.ring): mark for mark in marks}
     for kind, hole in ((MarkKind.BARRED, position.barred), (MarkKind.NOW, position.pending)):
         if hole is not None:
-            shown[position.mover, hole, True] = Mark(kind, position.mover, hole)
-    for place in places(layout, viewer):
-        seat, pit = place.seat, place.pit
+            mark_of[position.mover, hole, True] = Mark(kind, position.mover, hole)
+    for hollow in hollows(layout, viewer, house=house):
+        seat, pit = hollow.seat, hollow.pit
         count = position.store[seat] if pit is None else position.pits(seat)[pit]
-        if place.is_house and position.owns_house[seat]:
-            shapes += owned_house(place)
-        for spot in seed_spots(place, count):
+        if hollow.is_house and position.owns_house[seat]:
+            shapes += owned_house(hollow)
+        for spot in seed_spots(hollow, count):
             shapes += seed(*spot)
-        for ring_too in (True, False):
-            if pit is not None and (seat, pit, ring_too) in shown:
-                shapes += _marked(place, shown[seat, pit, ring_too], viewer)
+        for has_ring in (True, False):
+            if pit is not None and (seat, pit, has_ring) in mark_of:
+                shapes += _marked(hollow, mark_of[seat, pit, has_ring], viewer)
         if count or pit is None:
-            shapes += _count(place, count)
+            shapes += _count(hollow, count)
     for seat, (x, y, w, h) in ((1 - viewer, layout.far), (viewer, layout.near)):
-        where = (x + w / 2, y - 16) if h > w else (x + 30, y + 16)
-        shapes += _name(*where, seat, golden=status is None and seat == position.mover)
+        name_spot = (x + w / 2, y - 16) if h > w else (x + 30, y + 16)
+        shapes += _name(*name_spot, seat, golden=status is None and seat == position.mover)
     line = status_line(position, status)
     shapes.append(Text(layout.width / 2, layout.height - 24, line, 18, _STATUS))
     return shapes

@@ -77,16 +77,16 @@ def action_marks(
     captures, _ = startable(ruleset.kernel, before)
     entering = position.store[position.mover] > 0 or position.pending is not None
     ends = bool(captures and entering)
-    ways: dict[int, tuple[int, ...]] = {}
+    directions_of: dict[int, tuple[int, ...]] = {}
     arrows: list[Mark] = []
     for pit, direction, _ in map(unpack_action, actions):
-        known = ways.setdefault(pit, ())
-        if not ends and direction not in known:
-            ways[pit] += (direction,)
+        directions = directions_of.setdefault(pit, ())
+        if not ends and direction not in directions:
+            directions_of[pit] += (direction,)
         elif ends and kind is not MarkKind.LEGAL:
             kichwa = KICHWA[direction]
             arrows.append(Mark(kind, position.mover, kichwa, (1 - direction,), ring=False))
-    return [Mark(kind, position.mover, pit, both) for pit, both in ways.items()] + arrows
+    return [Mark(kind, position.mover, pit, ways) for pit, ways in directions_of.items()] + arrows
 
 
 def ring(kind: MarkKind, x: float, y: float, radius: float, square: bool) -> list[Shape]:

@@ -26,15 +26,17 @@ def svg_board(
     status: str | None = None,
     width: int = 760,
     viewer: int = SOUTH,
+    house: bool = True,
 ) -> str:
     """Return the board as an SVG document.
 
     Args:
         position: the position to show.
-        marks, status, viewer: see :func:`bao_env.render.drawing.drawing`.
+        marks, status, viewer, house: see :func:`bao_env.render.drawing.drawing`.
         width: the width in pixels.
     """
-    return svg_document(drawing(position, marks=marks, status=status, viewer=viewer), width)
+    shapes = drawing(position, marks=marks, status=status, viewer=viewer, house=house)
+    return svg_document(shapes, width)
 
 
 def svg_document(shapes: Iterable[Shape], width: int) -> str:
@@ -68,18 +70,18 @@ def _svg(shape: Shape) -> str:
             f"{escape(shape.text)}</text>"
         )
     if isinstance(shape, Circle):
-        where = f'<circle cx="{shape.x:.1f}" cy="{shape.y:.1f}" r="{shape.radius:.1f}"'
+        element = f'<circle cx="{shape.x:.1f}" cy="{shape.y:.1f}" r="{shape.radius:.1f}"'
     elif isinstance(shape, Polygon):
-        where = f'<polygon points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in shape.points)}"'
+        element = f'<polygon points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in shape.points)}"'
     else:
-        where = (
+        element = (
             f'<rect x="{shape.x:.1f}" y="{shape.y:.1f}" width="{shape.w:.1f}" '
             f'height="{shape.h:.1f}" rx="{shape.corner:.1f}"'
         )
     outline = f' stroke="{shape.outline}" stroke-width="{shape.width:g}"' if shape.width else ""
     if isinstance(shape, Circle | Rect) and shape.dash:
         outline += f' stroke-dasharray="{shape.dash:g}"'
-    return f'{where}{_class(shape)} fill="{shape.fill}"{outline}/>'
+    return f'{element}{_class(shape)} fill="{shape.fill}"{outline}/>'
 
 
 def _class(shape: Shape) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PIL import Image
+import numpy as np
+from PIL import Image, ImageColor
 
 from bao_agents.cli.animation import frames
 from bao_env.board import Board
+from bao_env.render.marks import MarkKind
 from bao_env.render.shapes import Circle
 from tests.conftest import Says
 from tests.processes import ROOT
@@ -42,6 +44,9 @@ def test_replay_draws_the_game(tmp_path: Path, says: Says) -> None:
     assert "2 moves, all legal" in says(f"replay {game} --gif {file}")
     with Image.open(file) as picture:
         assert picture.size == (820, 406) and frames_of(picture) > 10
+        pixels = np.asarray(picture.convert("RGB")).astype(int)
+    gold = ImageColor.getrgb(MarkKind.LEGAL.colour)  # the name of the player to move
+    assert np.abs(pixels - gold).sum(axis=2).min() < 12
 
 
 def frames_of(picture: Image.Image) -> int:

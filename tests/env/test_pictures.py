@@ -13,10 +13,10 @@ from bao_env.board import Board, EventKind
 from bao_env.engine.layout import LEFT, NORTH, RIGHT, SOUTH
 from bao_env.engine.ruleset import RULESETS
 from bao_env.render import svg_board
-from bao_env.render.drawing import drawing, places
+from bao_env.render.drawing import RADIUS, drawing, hollows
 from bao_env.render.marks import Mark, MarkKind, action_marks
 from bao_env.render.raster import rgb_array
-from bao_env.render.shapes import Polygon
+from bao_env.render.shapes import Polygon, Rect
 from tests.positions import HOUSE_CHOICE, TAKASIA, WAITING, random_games
 
 VIEWERS = pytest.mark.parametrize("viewer", [SOUTH, NORTH])
@@ -34,13 +34,13 @@ def some_boards(ruleset: str) -> list[Board]:
 def test_marks_surround_their_hole(kind: MarkKind, viewer: int) -> None:
     """In pixels, too: a mark changes the picture at its hole alone."""
     plain = rgb_array(drawing(BOARD, viewer=viewer)).astype(int)
-    for place in places(viewer=viewer)[3:32:19]:
-        assert place.pit is not None
-        mark = Mark(kind, place.seat, place.pit)
+    for hollow in hollows(viewer=viewer)[3:32:19]:
+        assert hollow.pit is not None
+        mark = Mark(kind, hollow.seat, hollow.pit)
         marked = rgb_array(drawing(BOARD, marks=[mark], viewer=viewer))
         rows, columns = np.nonzero(np.abs(marked - plain).max(axis=2) > 40)
-        assert abs((columns.min() + columns.max()) / 2 - place.x) < 3
-        assert abs((rows.min() + rows.max()) / 2 - place.y) < 3
+        assert abs((columns.min() + columns.max()) / 2 - hollow.x) < 3
+        assert abs((rows.min() + rows.max()) / 2 - hollow.y) < 3
         assert 40 < np.ptp(columns) < 80 and 40 < np.ptp(rows) < 80
 
 
@@ -83,6 +83,17 @@ def test_a_ring_is_on_the_pit_and_the_arrow_where_the_hand_sows(ruleset: str) ->
             assert (shown["pit"], shown["start"], shown["way"]) == (pit, start, way)
             seen.add(start == pit)
     assert seen == {True, False}
+
+
+def test_hole_5_is_square_if_it_is_a_house() -> None:
+    for ruleset, houses in (("zanzibar", 2), ("kujifunza", 0)):
+        board = Board(ruleset)
+        squares = {
+            (shape.x, shape.y)
+            for shape in board.shapes(legal=True)
+            if isinstance(shape, Rect) and shape.w == shape.h == 2 * RADIUS
+        }
+        assert len(squares) == houses
 
 
 def test_a_board_draws_these_marks() -> None:

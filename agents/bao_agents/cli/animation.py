@@ -10,9 +10,11 @@ from __future__ import annotations
 import dataclasses
 import io
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 from PIL import Image
 
 from bao_agents.support.files import write_atomically
@@ -20,7 +22,7 @@ from bao_agents.support.progress import Progress
 from bao_env.board import Board, EventKind, MoveEvent
 from bao_env.engine.position import Position
 from bao_env.game import SEAT_NAMES
-from bao_env.render.drawing import Place, drawing, places, seed
+from bao_env.render.drawing import Hollow, drawing, hollows, seed
 from bao_env.render.marks import Mark, MarkKind, action_marks
 from bao_env.render.raster import rgb_array
 from bao_env.render.shapes import Shape
@@ -29,7 +31,7 @@ _COLOURS = 128
 _READING_TIME = 1000
 """The least milliseconds that the words of an event stay."""
 _LIFTS = {EventKind.LIFT, EventKind.ENDELEA, EventKind.HOUSE_PLAYED}
-_PLACES = {(place.seat, place.pit): place for place in places()}
+_HOLLOWS = {(hollow.seat, hollow.pit): hollow for hollow in hollows()}
 
 Frame = tuple[list[Shape], int]
 """The shapes, and the milliseconds for which they are shown."""
@@ -44,24 +46,25 @@ def frames(board: Board, *, words: bool = False) -> Iterator[Frame]:
     board = board.copy()
     while board.move_stack:
         board.pop()
-    yield drawing(board.position), 1200
+    draw = partial(drawing, house=board.ruleset.house)
+    yield draw(board.position), 1200
     for action in actions:
         text = f"{SEAT_NAMES[board.turn]}: {board.move_text(action)}"
         position = board.position
         for event in board.trace(action):
             if words:
                 text = event.sentence
-            shown = list(_event_frames(position, event, text))
+            event_frames = list(_event_frames(draw, position, event, text))
             if words:
-                shapes, time = shown[0] if shown else (drawing(position, status=text), 0)
-                shown[:1] = [(shapes, time + _READING_TIME)]
-            yield from shown
+                shapes, time = event_frames[0] if event_frames else (draw(position, status=text), 0)
+                event_frames[:1] = [(shapes, time + _READING_TIME)]
+            yield from event_frames
             position = _with_seeds(position, event.counts, event.store)
         marks = action_marks(MarkKind.LAST, board.packed, board.ruleset, [action])
         board.push(action)
         outcome = board.outcome()
         status = str(outcome) if outcome else text
-        yield drawing(board.position, marks=marks, status=status), 4000 if outcome else 450
+        yield draw(board.position, marks=marks, status=status), 4000 if outcome else 450
 
 
 def _with_seeds(
@@ -76,7 +79,10 @@ def _with_seeds(
     return dataclasses.replace(position, front=front, back=back, store=store, barred=None)
 
 
-def _event_frames(position: Position, event: MoveEvent, text: str) -> Iterator[Frame]:
+def _event_frames(
+    draw: Callable[..., list[Shape]], position: Position, event: MoveEvent, text: str
+) -> Iterator[Frame]:
+    """Yield the frames of an event; ``draw`` is :func:`drawing` for the game's rules."""
     after = _with_seeds(position, event.counts, event.store)
     if event.kind is EventKind.SOW:
         counts = [list(position.pits(seat)) for seat in (0, 1)]
@@ -84,28 +90,30 @@ def _event_frames(position: Position, event: MoveEvent, text: str) -> Iterator[F
             counts[event.seat][pit] += 1
             sown = _with_seeds(position, counts, position.store)
             hand = len(event.pits) - 1 - i + event.hand
-            yield _frame(sown, event.seat, pit, hand, text), 90
+            yield _frame(draw, sown, event.seat, pit, hand, text), 90
     elif event.kind in _LIFTS or event.kind is EventKind.STORE_SEED:
-        yield _frame(after, event.seat, event.pits[0], event.hand, text), 160
+        yield _frame(draw, after, event.seat, event.pits[0], event.hand, text), 160
     elif event.kind is EventKind.CAPTURE:
         prey = Mark(MarkKind.PREY, event.seat, event.pits[0])
-        yield drawing(position, marks=[prey], status=text), 260
-        yield _frame(after, *prey[1:3], event.hand, text), 200
+        yield draw(position, marks=[prey], status=text), 260
+        yield _frame(draw, after, *prey[1:3], event.hand, text), 200
 
 
-def _frame(position: Position, seat: int, pit: int, hand: int, text: str) -> list[Shape]:
+def _frame(
+    draw: Callable[..., list[Shape]], position: Position, seat: int, pit: int, hand: int, text: str
+) -> list[Shape]:
     """Draw a position with a hand above one of its pits."""
-    shapes = drawing(position, marks=[Mark(MarkKind.NOW, seat, pit)], status=text)
-    return shapes + _hand(_PLACES[seat, pit], hand)
+    shapes = draw(position, marks=[Mark(MarkKind.NOW, seat, pit)], status=text)
+    return shapes + _hand(_HOLLOWS[seat, pit], hand)
 
 
-def _hand(place: Place, count: int) -> list[Shape]:
+def _hand(hollow: Hollow, count: int) -> list[Shape]:
     """Draw the seeds in the hand, above a pit."""
     shapes: list[Shape] = []
     for i in range(count):
         distance, angle = 4.5 * math.sqrt(i), 2.4 * i
-        x = place.x + distance * math.cos(angle)
-        shapes += seed(x, place.y - 16 + distance * math.sin(angle), i % 4)
+        x = hollow.x + distance * math.cos(angle)
+        shapes += seed(x, hollow.y - 16 + distance * math.sin(angle), i % 4)
     return shapes
 
 
@@ -121,6 +129,16 @@ def write_image(path: Path, shapes: list[Shape]) -> None:
     write_atomically(path, picture.getvalue())
 
 
+def _with_every_colour(timed: Iterable[Frame]) -> Iterator[list[Shape]]:
+    """Yield the frames that have a colour which no frame before them has."""
+    colours: set[str] = set()
+    for shapes, _ in timed:
+        new = {shape.fill for shape in shapes} | {getattr(shape, "outline", "") for shape in shapes}
+        if not new <= colours:
+            colours |= new
+            yield shapes
+
+
 def write_gif(path: str | Path, board: Board, *, words: bool = False) -> None:
     """Write a game as an animated GIF.
 
@@ -132,12 +150,12 @@ def write_gif(path: str | Path, board: Board, *, words: bool = False) -> None:
     Raises:
         OSError: the file cannot be written.
     """
-    shown = list(frames(board, words=words))
-    # One palette for all frames keeps still parts from flickering. The middle frame has a mark.
-    middle = Image.fromarray(rgb_array(shown[len(shown) // 2][0]))
-    palette = middle.quantize(_COLOURS, method=Image.Quantize.MAXCOVERAGE)
+    timed = list(frames(board, words=words))
+    # One palette for all frames keeps still parts from flickering.
+    samples = np.concatenate([rgb_array(shapes) for shapes in _with_every_colour(timed)])
+    palette = Image.fromarray(samples).quantize(_COLOURS, method=Image.Quantize.MAXCOVERAGE)
     images = []
-    for shapes, _ in Progress(shown, desc="drawing", unit="frame"):
+    for shapes, _ in Progress(timed, desc="drawing", unit="frame"):
         image = Image.fromarray(rgb_array(shapes))
         images.append(image.quantize(palette=palette, dither=Image.Dither.NONE))
     animation = io.BytesIO()
@@ -146,7 +164,7 @@ def write_gif(path: str | Path, board: Board, *, words: bool = False) -> None:
         format="GIF",
         save_all=True,
         append_images=images[1:],
-        duration=[time for _, time in shown],
+        duration=[time for _, time in timed],
         loop=0,
         optimize=True,
     )

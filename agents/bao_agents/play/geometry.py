@@ -14,8 +14,8 @@ from bao_env.render.drawing import (
     WIDE,
     Layout,
     ground,
+    hollows,
     owned_house,
-    places,
     seed,
     seed_spots,
 )
@@ -38,7 +38,7 @@ LAYOUTS = {"wide": WIDE, "tall": TALL}
 
 @cache
 def board_parts(layout_name: str, viewer: int = SOUTH) -> dict[str, Any]:
-    """Return the empty board as SVG, seeds and marks, and the spots of seeds in each place.
+    """Return the empty board as SVG, seeds and marks, and the spots of seeds in each hollow.
 
     ``marks`` has, by kind, the rings of a round and a square pit, and the arrows to the left and
     right.
@@ -80,6 +80,6 @@ def board_parts(layout_name: str, viewer: int = SOUTH) -> dict[str, Any]:
                     for x, y, colour in seed_spots(hollow, NUM_SEEDS)
                 ],
             }
-            for hollow in places(layout, viewer)
+            for hollow in hollows(layout, viewer)
         ],
     }
