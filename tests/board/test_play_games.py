@@ -139,6 +139,23 @@ def test_illegal_move_names_its_rule(client: TestClient) -> None:
     assert game("why", pit=5, direction=0, ply=0)["words"] == ""  # it is legal
 
 
+def test_a_person_resigns(client: TestClient) -> None:
+    """The transcript names the winner and reads back as resigned; another move plays on."""
+    game, state = start(client, seats=["human", "greedy"])
+    state = game("play", action=state["legal"][0]["action"], ply=0)["state"]
+    assert "only a person" in game("resign", 400, seat=1, ply=1)["error"]
+    state = game("resign", seat=0, ply=1)["state"]
+    assert state["outcome"] == {"winner": 1, "how": "resigned"} and state["legal"] == []
+    assert "the game is over" in game("bot", 400, ply=1)["error"]
+    text = state["transcripts"][0].replace("winner", "Winner")
+    loaded, again = start(client, transcript=text)
+    assert again["outcome"] == state["outcome"] and again["transcripts"][0] == text
+    state = loaded("goto", ply=0)["state"]
+    assert state["outcome"] is None and "winner" not in state["transcripts"][0]
+    state = loaded("play", action=state["legal"][1]["action"], ply=0)["state"]
+    assert state["outcome"] is None and "winner" not in state["transcripts"][0]
+
+
 def test_game_that_is_too_long_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bao_agents.play.seated_game.MAX_BOARD_PLIES", 1)
     board = Board()

@@ -26,7 +26,7 @@ from bao_env.board import Board
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import unpack
 from bao_env.engine.ruleset import Ruleset
-from bao_env.notation.positions import format_position
+from bao_env.notation.positions import NotationError, format_position
 from bao_env.notation.transcript import Transcript, format_rules
 
 MAX_GAMES = 1000
@@ -60,7 +60,12 @@ class Lobby:
     computing: Computing = field(default_factory=Computing)
 
     def setup(self) -> Data:
-        """Return the rule sets, players and evaluators to choose from, and the first choice."""
+        """Return the rule sets, players and evaluators to choose from, and the first choice.
+
+        ``puzzles`` names the rule sets that have puzzles, those with the easiest first.
+        """
+        solved = {name: puzzles(rules) for name, rules in self.roster.rulesets.items()}
+        shortest = {name: int(wins.plies[0]) for name, wins in solved.items() if wins}
         return {
             "rulesets": [
                 {
@@ -70,6 +75,7 @@ class Lobby:
                 }
                 for rules in self.roster.rulesets.values()
             ],
+            "puzzles": sorted(shortest, key=shortest.__getitem__),
             "players": self.roster.choices(),
             "levels": self.roster.levels(),
             "evaluators": analysis.evaluators(self.roster),
@@ -113,6 +119,8 @@ class Lobby:
                 board = Board.from_text(position, self._ruleset(ruleset, rules))
             else:
                 board = open_board(self._ruleset(ruleset, rules), first_player)
+        except NotationError as error:  # people see the position that they set up
+            raise Refused(str(error) if position is None else error.reason) from error
         except ValueError as error:
             raise Refused(str(error)) from error
         return Game(board, self._checked(seats, board.ruleset)), {}
@@ -279,6 +287,7 @@ POSTS: dict[str, Handler] = {
     "/api/puzzles": begins(Lobby.puzzle),
     f"{GAME}/play": of_game(Game.play),
     f"{GAME}/move": of_game(Game.play_text),
+    f"{GAME}/resign": of_game(Game.resign),
     f"{GAME}/goto": of_game(Game.go_to),
     f"{GAME}/look": of_game(Game.show),
     f"{GAME}/seats": quick(Lobby.take_seats),

@@ -16,9 +16,9 @@ from bao_env.board import Board, EventKind, IllegalMoveError, MoveEvent
 from bao_env.engine.action import pack_action, unpack_action
 from bao_env.engine.layout import KICHWA
 from bao_env.engine.ruleset import Ruleset
-from bao_env.game import Stage
+from bao_env.game import SEAT_NAMES, Stage
 from bao_env.notation.moves import SPELLINGS, why_illegal
-from bao_env.notation.transcript import format_rules
+from bao_env.notation.transcript import Transcript, format_rules
 from bao_env.rules_in_words import rules_in_words
 
 MAX_BOARD_PLIES = 400
@@ -156,6 +156,8 @@ class Game:
         if self.ply > MAX_BOARD_PLIES:
             raise Refused(f"{self.ply} moves: expected at most {MAX_BOARD_PLIES}")
         self._moves: list[Data] = []
+        self._stated_winner = Transcript(board.record().head).stated_winner()
+        """Who has won because the other resigned, at the end of the moves; None if nobody has."""
 
     def read(self) -> bool:
         """Describe the next of the moves that the board has; return whether no other is left."""
@@ -208,22 +210,23 @@ class Game:
         events = board.trace(action)
         self._moves[ply:] = [_move_values(board, action, events)]
         board.push(action)
-        self._board, self.ply = board, ply + 1
+        self._board, self.ply, self._stated_winner = board, ply + 1, None
         self.version += 1
         return {"events": [event_values(event, board.ruleset) for event in events], **self.show()}
 
     @check_types
-    def play_text(self, text: str, ply: int) -> Data:
+    def play_text(self, text: str, ply: int, spelling: Literal[0, 1] = 0) -> Data:
         """Play a move in any notation; see :meth:`play`.
 
         Raises:
-            Refused: the text is not a legal move; the message lists those, as the page does.
+            Refused: the text is not a legal move; the message lists those in one of SPELLINGS.
         """
         board = self._board_at(ply)
         try:
             return self.play(board.parse_move(text.strip()), ply)
         except IllegalMoveError as error:
-            listed = " ".join(map(board.move_text, board.legal_actions))
+            actions = board.legal_actions
+            listed = " ".join(board.move_text(action, SPELLINGS[spelling]) for action in actions)
             raise Refused(str(error).replace(" ".join(board.legal_moves), listed)) from error
 
     def _board_at(self, ply: int) -> Board:
@@ -241,11 +244,31 @@ class Game:
         """
         board = self._board_at(ply)
         player = self.seats[board.turn]
-        if board.outcome() is not None:
+        if board.outcome() is not None or self._winner_at(ply) is not None:
             raise Refused("the game is over")
         if player == HUMAN:
             raise Refused("a person is to move")
         return board, player, self.number
+
+    @check_types
+    def resign(self, seat: Literal[0, 1], ply: int) -> Data:
+        """End the game at ``ply`` because a person resigns; going back or a move takes it back.
+
+        Raises:
+            Refused: the game stands at another ply, is over, or a bot has the seat.
+        """
+        if self._board_at(ply).outcome() is not None:
+            raise Refused("the game is over")
+        if self.seats[seat] != HUMAN:
+            raise Refused("only a person can resign")
+        self._board, self._moves = self.board(), self._moves[:ply]
+        self._stated_winner = 1 - seat
+        self.version += 1
+        return self.show()
+
+    def _winner_at(self, ply: int) -> int | None:
+        """Return who has won at a ply because the other resigned there, or None."""
+        return self._stated_winner if ply == len(self._moves) else None
 
     def advance(self, board: Board, action: int) -> Data:
         """Play the action of a bot on the board that :meth:`turn` returned.
@@ -357,6 +380,9 @@ class Game:
         """
         board = self.board(ply)
         position, outcome, legal = board.position, board.outcome(), board.legal_actions
+        end = outcome and {"winner": outcome.winner, "how": outcome.reason.value}
+        if end is None and (winner := self._winner_at(len(board.move_stack))) is not None:
+            end, legal = {"winner": winner, "how": "resigned"}, []
         must = None
         if legal:
             takasa = board.move_text(legal[0]).endswith("*")
@@ -369,13 +395,13 @@ class Game:
             "ruleset": board.ruleset.name,
             "rules": format_rules(board.ruleset).get("rules"),
             "seats": self.seats,
-            "names": [*self._players().values()],
+            "names": [*self._players().values()][:2],
             "house_min": board.ruleset.house_min,
             "opening_plies": self._board.record().opening_plies,
             "length": len(self._moves),
             "text": board.text(),
             "stage": board.stage.value,
-            "outcome": outcome and {"winner": outcome.winner, "how": outcome.reason.value},
+            "outcome": end,
             "legal": [hand_way(board, action) for action in legal],
             "moves": self._moves,
             "transcripts": [
@@ -384,7 +410,7 @@ class Game:
         }
 
     def _players(self) -> dict[str, str]:
-        """Return the header lines of the players, South and North.
+        """Return the header lines of the players, South and North, and of who won by resignation.
 
         A person keeps the name that the game came with.
         """
@@ -393,4 +419,7 @@ class Game:
         for seat, player in zip(("south", "north"), self.seats, strict=True):
             key, name = head.get(seat, (seat, HUMAN))
             lines[key] = name if player == HUMAN else player
+        if (winner := self._winner_at(self.ply)) is not None:
+            key, _ = head.get("winner", ("winner", ""))
+            lines[key] = SEAT_NAMES[winner]
         return lines

@@ -3,6 +3,7 @@
 
 import { get } from "./api.js";
 import { $ } from "./dom.js";
+import { seedSound } from "./sound.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const fetched = new Map();
@@ -282,6 +283,7 @@ export class Board {
     if (!seed) return;
     this.lay(hollow, seed);
     this.count(hollow);
+    if (!this.skipping) seedSound(hollow.heap.length);
   }
 
   // Plays the events of a move. `onEvent(event)` is called when each begins, and returns the least

@@ -2,6 +2,8 @@
 
 import { $, element, onClick } from "./dom.js";
 import { specWords } from "./players.js";
+import { say } from "./say.js";
+import { t } from "./texts.js";
 
 const MAX_FILE = 60000; // the server takes 64 KiB
 
@@ -34,6 +36,10 @@ export class Files {
   // Begins the game of the box, with the players that it names and the server has.
   load() {
     const transcript = $("transcript").value;
+    if (!transcript.trim()) {
+      say(t("no_transcript"));
+      return null;
+    }
     const seats = ["south", "north"].map((seat) => {
       const [, name] = transcript.match(new RegExp(`^${seat}: *(\\S+)$`, "im")) ?? [];
       return name && specWords(this.newGame.setup, name) !== name ? name : "human";

@@ -49,7 +49,14 @@ export class Learn {
       if (this.task?.index === index) item.setAttribute("aria-current", "step");
       row.append(item);
     });
-    row.append(button(t("puzzles"), () => this.puzzle()));
+    const puzzles = element("span", t("puzzles"), "buttons");
+    for (const ruleset of this.newGame.setup.puzzles) {
+      const item = button(ruleset, () => this.puzzle(ruleset));
+      item.setAttribute("aria-label", `${t("puzzles")}: ${ruleset}`);
+      if (this.task?.ruleset === ruleset) item.setAttribute("aria-current", "step");
+      puzzles.append(item);
+    }
+    row.append(puzzles);
     return row;
   }
 
@@ -149,10 +156,9 @@ export class Learn {
 
   // --- puzzles: positions that are proven wins ---
 
-  // Shows the puzzle of an address, for example "zanzibar/3", or the one to go on with.
-  async puzzle(address = this.table.game?.ruleset ?? "") {
-    const [named, chosen] = address.split("/");
-    const ruleset = named === "kujifunza" ? named : "zanzibar";
+  // Shows the puzzle of an address, for example "zanzibar/3"; without a number, the one to go on with.
+  async puzzle(address) {
+    const [ruleset, chosen] = address.split("/");
     const number = Math.trunc(chosen ?? remembered(`puzzle ${ruleset}`)) || 1;
     await this.load();
     this.end();

@@ -89,7 +89,7 @@ class Page {
       "tab-play": () => this.learn.leave(),
       "tab-learn": () => this.learn.open(),
     });
-    for (const [id, setting] of [["speed", "value"], ["spelling", "value"], ["counts", "checked"], ["language", "value"]]) {
+    for (const [id, setting] of [["speed", "value"], ["spelling", "value"], ["counts", "checked"], ["sound", "checked"], ["language", "value"]]) {
       $(id).addEventListener("change", () => remember(id, String($(id)[setting])));
     }
     for (const id of ["language", "spelling"]) {
@@ -143,6 +143,7 @@ async function main() {
   choose("language", navigator.language.startsWith("sw") ? "sw" : "en");
   choose("spelling", "0");
   $("speed").value = remembered("speed") ?? 4;
+  $("sound").checked = remembered("sound") === "true";
   $("counts").checked = remembered("counts") !== "false";
   await useLanguage($("language").value);
   const setup = await get("api/setup").catch((error) => { $("message").textContent = t(error.message); });

@@ -4,19 +4,20 @@ import { $ } from "./dom.js";
 import { moveSummary, numberOf } from "./moves.js";
 import { seatName, t, withTerms } from "./texts.js";
 
-export function statusWords({ game, state, mode, pending, task }) {
+export function statusWords({ game, state, mode, pending, slow, task }) {
   if (mode === "edit") return t("edit_title");
   if (state.outcome) return outcomeWords(state);
   const mover = seatName(state.mover);
   if (mode === "lesson") return t(task.over);
   if (state.note) return t("looking_ahead", { who: mover });
   if (mode !== "play") return t("looking", { who: mover, number: numberOf(game, state.ply) });
+  if (slow) return t("sending");
   return t(pending.has("bot") ? "thinks" : "to_move", { who: mover });
 }
 
 function outcomeWords({ outcome: { winner, how }, seats }) {
   if (winner === null) return t(`end ${how}`);
-  const end = `${t("wins", { who: seatName(winner) })}: ${t(`end ${how}`)}`;
+  const end = `${t("wins", { who: seatName(winner) })}: ${t(`end ${how}`, { loser: seatName(1 - winner) })}`;
   const people = [0, 1].filter((seat) => seats[seat] === "human");
   return people.length === 1 ? `${t(people[0] === winner ? "you_won" : "you_lost")} ${end}` : end;
 }
@@ -45,6 +46,9 @@ export function showStatus(table) {
   const name = (seat) => (state.names[seat] === "human" ? nameOf(state.seats[seat]) : state.names[seat]);
   const players = [0, 1].map((seat) => `${seatName(seat)}: ${state.seats[seat] === "human" ? name(seat) : nameOf(state.seats[seat])}`);
   $("players").textContent = [...players, state.ruleset].join(" · ");
+  const people = state.seats.includes("human");
+  document.title = `${people && table.playable && state.seats[1 - state.mover] !== "human" ? t("your_turn") : statusWords(table)} · Bao`;
+  $("how").hidden = !people;
   $("how").textContent = t(`how_${state.legal[0]?.choice ?? "way"}`);
 }
 
@@ -57,6 +61,7 @@ export function showControls({ game, state, pending, paused, away }) {
   $("row-end").hidden = !game.outcome || away;
   $("undo").disabled = game.current_ply === 0;
   $("redo").disabled = game.current_ply === game.length;
+  $("resign").disabled = Boolean(game.outcome) || !alone || !game.current_ply;
   $("replay").disabled = state.ply === 0 || Boolean(state.note) || pending.has("seeds");
   $("hint").disabled = Boolean(state.outcome || state.note);
   $("first").disabled = $("previous").disabled = state.ply === 0;

@@ -13,7 +13,7 @@
 import { post } from "./api.js";
 import { $, onClick } from "./dom.js";
 import { Latest } from "./latest.js";
-import { moveSummary, showMoves } from "./moves.js";
+import { moveSummary, showMoves, spelling } from "./moves.js";
 import { Pits } from "./pits.js";
 import { announce, caption, complain, refuse, say, sentences, serverAnswers, slowly, tell } from "./say.js";
 import { captionWords, showControls, showStatus, statusWords, whyWords } from "./status.js";
@@ -21,6 +21,7 @@ import { eventWords, seatName, t } from "./texts.js";
 
 const FOLLOW_MS = 2000; // milliseconds between two looks for moves that another page made
 const ANNOUNCE_MS = 1000; // a bot that thinks longer is announced
+const SLOW_MS = 500; // an answer that takes longer is on its way
 const READ_MS = 50; // milliseconds for each letter of a caption that a learner reads
 
 export class Table {
@@ -36,10 +37,12 @@ export class Table {
     this.mode = "play";
     this.pending = new Set();
     this.paused = false; // bots wait
+    this.slow = false; // the server takes long to answer a move
     this.marks = {}; // what a review says of a move, by ply
     this.beginning = Promise.resolve(); // the last new game, or change of the game
     this.running = Promise.resolve(); // the last animation
     this.changes = new Latest(); // requests and animations of the game
+    this.answered = () => {}; // hears that the server has answered a move
     this.looks = new Latest(); // requests to look elsewhere
     this.pits = new Pits({
       pit: (hollow, right) => this.onPit(hollow, right),
@@ -53,6 +56,7 @@ export class Table {
       pause: () => this.pause(true),
       "go-on": () => this.pause(false),
       turn: () => this.turn(),
+      resign: () => this.resign(),
       replay: () => this.replay(),
       back: () => this.look(this.game.current_ply),
       first: () => this.look(0),
@@ -321,8 +325,25 @@ export class Table {
     else await this.send(() => this.askHouse(move, options));
   }
 
-  send(work) {
-    return this.during("move", () => this.attempt(work));
+  async send(work) {
+    const say = (slow) => {
+      this.slow = slow;
+      this.render();
+    };
+    const timer = setTimeout(() => say(true), SLOW_MS);
+    this.answered = () => {
+      clearTimeout(timer);
+      if (this.slow) say(false);
+    };
+    await this.during("move", () => this.attempt(work));
+    this.answered();
+  }
+
+  // A person gives the game up: who is to move, or the only person.
+  resign() {
+    const { current_ply: ply, mover, seats } = this.game;
+    const seat = seats[mover] === "human" ? mover : 1 - mover;
+    return this.change("resign", { seat, ply }, true);
   }
 
   // Asks below the board whether to stop in the house or to play it.
@@ -355,8 +376,12 @@ export class Table {
   // Plays a move that was typed, in any notation.
   async playTyped() {
     if (this.pending.has("move") || !(await this.mayPlay(this.state.mover))) return;
+    if (!$("typed").value.trim()) {
+      say(t("typed_nothing"));
+      return;
+    }
     await this.send(async () => {
-      await this.play("move", { text: $("typed").value });
+      await this.play("move", { text: $("typed").value, spelling: spelling() });
       $("typed").value = "";
     });
   }
@@ -365,6 +390,7 @@ export class Table {
   async follow(promise, shown = 0) {
     const fresh = this.changes.current();
     const { events, state } = await promise;
+    this.answered();
     if (!fresh()) return;
     if (this.away) {
       this.keep(state);
