@@ -106,7 +106,7 @@ def test_a_puzzle(open_page: Open) -> None:
     """The page says if a move gives the proven win away; another move keeps it."""
     page = open_page(allowed="409")  # the bot thinks while the move is taken back
     page.click("#tab-learn")
-    page.click("#lesson button:has-text('Puzzles')")
+    page.click("#lesson [aria-label='Puzzles: zanzibar']")
     solved = puzzles(RULESETS["zanzibar"])
     assert solved is not None
     see(page, "#lesson h2").to_have_text(

@@ -251,3 +251,63 @@ def test_keys_of_the_page(open_page: Open) -> None:
     see(page, "#board .marks .hint").not_to_have_count(0)
     page.keyboard.press("u")
     see(page, "#moves button:not(.undone)").to_have_count(0)
+
+
+def test_mistakes_become_puzzles(open_page: Open) -> None:
+    """After a review the page asks for a better move than each, and leads back to the game."""
+    page = open_page()
+    legal = Board.from_text(WON)
+    opinions = analyse(legal, "alphabeta:2", lines=None).lines
+    best, worst = legal.move_text(opinions[0].action), legal.move_text(opinions[-1].action)
+    unfold(page, "panel-text")
+    page.fill("#transcript", Board.from_text(WON, moves=[opinions[-1].action]).transcript())
+    page.click("#load")
+    see(page, "#moves button").to_have_count(1)
+    game = page.url
+    unfold(page, "panel-study")
+    page.click("#review-game")
+    page.click("#learn-mistakes")
+    see(page, "#lesson h2").to_have_text("Mistake 1 of 1: move 1 of South")
+    for move, words in (
+        (worst, "That loses 100%, too."),
+        (best, "Good: that is as good as the best move."),
+    ):
+        see(page, "#lesson p").to_have_text(
+            f"{worst} was played here and lost 100%. Find a better move."
+        )
+        page.fill("#typed", move)
+        page.keyboard.press("Enter")
+        see(page, "#lesson p").to_have_text(words)
+        page.click("#lesson button.main")
+    see(page, "#lesson").to_be_hidden()
+    assert page.url == game and moves(page) == [worst]
+
+
+def test_a_person_resigns(open_page: Open) -> None:
+    page = open_page()
+    see(page, "#resign").to_be_disabled()
+    click_any(page, 0)
+    expect(page).to_have_title("Your turn · Bao")
+    page.click("#resign")
+    see(page, "#status").to_have_text("You lost. North wins: South resigned")
+    see(page, ".pit.legal").to_have_count(0)
+    assert "winner: North" in transcript(page)
+    page.click("#undo")
+    see(page, "#status").to_have_text("South to move")
+
+
+def test_a_slow_server_is_told(open_page: Open) -> None:
+    page = open_page()
+    requests: list[Route] = []
+    page.route("**/play", lambda route: requests.append(route))
+    sow(page, "A6", "left")
+    see(page, "#status").to_have_text("The move is on its way …")
+    requests[0].continue_()
+    see(page, "#moves button").to_have_count(2)
+    see(page, "#status").to_have_text("South to move")
+
+
+def test_hints_are_in_sight(open_page: Open) -> None:
+    page = open_page(viewport={"width": 1366, "height": 660})
+    page.click("#hint")
+    expect(page.locator("#hints table")).to_be_in_viewport(ratio=1)

@@ -4,7 +4,7 @@
 import { get } from "./api.js";
 import { $, onClick } from "./dom.js";
 import { rulesOf } from "./new_game.js";
-import { say, tell } from "./say.js";
+import { caption, say, tell } from "./say.js";
 import { recall, remember } from "./store.js";
 import { t } from "./texts.js";
 
@@ -26,7 +26,9 @@ export class Addresses {
     $("link").value = link;
     $("link").select();
     // A page that may not use the clipboard leaves the link selected in its box.
-    await navigator.clipboard?.writeText(link).then(() => tell(t("copied")), () => {});
+    const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(location.hostname);
+    const words = t(isLocal ? "copied_local" : "copied", { host: location.host });
+    await navigator.clipboard?.writeText(link).then(() => tell(words), () => caption(words));
   }
 
   // Keeps the game in the address and in the browser, so that it outlives the server and the tab.
@@ -39,9 +41,9 @@ export class Addresses {
     remember("game", JSON.stringify({ ...content, seats: game.seats, over: Boolean(game.outcome) }));
   }
 
-  // Goes on with the visitor's last game, or begins one.
-  async resume(options) {
-    const last = recall("game");
+  // Shows a game again, or goes on with the visitor's last one, or begins one.
+  async resume(options, game = null) {
+    const last = game ?? recall("game");
     return (last && !last.over && await this.openGame(last, options)) || this.newGame.start(options);
   }
 

@@ -163,7 +163,9 @@ export class Board {
   // A mark on a pit, or only its arrows; its drawing comes from the server.
   addMark(layer, hollow, kind, sides = [], ring = true) {
     const { marks } = this.parts;
-    const group = make("g", { class: kind, transform: `translate(${hollow.x} ${hollow.y})` }, layer);
+    const owned = kind === "legal" && hollow.frame?.getAttribute("visibility") === "visible";
+    const scale = owned ? " scale(1.14)" : ""; // outside the frame that says who owns the house
+    const group = make("g", { class: kind, transform: `translate(${hollow.x} ${hollow.y})${scale}` }, layer);
     if (ring) make("g", {}, group, marks[kind][hollow.owned ? "square" : "round"]);
     for (const side of sides) make("g", {}, group, marks[kind][side]);
   }

@@ -2,14 +2,17 @@
 
 import { get } from "./api.js";
 import { $, button, element } from "./dom.js";
+import { numberOf, spelling } from "./moves.js";
+import { rulesOf } from "./new_game.js";
 import { announce, sentences } from "./say.js";
 import { recall, remember, remembered } from "./store.js";
+import { percent } from "./study.js";
 import { plies, seatName, t, withTerms } from "./texts.js";
 
 const HUMANS = ["human", "human"];
 
 export class Learn {
-  // `newGame` begins games on the table, and `resume()` returns to the visitor's own.
+  // `newGame` begins games on the table, and `resume(game)` returns to a game, or to the visitor's own.
   constructor(table, newGame, resume) {
     Object.assign(this, { table, newGame, resume });
     this.lessons = [];
@@ -33,7 +36,7 @@ export class Learn {
     this.press(this.task.kind !== "welcome");
     card.hidden = false;
     card.replaceChildren(head, body, row);
-    if (this.lessons.length) card.append(this.list());
+    if (this.task.kind !== "welcome") card.append(this.list());
     if (had) head.focus({ preventScroll: true });
     announce(sentences(title, text));
   }
@@ -46,7 +49,7 @@ export class Learn {
       const item = button(`${index + 1}${ticked ? " ✓" : ""}`, () => this.lesson(index));
       item.title = `${index + 1}. ${(lesson[document.documentElement.lang] ?? lesson.en).title}`;
       item.setAttribute("aria-label", ticked ? `${item.title}, ${t("lesson_ticked")}` : item.title);
-      if (this.task?.index === index) item.setAttribute("aria-current", "step");
+      if (this.task.kind === "lesson" && this.task.index === index) item.setAttribute("aria-current", "step");
       row.append(item);
     });
     const puzzles = element("span", t("puzzles"), "buttons");
@@ -74,8 +77,9 @@ export class Learn {
 
   // Goes back to the visitor's own game.
   async leave() {
+    const { game = null } = this.task ?? {};
     this.end();
-    if (this.table.task) await this.resume();
+    if (this.table.task) await this.resume(game);
   }
 
   // Offers help to new visitors.
@@ -109,6 +113,7 @@ export class Learn {
     if (task?.kind === "welcome") this.welcome();
     if (task?.kind === "lesson") this.showLesson();
     if (task?.kind === "puzzle") this.showPuzzle("puzzle_text");
+    if (task?.kind === "mistake") this.showMistake(task.result, task.values);
   }
 
   async load() {
@@ -185,6 +190,54 @@ export class Learn {
     ], result.replace("puzzle_", ""));
   }
 
+  // --- mistakes: positions of a game in which a better move is asked for ---
+
+  // Asks for a better move than each of these, of the game on the board.
+  async mistakes(mistakes) {
+    const { id, game } = this.table;
+    const reviewed = { game: id, transcript: game.transcripts[0], seats: game.seats };
+    const positions = await Promise.all(mistakes.map(({ ply }) => this.table.ask("look", { ply })));
+    const tasks = mistakes.map((mistake, i) => (
+      { ...mistake, position: positions[i].state.text, move: numberOf(game, mistake.ply) }));
+    await this.load();
+    await this.mistake(tasks, 0, { game: reviewed, ...rulesOf(game) });
+  }
+
+  async mistake(tasks, index, { game, ...rules }) {
+    this.end();
+    const { position } = tasks[index];
+    if (!(await this.newGame.begin({ seats: HUMANS, position, ...rules }, { task: `mistake=${index + 1}` }))) return;
+    this.task = { kind: "mistake", tasks, index, game, rules };
+    $("lesson").style.minHeight = "";
+    this.showMistake("mistake_text");
+  }
+
+  showMistake(result, values = {}) {
+    const { tasks, index, game, rules } = this.task;
+    Object.assign(this.task, { result, values });
+    const { move: number, played, best } = tasks[index];
+    const lost = percent(Math.max(0, best.value - played.value));
+    const title = t("mistake_title", { number: index + 1, count: tasks.length, move: number, who: seatName(played.seat) });
+    const isDone = result === "mistake_done";
+    this.card(title, t(result, { move: played.texts[spelling()], lost, ...values }), [
+      ...(result === "mistake_wrong" ? [[t("lesson_again"), () => this.mistake(tasks, index, { game, ...rules }), true]] : []),
+      ...(isDone ? [] : [[t("mistake_show"), () => this.table.board.markMove(best.seat, best, "hint"), false]]),
+      ...(index + 1 < tasks.length ? [[t("mistake_next"), () => this.mistake(tasks, index + 1, { game, ...rules }), isDone]] : []),
+      [t("back_to_game"), () => this.leave(), isDone && index + 1 === tasks.length],
+    ], result.replace("mistake_", ""));
+  }
+
+  async judgeMistake(task, game) {
+    if (!game.current_ply) {
+      this.showMistake("mistake_text");
+      return;
+    }
+    const { mark, played, best } = await this.table.ask("review", { ply: 0 });
+    if (this.task !== task) return;
+    this.table.endTask(mark ? "lesson_wrong" : "lesson_over");
+    this.showMistake(mark ? "mistake_wrong" : "mistake_done", { lost: percent(Math.max(0, best.value - played.value)) });
+  }
+
   // --- judging ---
 
   // Judges the task after the game has changed.
@@ -204,7 +257,8 @@ export class Learn {
       if (result === "done") remember("done", JSON.stringify([...this.done().add(task.index)]));
       table.endTask({ text: "", done: "lesson_over", wrong: "lesson_wrong" }[result]);
       this.showLesson();
-    } else await this.judgePuzzle(task, game);
+    } else if (task.kind === "mistake") await this.judgeMistake(task, game);
+    else await this.judgePuzzle(task, game);
   }
 
   async judgePuzzle(task, game) {

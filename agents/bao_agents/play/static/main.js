@@ -53,10 +53,10 @@ class Page {
     });
     this.study = new Study(this.table);
     this.preview = new Preview(this.table);
-    this.review = new Review(this.table, (...line) => this.study.lineButtons(...line));
+    this.review = new Review(this.table, (...line) => this.study.lineButtons(...line), (mistakes) => this.learn.mistakes(mistakes));
     this.newGame = new NewGame(this.table, setup, (ruleset) => this.study.setup(setup, ruleset));
     this.editor = new SetUp(this.table, (position) => this.newGame.setUp(position));
-    this.learn = new Learn(this.table, this.newGame, () => this.addresses.resume());
+    this.learn = new Learn(this.table, this.newGame, (game) => this.addresses.resume({}, game));
     this.addresses = new Addresses(this.table, this.newGame, this.learn);
     this.files = new Files(this.table, this.newGame);
     this.rules = new Latest();
@@ -149,8 +149,9 @@ async function main() {
   const setup = await get("api/setup").catch((error) => { $("message").textContent = t(error.message); });
   if (!setup) return;
   const page = new Page(setup);
+  const isLinked = location.hash !== "";
   await page.addresses.open();
-  await page.learn.welcome();
+  if (!isLinked) await page.learn.welcome();
   document.body.dataset.ready = "true";
 }
 

@@ -40,6 +40,7 @@ export class Pits {
     this.arrows.hidden = true;
     this.arrows.append(...SIDES.map((side) => button(side === "left" ? "◀" : "▶", () => this.actions.sow(this.chosen, side), side)));
     $("board").append(this.arrows);
+    document.documentElement.style.setProperty("--board-height", `${$("board").offsetHeight}px`);
     return true;
   }
 

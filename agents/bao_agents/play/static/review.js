@@ -12,13 +12,13 @@ const [WIDTH, HEIGHT] = [600, 90]; // of the graph, in its own units
 const LOST = 0.1; // a player whose chance stays below is lost
 
 export class Review {
-  // `lineButtons(line, ply)` are the moves of a line.
-  constructor(table, lineButtons) {
-    this.table = table;
-    this.lineButtons = lineButtons;
+  // `lineButtons(line, ply)` are the moves of a line; `learn(mistakes)` asks for better moves.
+  constructor(table, lineButtons, learn) {
+    Object.assign(this, { table, lineButtons });
     this.analyses = [];
     this.requests = new Latest();
     for (const id of ["review", "review-game"]) $(id).addEventListener("click", () => this.run());
+    $("learn-mistakes").addEventListener("click", () => learn(this.mistakes()));
     $("graph").addEventListener("click", (event) => {
       const { left, width } = $("graph").getBoundingClientRect();
       table.look(Math.round(((event.clientX - left) / width) * (table.game.length - 1)));
@@ -74,6 +74,14 @@ export class Review {
     return t("lost_from", { who: seatName(seat), number: numberOf(table.game, this.first + from), share: percent(LOST) });
   }
 
+  // The mistakes of the person who played a bot, else those of both players.
+  mistakes() {
+    const { seats } = this.table.game;
+    const people = [0, 1].filter((seat) => seats[seat] === "human");
+    const all = this.analyses.filter(({ mark }) => mark);
+    return people.length === 1 ? all.filter(({ played }) => played.seat === people[0]) : all;
+  }
+
   show() {
     if ($("analysis").hidden) return;
     const { game } = this.table;
@@ -84,6 +92,7 @@ export class Review {
     const summary = t(done < game.length ? "review_runs" : "review_done", { done, length: game.length, south, north });
     $("review-text").textContent = [summary, this.first && t("review_opening", { plies: plies(this.first) }), this.lostWords()].filter(Boolean).join(" ");
     $("graph-end").textContent = t("graph_move", { number: numberOf(game, game.length - 1) });
+    $("learn-mistakes").hidden = done < game.length || !this.mistakes().length;
     this.showGraph(mistakes);
     $("mistakes").replaceChildren(...mistakes.map((mistake) => this.mistake(mistake)));
   }
@@ -126,6 +135,7 @@ export class Review {
       const share = percent(analysis.south); // of the better move: the position before is worth as much
       caption(t("better", { move: best.texts[sign], value: win || t("evaluation_text", { who: seatName(0), share }) }));
       scrollToBoard();
+      $("row-look").scrollIntoView({ block: "nearest" });
     }, "move"), ` ${t("better_line")}: `, ...this.lineButtons(analysis.line, ply));
     return item;
   }

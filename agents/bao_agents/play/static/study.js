@@ -118,6 +118,7 @@ export class Study {
     const best = analysis.moves[0];
     this.table.board.markMove(analysis.mover, best, "hint");
     const summary = `${t("best_line")}: ${best.texts[sign]}, ${moveWords(best, analysis.mover)}`;
+    box.scrollIntoView({ block: "nearest" });
     announce(analysis.win ? `${winWords(analysis.win)}. ${summary}` : summary);
   }
 
