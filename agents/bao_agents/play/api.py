@@ -83,10 +83,13 @@ class Lobby:
 
     @check_types
     def board_parts(
-        self, layout: Literal["wide", "tall"], viewer: Literal["south", "north"]
+        self,
+        layout: Literal["wide", "tall"],
+        viewer: Literal["south", "north"],
+        pits: Literal["house", "round"],
     ) -> Data:
         """Return the drawing of the board in parts, as one of the players sees it."""
-        return board_parts(layout, SOUTH if viewer == "south" else NORTH)
+        return board_parts(layout, SOUTH if viewer == "south" else NORTH, pits == "house")
 
     @check_types
     def new_game(
@@ -305,7 +308,7 @@ POSTS: dict[str, Handler] = {
 """Paths that take a JSON object, with their handlers."""
 GETS: dict[str, Handler] = {
     "/api/setup": quick(Lobby.setup),
-    "/api/board/{layout}/{viewer}": quick(Lobby.board_parts),
+    "/api/board/{layout}/{viewer}/{pits}": quick(Lobby.board_parts),
     GAME: of_game(Game.show),
 }
 """Paths without values, with their handlers."""

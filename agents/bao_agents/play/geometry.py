@@ -37,7 +37,7 @@ LAYOUTS = {"wide": WIDE, "tall": TALL}
 
 
 @cache
-def board_parts(layout_name: str, viewer: int = SOUTH) -> dict[str, Any]:
+def board_parts(layout_name: str, viewer: int = SOUTH, house: bool = True) -> dict[str, Any]:
     """Return the empty board as SVG, seeds and marks, and the spots of seeds in each hollow.
 
     ``marks`` has, by kind, the rings of a round and a square pit, and the arrows to the left and
@@ -46,6 +46,7 @@ def board_parts(layout_name: str, viewer: int = SOUTH) -> dict[str, Any]:
     Args:
         layout_name: ``wide`` or ``tall``.
         viewer: the seat at the bottom.
+        house: whether the rules have houses, which are square.
     """
     layout = LAYOUTS[layout_name]
     boxes = {1 - viewer: layout.far, viewer: layout.near}
@@ -54,7 +55,7 @@ def board_parts(layout_name: str, viewer: int = SOUTH) -> dict[str, Any]:
         "height": layout.board + 8,
         "viewer": viewer,
         "pit": PIT,
-        "ground": svg_shapes(ground(layout, viewer)),
+        "ground": svg_shapes(ground(layout, viewer, house=house)),
         "seeds": [svg_shapes(seed(0, 0, colour)) for colour in range(SEED_COLOURS)],
         "marks": {
             kind.label: {
@@ -80,6 +81,6 @@ def board_parts(layout_name: str, viewer: int = SOUTH) -> dict[str, Any]:
                     for x, y, colour in seed_spots(hollow, NUM_SEEDS)
                 ],
             }
-            for hollow in hollows(layout, viewer)
+            for hollow in hollows(layout, viewer, house=house)
         ],
     }

@@ -160,7 +160,7 @@ def test_the_level_follows_the_player(open_page: Open) -> None:
     page.click("#harder")
     see(page, "#players").to_contain_text("North: Easy")
     page.go_back()
-    see(page, "#status").to_have_text("You won! South wins: the front row is empty")
+    see(page, "#status").to_have_text("You won! South wins: North's front row is empty")
     page.click("#rematch")
     see(page, "#players").to_contain_text("North: A person")
     see(page, "#row-end").to_be_hidden()

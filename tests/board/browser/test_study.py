@@ -209,7 +209,7 @@ def test_the_board_does_not_jump_for_a_longer_heading(open_page: Open) -> None:
     set_up(page, last)
     before = page.evaluate(top)
     click_any(page, 0)
-    see(page, "#status").to_have_text("South wins: the front row is empty")
+    see(page, "#status").to_have_text("South wins: North's front row is empty")
     assert abs(page.evaluate(top) - before) < 1
 
 
@@ -280,7 +280,8 @@ def test_mistakes_become_puzzles(open_page: Open) -> None:
         see(page, "#lesson p").to_have_text(words)
         page.click("#lesson button.main")
     see(page, "#lesson").to_be_hidden()
-    assert page.url == game and moves(page) == [worst]
+    until(page, f"location.href == {game!r}")
+    assert moves(page) == [worst]
 
 
 def test_a_person_resigns(open_page: Open) -> None:

@@ -8,8 +8,8 @@ import { seedSound } from "./sound.js";
 const SVG = "http://www.w3.org/2000/svg";
 const fetched = new Map();
 
-export function boardParts(layout, viewer) {
-  const path = `api/board/${layout}/${viewer === 0 ? "south" : "north"}`;
+export function boardParts(layout, viewer, pits) {
+  const path = `api/board/${layout}/${viewer === 0 ? "south" : "north"}/${pits}`;
   if (!fetched.has(path)) fetched.set(path, get(path));
   return fetched.get(path);
 }
@@ -112,9 +112,10 @@ export class Board {
   show(state) {
     this.clearHand();
     this.clearPaths();
+    this.hasStore = state.has_store;
     this.reconcile(state.counts, state.store);
     for (const seat of [0, 1]) {
-      this.hollow(seat, 4).frame.setAttribute("visibility", state.owns_house[seat] ? "visible" : "hidden");
+      this.hollow(seat, 4).frame?.setAttribute("visibility", state.owns_house[seat] ? "visible" : "hidden");
     }
     const { mover, last, barred, pending } = state;
     this.mark([]);
@@ -157,7 +158,7 @@ export class Board {
 
   count(hollow) {
     hollow.number.textContent = hollow.heap.length;
-    hollow.label.classList.toggle("none", hollow.pit !== null && hollow.heap.length === 0);
+    hollow.label.classList.toggle("none", (hollow.pit !== null || !this.hasStore) && hollow.heap.length === 0);
   }
 
   // A mark on a pit, or only its arrows; its drawing comes from the server.

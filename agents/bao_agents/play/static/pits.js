@@ -30,9 +30,9 @@ export class Pits {
     });
   }
 
-  // Draws the board for the current size of the window; false if it is already drawn.
-  async layOut() {
-    const parts = await boardParts(NARROW.matches ? "tall" : "wide", this.viewer);
+  // Draws the board of a game for the current size of the window; false if it is already drawn.
+  async layOut({ house }) {
+    const parts = await boardParts(NARROW.matches ? "tall" : "wide", this.viewer, house ? "house" : "round");
     if (this.board?.parts === parts) return false;
     this.board = new Board($("board"), parts, this.actions.pit);
     this.chosen = null;

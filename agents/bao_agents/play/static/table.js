@@ -131,7 +131,7 @@ export class Table {
   async layOut() {
     this.skip();
     await this.running;
-    if (await this.pits.layOut()) this.render(this.state);
+    if (await this.pits.layOut(this.game)) this.render(this.state);
   }
 
   showMoves() {
