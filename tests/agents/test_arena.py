@@ -6,6 +6,7 @@ import csv
 import errno
 import io
 import json
+import shlex
 import sys
 from collections import Counter
 from pathlib import Path
@@ -13,11 +14,12 @@ from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from bao_agents.arena.elo import wilson_interval
 from bao_agents.arena.openings import BALANCED, MatchOpenings, draw_openings, read_openings
 from bao_agents.arena.pairs import play_match
-from bao_agents.arena.report import notes_of
+from bao_agents.arena.report import notes_of, plot
 from bao_agents.cli import games as cli_games
 from bao_agents.cli.main import main as bao
 from bao_agents.evaluators.tables import SCALE
@@ -34,6 +36,7 @@ from bao_env.engine.ruleset import get_ruleset
 from bao_env.notation.transcript import parse_transcripts, replay
 from tests.conftest import Says
 from tests.positions import OPENING
+from tests.processes import ROOT
 from tests.rulesets import every_ruleset
 
 
@@ -218,17 +221,19 @@ def test_the_numbers_are_those_of_the_games(ruleset: str, tmp_path: Path, says: 
     played = [(game, replay(game)) for game in parse_transcripts(games.read_text())]
     for row, opponent in zip(report["results"], ("old", "random"), strict=True):
         points: Counter[str | None] = Counter()
-        plies = []
+        plies, south = [], []
         for game, end in played:
             names = [game.get("south"), game.get("north")]
             if opponent in names:
                 assert end.outcome is not None and end.outcome.winner is not None
                 points[game.get("event")] += names[end.outcome.winner] == "new"
                 plies.append(len(end.actions))
+                south.append(end.outcome.winner == 0)
         won = sum(points.values())
         assert (row["opponent"], row["games"], row["drawn"]) == (opponent, 60, 0)
         assert (row["won"], row["lost"], row["score"]) == (won, 60 - won, won / 60)
         assert (len(plies), np.mean(plies)) == (60, row["mean_plies"])
+        assert row["south_score"] == np.mean(south)
         counts = Counter(points.values())
         assert row["pairs_by_points"] == [counts[0], 0, counts[1], 0, counts[2]]
         [printed] = [text.split() for text in out.splitlines() if text.startswith(opponent)]
@@ -243,12 +248,45 @@ def test_tables_for_papers_and_programs(says: Says) -> None:
     openings = "random, --opening-plies 8 --balance 1"
     made = {"ruleset": "zanzibar", "seed": "1", "openings": openings}
     assert all(made.items() <= row.items() and row["commit"] for row in rows)
+    made |= {"player": "random", "zero": "the opponent"}
+    title = "random, zanzibar; Elo 0 is the opponent\n"
     latex = says(line + "--format latex")
+    assert latex.startswith(f"% {title}")
     assert latex.count("\\\\\n") == 3 and r"score, \%" in latex
     assert all(f"% {name}: {value}\n" in latex for name, value in made.items())
-    table = says(line + "--format markdown").splitlines()
-    assert len(table) == 4 and table[2].startswith("| greedy ")
+    markdown = says(line + "--format markdown")
+    head, comment, table = markdown.split("\n\n")
+    assert head + "\n" == title and comment.startswith("<!--\n") and comment.endswith("\n-->")
+    assert all(f"\n{name}: {value}\n" in comment for name, value in made.items())
+    assert len(table.splitlines()) == 4 and "\n| greedy " in table
     assert "guide: greedy, alphabeta:1" in says(line)  # its intervals are a rough one
+
+
+def test_pictures_name_the_player_and_the_rules(tmp_path: Path, says: Says) -> None:
+    """Their metadata says how they were made."""
+    says(f"match greedy random --ruleset kibao --pairs 5 --threads 1 --out {tmp_path}")
+    with Image.open(tmp_path / "elo.png") as picture:
+        assert picture.info["Title"] == "greedy, kibao"
+        made = picture.info["Description"].splitlines()
+    assert {"player: greedy", "zero: the opponent", "seed: 1"} < {*made}
+    figure = plot(
+        [{"opponent": "random", "elo": 1.0, "elo_low": 0.0, "elo_high": 2.0}],
+        "opponent",
+        "greedy, kibao",
+        "the opponent",
+    )
+    words = [axes.get_xlabel() for axes in figure.axes]
+    assert words == ["Elo above the opponent (95% intervals)"]
+
+
+def test_a_program_is_called_by_its_own_name(says: Says, tmp_path: Path) -> None:
+    """Unless the command line names it."""
+    games = tmp_path / "games"
+    bot = f"pipe:{sys.executable} {ROOT / 'training' / 'examples' / 'engine_bot.py'}"
+    for player, name in ((bot, "Front row"), (f"me={bot}", "me")):
+        line = f"match {shlex.quote(player)} random --pairs 1 --threads 1 --json - --games {games}"
+        assert json.loads(says(line))["player"] == name
+        assert f"south: {name}\n" in games.read_text()
 
 
 def test_notes_about_faults_and_time() -> None:

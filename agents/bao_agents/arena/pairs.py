@@ -80,6 +80,15 @@ class Pairs:
         return score_pairs(self.points)
 
     @property
+    def south(self) -> Score:
+        """The score of South, whoever played it.
+
+        Raises:
+            ValueError: there is no pair.
+        """
+        return score_pairs(np.stack([self.points[:, 0], 1.0 - self.points[:, 1]], axis=1))
+
+    @property
     def ms_a_move(self) -> Float64Array:
         """float64[2], average milliseconds of processor time per move of the two players."""
         return 1000.0 * self.seconds / np.maximum(1, self.moves)

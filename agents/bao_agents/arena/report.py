@@ -26,6 +26,8 @@ tabulate.MIN_PADDING = 0  # the tables have to fit a terminal of 80 columns
 
 Row: TypeAlias = Mapping[str, Any]
 """The results of a player as plain values."""
+Table: TypeAlias = tuple[list[str], list[list[str]]]
+"""The head of each column, and the rows of cells."""
 
 HEADS = {
     "opponent_elo": "its Elo",
@@ -72,10 +74,30 @@ def result(pairs: Pairs) -> dict[str, Any]:
         "lost": score.losses,
         "score": score.rate,
         "ms_a_move": float(pairs.ms_a_move[0]),
-        "mean_plies": float(pairs.plies.mean()),
+        **summary(pairs),
         "pairs_by_points": score.pair_counts,
         "faults": pairs.faults[0],
     }
+
+
+def summary(games: Pairs) -> dict[str, Any]:
+    """Return how long some games were, and South's share of the points, as plain values."""
+    south = games.south
+    return {
+        "mean_plies": float(games.plies.mean()),
+        "south_score": south.rate,
+        "south_score_low": south.low,
+        "south_score_high": south.high,
+    }
+
+
+def in_words(games: Pairs) -> str:
+    """Return :func:`summary` in words."""
+    south = games.south
+    return (
+        f"{games.plies.mean():.1f} plies a game; South scores {100 * south.rate:.1f}% "
+        f"({100 * south.low:.1f} to {100 * south.high:.1f})"
+    )
 
 
 def match_row(player: str, opponent: str, pairs: Pairs) -> dict[str, Any]:
@@ -163,7 +185,7 @@ def notes_of(name: str, spec: str, ms_a_move: float, faults: Sequence[str]) -> I
 # --- texts ----------------------------------------------------------------------------------------
 
 
-def cells(rows: Sequence[Row], columns: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+def cells(rows: Sequence[Row], columns: Sequence[str]) -> Table:
     """Return the head and the rows of a table with some of the columns."""
     return [HEADS.get(name, name) for name in columns], [
         [_cell(row, name) for name in columns] for row in rows
@@ -229,21 +251,40 @@ def markdown_table(head: list[str], rows: Sequence[Sequence[object]], style: str
     return tabulate.tabulate(rows, head, tablefmt=style, colalign=align, disable_numparse=True)
 
 
-def formatted(style: str, head: list[str], rows: Sequence[Sequence[object]], source: Row) -> str:
-    """Return a table as ``markdown``, or as ``latex`` with a comment for each entry of ``source``.
+def heading(style: str, title: str, source: Mapping[str, str]) -> str:
+    """Return what stands above a table: whose it is, and how the results were made.
+
+    Args:
+        style: the format, of :data:`STYLES`.
+        title: whose results they are, and by which rules.
+        source: how they were made; ``zero`` is what has Elo 0.
+    """
+    lines = [f"{key}: {' '.join(text.split())}" for key, text in source.items() if text]
+    caption = f"{title}; Elo 0 is {source['zero']}"
+    if style == "latex":
+        return "\n".join(f"% {line}" for line in [caption, *lines])
+    comment = "\n".join(line.replace(">", "&gt;") for line in lines)
+    return f"{escaped(caption)}\n\n<!--\n{comment}\n-->\n"
+
+
+def formatted(
+    style: str,
+    head: list[str],
+    rows: Sequence[Sequence[object]],
+    title: str,
+    source: Mapping[str, str],
+) -> str:
+    """Return a table as ``markdown`` or ``latex``, below its :func:`heading`.
 
     Args:
         style: the format.
         head, rows: as for :func:`markdown_table`.
-        source: how the results were made.
+        title, source: as for :func:`heading`.
     """
-    made = [f"% {name}: {' '.join(str(value).split())}" for name, value in source.items()]
-    return "\n".join(
-        [*(made if style == "latex" else []), markdown_table(head, rows, STYLES[style])]
-    )
+    return f"{heading(style, title, source)}\n{markdown_table(head, rows, STYLES[style])}"
 
 
-def to_csv(rows: Sequence[Row], source: Row) -> str:
+def to_csv(rows: Sequence[Row], source: Mapping[str, str]) -> str:
     """Return rows as CSV.
 
     There is a column for each of their names and numbers, and for each entry of ``source``: other
@@ -271,15 +312,16 @@ def plot(rows: Sequence[Row], column: str, title: str, zero: str) -> Figure:
 
     elos = []
     for row in rows:
-        known = [row[end] for end in ENDS]
-        bound = next((value for value in known if value is not None), np.nan)
-        elos.append([bound if value is None else value for value in known])
+        ends = [row[end] for end in ENDS]
+        bound = next((value for value in ends if value is not None), np.nan)
+        elos.append([bound if value is None else value for value in ends])
     figure = Figure(figsize=(6, 1.6 + 0.5 * len(elos)), layout="constrained")
     axes = figure.subplots()
     errorbars(axes, range(len(elos)), elos, **line_style(0) | {"linestyle": ""})
     axes.set_yticks(range(len(elos)), [row[column] for row in rows])
-    axes.invert_yaxis()
+    axes.set_ylim(len(elos) - 0.5, -0.5)  # the first row on top, and none on the frame
     axes.grid(axis="x", alpha=0.3)
-    axes.set_xlabel(f"Elo, 95% intervals; 0 is {zero}")
+    above = " above the opponent" if zero == "the opponent" else f"; 0 is {zero}"
+    axes.set_xlabel(f"Elo{above} (95% intervals)")
     figure.suptitle(title, size=11)
     return figure

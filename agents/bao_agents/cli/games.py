@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bao_agents.arena.event import Event, file_name
 from bao_agents.arena.openings import (
@@ -23,6 +23,7 @@ from bao_agents.arena.pairs import Pairs
 from bao_agents.arena.plan import Part, Plan
 from bao_agents.arena.report import (
     Row,
+    Table,
     cells,
     escaped,
     formatted,
@@ -50,7 +51,7 @@ from bao_agents.support.figures import try_to_save_figure
 from bao_agents.support.files import hold, write_atomically
 from bao_agents.support.output import say
 from bao_agents.support.progress import Progress
-from bao_agents.support.provenance import provenance
+from bao_agents.support.provenance import facts, provenance
 from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.openings import MAX_OPENING_PLIES
 from bao_env.notation.positions import NotationError
@@ -105,7 +106,8 @@ def make_event(
 ) -> Event:
     """Return an event as the options of :func:`add_event` ask for.
 
-    What would only fail, or change nothing, after the games is refused before them.
+    What would only fail, or change nothing, after the games is refused before them. A program
+    without a name on the command line gets the one that it says.
 
     Args:
         args: the arguments.
@@ -122,13 +124,17 @@ def make_event(
         refuse_unused(args, "with --json - or --csv -", "format")
     if args.json == args.csv == "-":
         raise ValueError("--json - and --csv - together: only one of them can be printed")
-    known = {}
-    for name, spec in players.items():
-        if args.games:
-            check_name(name)
+    named: dict[str, str] = {}
+    fingerprints = {}
+    for title, spec in players.items():
         player = registry.load(spec, ruleset=ruleset, seed=args.seed, threads=args.threads)
-        known[spec] = fingerprint(spec, player, ruleset)
-    changing = [name for name, spec in players.items() if known[spec] is None]
+        fingerprints[spec] = fingerprint(spec, player, ruleset)
+        is_typed = title == registry.parse(spec).title
+        says_name = not player.name.startswith("pipe:") and is_name(player.name)
+        add_player(named, player.name if is_typed and says_name else title, spec)
+    changing = [name for name, spec in named.items() if fingerprints[spec] is None]
+    for name in named if args.games else ():
+        check_name(name)
     if changing and args.out and (args.out / "results").exists():
         say(
             f"note: games of {', '.join(changing)} are played again, because the player may have "
@@ -136,11 +142,11 @@ def make_event(
         )
     openings = openings or _openings(args, ruleset)
     return Event(
-        players,
+        named,
         ruleset,
         openings,
         args.seed,
-        known=known,
+        known=fingerprints,
         keep_games=bool(args.games),
         folder=args.out,
     )
@@ -180,10 +186,37 @@ class Played:
         return sum(self.results.values(), Pairs())
 
 
+class Report(NamedTuple):
+    """What a command reports of the games that were played."""
+
+    subject: str
+    """Who is measured, or by what."""
+    rows: Sequence[Row]
+    """The results."""
+    columns: Sequence[str]
+    """The columns of the table, by the names in the rows; the first has the players."""
+    zero: str
+    """What has Elo 0."""
+    source: Mapping[str, str]
+    """How the results were made, beside what the provenance says."""
+    facts: Mapping[str, Any]
+    """More for JSON."""
+    before: str
+    """What people read before the table."""
+    after: str = ""
+    """What people read after the table."""
+    remarks: Sequence[str] = ()
+    """What else they must know."""
+    table: Table | None = None
+    """The table for people; by default that of all rows."""
+    style: str = "simple"
+    """Its style on a terminal, a format of tabulate."""
+
+
 def play_plans(
     args: argparse.Namespace,
     events: Mapping[str, tuple[Event, Plan]],
-    report: Callable[[dict[str, Played]], None],
+    report: Callable[[dict[str, Played]], Report | None],
     seconds: float = math.inf,
 ) -> None:
     """Play plans one after another, and report what was played, whatever ends it.
@@ -191,7 +224,7 @@ def play_plans(
     Args:
         args: the arguments.
         events: each event with its plan, by the name that the progress shows.
-        report: reports the games by those names; it is called if there are any.
+        report: reports the games by those names, or nothing; it is called if there are any.
         seconds: the time limit of each plan.
 
     Raises:
@@ -206,96 +239,87 @@ def play_plans(
             if args.out:
                 stack.enter_context(hold(args.out))
             for name, (event, plan) in events.items():
-                one = played[name] = Played()
+                games = played[name] = Played()
                 try:
                     with Progress(unit="game", desc=name) as bar:
-                        play(event, plan, workers, bar, one.results, seconds)
-                    one.ended = "finished"
+                        play(event, plan, workers, bar, games.results, seconds)
+                    games.ended = "finished"
                 except TimeoutError:
-                    one.ended = "time is up"
+                    games.ended = "time is up"
     except KeyboardInterrupt:
         how = f"run the same command to continue from {args.out}" if args.out else ""
         raise KeyboardInterrupt(how) from None
     finally:
-        played = {name: one for name, one in played.items() if one.results}
-        if played:
-            report(played)
+        played = {name: games for name, games in played.items() if games.results}
+        if played and (reported := report(played)):
+            show(args, event, sum((games.total for games in played.values()), Pairs()), reported)
 
 
-def show(
-    args: argparse.Namespace,
-    event: Event,
-    played: Mapping[str, Played],
-    rows: Sequence[Row],
-    columns: Sequence[str],
-    *,
-    before: str,
-    after: str = "",
-    said: Sequence[str] = (),
-    table: tuple[list[str], list[list[str]]] | None = None,
-    style: str = "simple",
-    zero: str,
-    source: Row,
-    **facts: Any,
-) -> None:
+def show(args: argparse.Namespace, event: Event, games: Pairs, report: Report) -> None:
     """Write the files that the options name, and print the results.
 
     Args:
         args: the arguments.
         event: the event.
-        played: its games.
-        rows: the results.
-        columns: those of a table for people.
-        before, after: what people read before and after the table.
-        said: what else they must know.
-        table: the table; by default that of all rows.
-        style: its style on a terminal, a format of tabulate.
-        zero: what has Elo 0.
-        source: what CSV and LaTeX say of how the results were made, beside rules, seed and commit.
-        facts: more for JSON.
+        games: all games that were played.
+        report: the report of them.
     """
-    total = sum((one.total for one in played.values()), Pairs())
-    commits = sorted(total.commits)
-    made = {
+    names = {row[name] for row in report.rows for name in ("player", "opponent") if name in row}
+    players = {name: spec for name, spec in event.players.items() if name in names}
+    record = record_of(args, event.ruleset, players)
+    source = {
+        **report.source,
+        "zero": report.zero,
         "ruleset": event.ruleset.name,
-        **source,
-        "seed": args.seed,
-        "commit": ", ".join(commits),
+        **facts(record),
+        "commit": ", ".join(sorted(games.commits)),
     }
-    whole = {
-        "made_with": provenance(event.ruleset),
-        "players": dict(event.players),
+    document = {
+        "made_with": record,
+        "players": players,
         "ruleset": event.ruleset.to_dict(),
         "seed": args.seed,
-        "commits": commits,
-        **facts,
-        "results": rows,
+        "commits": sorted(games.commits),
+        "zero": report.zero,
+        **report.facts,
+        "results": report.rows,
     }
-    words = [*said, *notes(rows, event.players, total.commits)]
+    title = f"{report.subject}, {event.ruleset.name}"
+    table = cells(report.rows, report.columns)
+    remarks = [*report.remarks, *notes(report.rows, players, games.commits)]
 
     def text(style: str) -> str:
-        shown = markdown_table(*(table or cells(rows, columns)), style)
-        last = "\n".join(words if style == "simple" else map(escaped, words))
-        return "\n\n".join(filter(None, [before, shown, after, last]))
+        shown_table = markdown_table(*(report.table or table), style)
+        lines = "\n".join(remarks if style == "simple" else map(escaped, remarks))
+        return "\n\n".join(filter(None, [report.before, shown_table, report.after, lines]))
 
-    with ExitStack() as last:  # in the opposite order, and each even if another one fails
+    with ExitStack() as steps:  # in the opposite order, and each even if another one fails
         if args.out:
-            draw = partial(plot, rows, columns[0], f"Bao, {event.ruleset.name}", zero)
-            last.callback(try_to_save_figure, draw, args.out / "elo.png")
+            draw = partial(plot, report.rows, report.columns[0], title, report.zero)
+            steps.callback(try_to_save_figure, draw, args.out / "elo.png", title, source)
         if "-" in (args.json, args.csv):
-            last.callback(warn, words)
+            steps.callback(warn, remarks)
         elif args.format:
-            last.callback(warn, words)
-            last.callback(print, formatted(args.format, *cells(rows, columns), made))
+            steps.callback(warn, remarks)
+            steps.callback(print, formatted(args.format, *table, title, source))
         else:
-            last.callback(print, text(style))
-        last.callback(write_text, args.csv, to_csv(rows, made))
-        last.callback(write_json, args.json, whole)
+            steps.callback(print, text(report.style))
+        steps.callback(write_text, args.csv, to_csv(report.rows, source))
+        steps.callback(write_json, args.json, document)
         if args.games:
-            last.callback(write_atomically, args.games, "\n".join(total.games))
+            steps.callback(write_atomically, args.games, "\n".join(games.games))
         if args.out:
-            last.callback(write_atomically, args.out / "table.md", text("pipe") + "\n")
-            last.callback(write_json, str(args.out / "table.json"), whole)
+            steps.callback(write_atomically, args.out / "table.md", text("pipe") + "\n")
+            steps.callback(write_json, str(args.out / "table.json"), document)
+
+
+def record_of(
+    args: argparse.Namespace, ruleset: Ruleset, players: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the provenance of the results of some players, by name."""
+    files = {name: registry.parse(spec).file(ruleset) for name, spec in players.items()}
+    networks = {name: file for name, file in files.items() if file}
+    return provenance(ruleset, networks=networks, seed=args.seed, command=["bao", *args.words])
 
 
 def parse_player(word: str) -> tuple[str, str]:
@@ -313,12 +337,17 @@ def parse_player(word: str) -> tuple[str, str]:
         name, equals, spec = word.partition("=")
         if not equals:
             raise
-    if not name or not spec or not name.isprintable() or {*name} & {*",|"}:
+    if not spec or not is_name(name):
         raise ValueError(
             f"player {word[:80]!r}: expected PLAYER or NAME=PLAYER; a name must not contain "
             "a comma, a bar or a control character"
         )
     return name, spec
+
+
+def is_name(text: str) -> bool:
+    """Return whether tables can show a text as the name of a player."""
+    return bool(text) and text.isprintable() and not {*text} & {*",|"}
 
 
 def parse_players(words: Sequence[str]) -> dict[str, str]:
@@ -329,10 +358,19 @@ def parse_players(words: Sequence[str]) -> dict[str, str]:
     """
     players: dict[str, str] = {}
     for name, spec in map(parse_player, words):
-        if file_name(name) in map(file_name, players):
-            raise ValueError(f"two players are called {name!r}: give one as NAME=PLAYER")
-        players[name] = spec
+        add_player(players, name, spec)
     return players
+
+
+def add_player(players: dict[str, str], name: str, spec: str) -> None:
+    """Add a player to others.
+
+    Raises:
+        ValueError: one of them has the same name.
+    """
+    if file_name(name) in map(file_name, players):
+        raise ValueError(f"two players are called {name!r}: give one as NAME=PLAYER")
+    players[name] = spec
 
 
 def checkpoint_of(spec: str) -> Checkpoint | None:

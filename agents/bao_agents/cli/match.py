@@ -17,10 +17,11 @@ import argparse
 from bao_agents.arena.elo import Sprt
 from bao_agents.arena.openings import BALANCE
 from bao_agents.arena.plan import Gauntlet, pairings
-from bao_agents.arena.report import match_row
+from bao_agents.arena.report import in_words, match_row, summary
 from bao_agents.cli.games import (
     NAMED,
     Played,
+    Report,
     add_event,
     add_openings,
     checkpoint_of,
@@ -29,7 +30,6 @@ from bao_agents.cli.games import (
     parse_players,
     play_plans,
     settings_of,
-    show,
 )
 from bao_agents.cli.options import Run, add_options
 from bao_agents.players import registry
@@ -67,16 +67,18 @@ def command(parser: argparse.ArgumentParser) -> Run:
 def _run(args: argparse.Namespace) -> None:
     by_default = [name for name in ("random", "greedy") if name != args.player]
     players = parse_players([args.player, *(args.opponents or by_default)])
-    player, *opponents = players
     sprt = Sprt(*args.sprt) if args.sprt else None
-    trained = checkpoint_of(players[player])
+    trained = checkpoint_of(next(iter(players.values())))
     ruleset = args.ruleset or (trained.ruleset if trained else get_ruleset("zanzibar"))
-    if args.balance is None and any(registry.parse(one).kind.searches for one in players.values()):
+    if args.balance is None and any(
+        registry.parse(spec).kind.searches for spec in players.values()
+    ):
         args.balance = BALANCE
     event = make_event(args, players, ruleset)
+    player, *opponents = event.players
     plan = Gauntlet(player, opponents, args.pairs, sprt)
 
-    def report(played: dict[str, Played]) -> None:
+    def report(played: dict[str, Played]) -> Report:
         rows, decisions = [], []
         for (_, name), pairs in pairings(played["match"].results).items():
             row = match_row(player, name, pairs) | {"sprt": None, "stopped_early": False}
@@ -86,19 +88,18 @@ def _run(args: argparse.Namespace) -> None:
                 row |= {"sprt": verdict, "stopped_early": is_stopped}
                 decisions.append(decision(name, sprt, verdict, is_stopped))
             rows.append(row)
-        show(
-            args,
-            event,
-            played,
+        total = played["match"].total
+        return Report(
+            player,
             rows,
             COLUMNS,
-            before=f"{player}, rule set {ruleset.name}: up to {args.pairs} openings, each from "
-            f"both seats\n({described(args)}; seed {args.seed}). Ranges are 95% intervals.",
-            said=decisions,
             zero="the opponent",
-            source={"openings": described(args)},
-            player=player,
-            **settings_of(args),
+            source={"player": player, "openings": described(args)},
+            facts={"player": player, **settings_of(args), **summary(total)},
+            before=f"{player}, rule set {ruleset.name}: up to {args.pairs} openings, each from "
+            f"both seats\n({described(args)}; seed {args.seed}); {in_words(total)}.\n"
+            "Elo is that above the opponent; ranges are 95% intervals.",
+            remarks=decisions,
         )
 
     play_plans(args, {"match": (event, plan)}, report)

@@ -15,10 +15,10 @@ import argparse
 import math
 import os
 import re
-import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from glob import glob
+from itertools import islice
 from typing import Any
 
 from bao_agents.arena.elo import FEW_PAIRS, expected_score
@@ -29,16 +29,17 @@ from bao_agents.arena.report import Row, cells, rating, result
 from bao_agents.cli.games import (
     NAMED,
     Played,
+    Report,
     add_event,
     checkpoint_of,
     make_event,
     parse_players,
     play_plans,
-    show,
+    record_of,
 )
 from bao_agents.cli.options import Run, at_least
 from bao_agents.nets.checkpoint import OtherRulesError
-from bao_agents.support.provenance import provenance
+from bao_agents.support.provenance import facts
 
 AGAINST = ("opponent", "opponent_elo", "games", "won", "drawn", "lost", "score", "expected")
 COLUMNS = ("player", "steps", "elo", "games", "won", "drawn", "lost", "score", "ms_a_move")
@@ -109,30 +110,31 @@ def to_dict(name: str, plan: OnLadder, played: Played) -> dict[str, Any]:
     }
 
 
-def card_of(row: Row, ladder: Ladder, facts: Mapping[str, str]) -> dict[str, Any]:
+def card_of(
+    row: Row, ladder: Ladder, changed: Sequence[str], record: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the card of a rating: what stands before its table, the table, and what after.
 
     Args:
         row: the row, of :func:`to_dict`.
         ladder: the ladder.
-        facts: more of how it was made.
+        changed: the anchors that play otherwise than when they were rated.
+        record: the provenance of the rating.
     """
-    made_with = provenance(ladder.ruleset)
-    facts = {
+    lines = {
         "ladder": f"{ladder.name}, anchors rated with commit "
         f"{ladder.tournament['made_with']['commit']}",
-        "rules": f"{ladder.ruleset.name}, version {made_with['rules_version']}, engine "
-        f"{made_with['engine_signature']}",
         "games": f"{row['games']}, openings of {ladder.tournament['opening_plies']} random plies "
         f"from both seats; ended: {row['ended']}",
-        **facts,
-        "commit": made_with["commit"],
-        "versions": ", ".join(f"{name} {one}" for name, one in made_with["packages"].items()),
+        **facts(record),
+        "fingerprint": row["fingerprint"],
+        "anchors that now play otherwise": ", ".join(changed),
     }
+    lines["command"] = f"`{lines['command']}`"
     return {
         "before": f"# {row['player']}: {row['rating']}, {row['ms_a_move']:.3f} CPU ms a move",
         "table": cells(row["against"], AGAINST),
-        "after": "\n".join(f"- {name}: {text}" for name, text in facts.items() if text),
+        "after": "\n".join(f"- {name}: {text}" for name, text in lines.items() if text),
     }
 
 
@@ -175,56 +177,50 @@ def _run(args: argparse.Namespace) -> None:
     if args.ruleset is not None:
         raise LadderError(f"--ruleset: the ladder has the rules ({remark})")
     players = parse_players([*expand(args.players)])
-    plans = {
-        name: OnLadder(ladder, name, spec, args.precision, args.seed)
-        for name, spec in players.items()
-    }
     anchors = {anchor.player: anchor.player for anchor in ladder.anchors}
     for name, spec in players.items():
         if anchors.get(name, spec) != spec:
             raise ValueError(f"an anchor is called {name!r}: give {spec} another name, NAME=PLAYER")
     try:
-        event = make_event(args, anchors | players, ladder.ruleset, ladder.starts)
+        event = make_event(args, {**players, **anchors}, ladder.ruleset, ladder.starts)
     except OtherRulesError as error:
         raise LadderError(f"{error} ({remark})") from error
+    players = dict(islice(event.players.items(), len(players)))  # by the names that they say
+    plans = {
+        name: OnLadder(ladder, name, spec, args.precision, args.seed)
+        for name, spec in players.items()
+    }
     changed = ladder.changed()
 
-    def report(played: dict[str, Played]) -> None:
+    def report(played: dict[str, Played]) -> Report:
         rows = [
-            to_dict(name, plans[name], one) | {"fingerprint": event.known[players[name]]}
-            for name, one in played.items()
+            to_dict(name, plans[name], games) | {"fingerprint": event.known[players[name]]}
+            for name, games in played.items()
         ]
-        said = [
+        remarks = [
             f"note: {row['player']}: {row['ended']} before +-{args.precision:g} Elo was reached: "
             f"give a larger {'--seconds' if row['ended'] == 'time is up' else '--precision'}"
             for row in rows
             if row["ended"] in ("time is up", "no openings left")
         ]
-
         card: dict[str, Any] = {"before": ""}
         if len(players) == 1:
-            facts = {
-                "seed": str(args.seed),
-                "fingerprint": rows[0]["fingerprint"],
-                "anchors that now play otherwise": ", ".join(changed),
-                "command": f"`{shlex.join(['bao', *args.words])}`",
-            }
-            card = card_of(rows[0], ladder, facts)
-        show(
-            args,
-            replace(event, players=players),
-            played,
+            card = card_of(rows[0], ladder, changed, record_of(args, ladder.ruleset, players))
+        return Report(
+            ladder.name,
             rows,
             COLUMNS,
-            **card,
-            said=said,
-            style="pipe",
             zero="random",
             source={"ladder": ladder.name},
-            ladder=ladder.name,
-            ladder_made_with=ladder.tournament["made_with"],
-            opening_plies=ladder.tournament["opening_plies"],
-            changed_anchors=changed,
+            facts={
+                "ladder": ladder.name,
+                "ladder_made_with": ladder.tournament["made_with"],
+                "opening_plies": ladder.tournament["opening_plies"],
+                "changed_anchors": changed,
+            },
+            **card,
+            remarks=remarks,
+            style="pipe",
         )
 
     events = {name: (replace(event, keys=plan.keys), plan) for name, plan in plans.items()}

@@ -14,10 +14,11 @@ from pathlib import Path
 
 from bao_agents.arena.openings import BALANCE
 from bao_agents.arena.plan import RoundRobin, pairings
-from bao_agents.arena.report import crosstable, match_row, standings
+from bao_agents.arena.report import crosstable, in_words, match_row, standings, summary
 from bao_agents.cli.games import (
     NAMED,
     Played,
+    Report,
     add_event,
     add_openings,
     described,
@@ -25,7 +26,6 @@ from bao_agents.cli.games import (
     parse_players,
     play_plans,
     settings_of,
-    show,
 )
 from bao_agents.cli.options import Run, add_options
 
@@ -46,37 +46,38 @@ def _run(args: argparse.Namespace) -> None:
     players = parse_players(args.players)
     if len(players) < 2:
         raise ValueError("a tournament needs two players or more")
-    if args.anchor is not None and args.anchor not in players:
+    event = make_event(args, players, args.ruleset)
+    if args.anchor is not None and args.anchor not in event.players:
         raise ValueError(
             f"--anchor {args.anchor}: no player is called that; expected one of "
-            f"{', '.join(players)}"
+            f"{', '.join(event.players)}"
         )
-    event = make_event(args, players, args.ruleset)
 
-    def report(played: dict[str, Played]) -> None:
+    def report(played: dict[str, Played]) -> Report | None:
         if played["tournament"].ended == "stopped":  # the folder keeps the games
-            return
+            return None
         matches, total = pairings(played["tournament"].results), played["tournament"].total
         rows = standings(matches, args.anchor)
-        found = [match_row(*names, pairs) for names, pairs in matches.items()]
-        swept = any(row["elo"] is None for row in rows)
-        zero = args.anchor or ("the mean of the finite ones" if swept else "the mean of all")
-        show(
-            args,
-            event,
-            played,
+        pairing_rows = [match_row(*names, pairs) for names, pairs in matches.items()]
+        is_swept = any(row["elo"] is None for row in rows)
+        zero = args.anchor or ("the mean of the finite ones" if is_swept else "the mean of all")
+        return Report(
+            f"{len(rows)} players",
             rows,
             COLUMNS,
-            before=f"Rule set {args.ruleset.name}; {total.points.size:,} games in pairs, each "
-            f"opening from both seats\n({described(args)}; seed {args.seed}); "
-            f"{total.plies.mean():.1f} plies a game. Elo 0 is {zero}; ranges are 95% intervals.",
-            after=f"Score of the row against the column, in percent:\n\n{crosstable(rows, found)}",
             zero=zero,
             source={"openings": described(args)},
-            **settings_of(args),
-            anchor=args.anchor,
-            mean_plies=float(total.plies.mean()),
-            pairings=found,
+            facts={
+                **settings_of(args),
+                "anchor": args.anchor,
+                **summary(total),
+                "pairings": pairing_rows,
+            },
+            before=f"Rule set {args.ruleset.name}; {total.points.size:,} games in pairs, each "
+            f"opening from both seats\n({described(args)}; seed {args.seed}); {in_words(total)}.\n"
+            f"Elo 0 is {zero}; ranges are 95% intervals.",
+            after="Score of the row against the column, in percent:\n\n"
+            f"{crosstable(rows, pairing_rows)}",
         )
 
-    play_plans(args, {"tournament": (event, RoundRobin(list(players), args.pairs))}, report)
+    play_plans(args, {"tournament": (event, RoundRobin([*event.players], args.pairs))}, report)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,30 +35,40 @@ def line_style(i: int) -> dict[str, Any]:
     return {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
 
 
-def save_figure(draw: Callable[[], Figure], file: Path) -> None:
+def save_figure(
+    draw: Callable[[], Figure], file: Path, title: str = "", facts: Mapping[str, str] | None = None
+) -> None:
     """Draw a plot, and write it in the format of the file's suffix.
 
     Args:
         draw: draws the plot; may import matplotlib.
         file: the file.
+        title: whose results it shows, for the file's metadata.
+        facts: how they were made, likewise (:func:`bao_agents.support.provenance.facts`).
 
     Raises:
         ModuleNotFoundError: matplotlib is not installed.
         OSError: the file cannot be written.
     """
+    suffix = file.suffix.lower()
+    text = "\n".join(f"{key}: {value}" for key, value in (facts or {}).items() if value)
+    description = "Subject" if suffix == ".pdf" else "Description"
+    metadata = {"Title": title, description: text} if facts else None
     picture = io.BytesIO()
     with _own_settings():
-        draw().savefig(picture, format=file.suffix.lower()[1:], dpi=150)
+        draw().savefig(picture, format=suffix[1:], dpi=150, metadata=metadata)
     write_atomically(file, picture.getvalue())
 
 
-def try_to_save_figure(draw: Callable[[], Figure], file: Path) -> None:
-    """Draw and write a plot beside results, which do not need it.
+def try_to_save_figure(
+    draw: Callable[[], Figure], file: Path, title: str = "", facts: Mapping[str, str] | None = None
+) -> None:
+    """Draw and write a plot beside results, which do not need it; see :func:`save_figure`.
 
-    If that fails for any reason, a line on stderr says why. See :func:`save_figure`.
+    If that fails for any reason, a line on stderr says why.
     """
     try:
-        save_figure(draw, file)
+        save_figure(draw, file, title, facts)
     except ModuleNotFoundError as error:
         say(f"note: no {file.name}: {error.name} is not installed (pip install 'bao_env[train]')")
     except Exception as error:  # matplotlib may raise anything
