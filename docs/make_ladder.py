@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bao_agents.arena.ladder import Anchor, Ladder, LadderError, answers
+from bao_agents.arena.ladder import Anchor, Ladder, LadderError, choices_digest
 from bao_agents.arena.openings import draw_openings, write_openings
 from bao_agents.players import registry
 from bao_agents.players.fingerprint import fingerprint
@@ -49,7 +49,7 @@ def make_ladder(name: str, report: dict[str, Any], openings: int) -> Ladder:
                 high=round(row["elo_high"], 1),
                 games=row["games"],
                 ms_a_move=round(row["ms_a_move"], 4),
-                answers=answers(player, drawn, ruleset),
+                answers=choices_digest(player, drawn, ruleset),
                 fingerprint=fingerprint(spec, player, ruleset) or "",
             )
         )

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from bao_agents.arena import scheduler
-from bao_agents.arena.elo import place, score_pairs
+from bao_agents.arena.elo import rate_against, score_pairs
 from bao_agents.arena.event import Event
 from bao_agents.arena.ladder import DEFAULT, Ladder, load_ladder, shipped
 from bao_agents.arena.pairs import Pairs
@@ -96,7 +96,7 @@ def ladder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_placement_against_one_opponent_is_an_ordinary_match() -> None:
     rng = np.random.default_rng(0)
     points = rng.choice([0.0, 0.5, 1.0], (80, 2), p=[0.25, 0.05, 0.7])
-    found = place(np.full(80, 500.0), np.arange(80), points)
+    found = rate_against(np.full(80, 500.0), np.arange(80), points)
     expected = [500.0 + elo for elo in score_pairs(points).elo]
     assert [found.elo, found.low, found.high] == pytest.approx(expected, abs=1e-6)
 

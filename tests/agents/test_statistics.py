@@ -14,7 +14,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from bao_agents.arena.elo import Sprt, expected_score, place, score_pairs
+from bao_agents.arena.elo import Sprt, expected_score, rate_against, score_pairs
 from bao_agents.arena.openings import draw_openings
 from bao_agents.arena.plan import SPRT_PAIRS
 from bao_agents.arena.ratings import rate
@@ -127,7 +127,7 @@ def test_rating_on_a_ladder(kind: str, pairs: int) -> None:
     for rng in seeds(400, KINDS[kind], pairs):
         drawn = openings(rng, pairs)
         points = [KINDS[kind].play(rng, expected_score(100.0 - elo), drawn) for elo in anchors]
-        placed = place(np.repeat(anchors, pairs), numbers, np.concatenate(points))
+        placed = rate_against(np.repeat(anchors, pairs), numbers, np.concatenate(points))
         covered.append(placed.low <= 100.0 <= placed.high)
     assert 0.915 <= np.mean(covered) <= 0.98
 

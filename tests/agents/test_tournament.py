@@ -54,7 +54,7 @@ def event(folder: Path | None = None, *players: str, pairs: int = 5, **changes: 
         "folder": folder,
     }
     fields |= changes
-    return Event(known=dict.fromkeys(fields["players"].values(), ""), **fields)
+    return Event(fingerprints=dict.fromkeys(fields["players"].values(), ""), **fields)
 
 
 def run(asked: Event, plan: Plan, workers: Workers | None = None) -> dict[Any, list[Any]]:
@@ -300,9 +300,9 @@ def test_games_of_a_player_without_a_fingerprint_are_played_again(
         sys.modules.pop("own", None)
         asked = event(tmp_path, players={"greedy": "own:make", "random": "random"})
         known = {"random": "", "own:make": fingerprint("own:make", load("own:make"), RULES)}
-        return replace(asked, known=known)
+        return replace(asked, fingerprints=known)
 
-    marks = {own(mark).known["own:make"] for mark in ("'one'", "'two'", "'one'  # and more")}
+    marks = {own(mark).fingerprints["own:make"] for mark in ("'one'", "'two'", "'one'  # and more")}
     assert len(marks) == 3 and None not in marks
     with pytest.raises(ValueError, match="fingerprint of own:make is a int: expected a"):
         own("3")
@@ -314,8 +314,8 @@ def test_games_of_a_player_without_a_fingerprint_are_played_again(
 
 
 def test_player_that_changes_meanwhile_raises() -> None:
-    with pytest.raises(ValueError, match="player random changed meanwhile"):
-        replace(event(), known={"random": "0123456789abcdef"}).play(PART)
+    with pytest.raises(ValueError, match="player random has changed since"):
+        replace(event(), fingerprints={"random": "0123456789abcdef"}).play(PART)
 
 
 @pytest.mark.slow

@@ -151,7 +151,7 @@ class Placement:
         return f"{self.elo:z.0f} Elo (95% interval {self.low:z.0f} to {self.high:z.0f})"
 
 
-def place(
+def rate_against(
     ratings: Float64Array,
     openings: Int64Array,
     points: Float64Array,

@@ -1,8 +1,8 @@
 """Define an event: players who meet under the same rules, from the same openings.
 
-An event with a folder keeps the results of each part in ``results/`` there, and the same event goes
-on from them after it was stopped. You may then add or remove players and change the numbers of
-pairs. A part's result depends only on its players, openings and seeds.
+An event may keep the results of each part in a folder, under ``results/``. When it is started again
+it takes them from there, also if players were added or removed, or the number of pairs has changed.
+A part's result depends only on its players, openings and seeds.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from bao_env.files import read_text
 
 
 class Interrupted(Exception):
-    """The caller of :meth:`Event.play` does not want the games any more."""
+    """The caller of :meth:`Event.play` no longer wants the games."""
 
 
 @cache
 def program(side: int, spec: str, ruleset: Ruleset, threads: int) -> NamedPlayer:
-    """Return the first (0) or the second (1) player of all parts here, a running program."""
+    """Start a program once for all parts of this process: their first player (0) or second (1)."""
     return registry.load(spec, ruleset=ruleset, threads=threads)
 
 
@@ -49,9 +49,9 @@ class Event:
     openings: MatchOpenings
     seed: int
     keys: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Numbers that tell players apart in place of their names. With ``seed`` and the first opening
-    they seed a part."""
-    known: Mapping[str, str | None] = field(default_factory=dict)
+    """Numbers of players that stand for their names in the seeds of parts. A part is seeded by
+    ``seed``, both players and its first opening."""
+    fingerprints: Mapping[str, str | None] = field(default_factory=dict)
     """The :func:`~bao_agents.players.fingerprint.fingerprint` that each player must have, by
     specification. An event with a folder has all of them."""
     keep_games: bool = False
@@ -83,10 +83,11 @@ class Event:
                 player.reseed(seed)
             else:
                 player = registry.load(parsed, ruleset=self.ruleset, seed=seed, threads=threads)
-            if spec in self.known and fingerprint(parsed, player, self.ruleset) != self.known[spec]:
+            mark = fingerprint(parsed, player, self.ruleset)
+            if mark != self.fingerprints.get(spec, mark):
                 raise ValueError(
-                    f"player {spec} changed meanwhile: give a file that does not change, and "
-                    "another --out"
+                    f"player {spec} has changed since the event began: use a file that stays the "
+                    "same, and another --out"
                 )
             players.append(player)
         try:
@@ -119,12 +120,12 @@ class Event:
         None if there are none, they are damaged or lack the games, or if a player has no
         fingerprint: it may have changed unnoticed.
         """
-        if self.folder is None or None in [self.known[spec] for spec in self.specs(part)]:
+        if self.folder is None or None in [self.fingerprints[spec] for spec in self.specs(part)]:
             return None
-        found = read_part(self._file(part), lambda file: Pairs.from_json(read_text(file)))
-        if found is None or len(found) != len(part.numbers):
+        pairs = read_part(self._file(part), lambda file: Pairs.from_json(read_text(file)))
+        if pairs is None or len(pairs) != len(part.numbers):
             return None
-        return None if self.keep_games and len(found.games) != 2 * len(found) else found
+        return None if self.keep_games and len(pairs.games) != 2 * len(pairs) else pairs
 
     def keep(self, part: Part, pairs: Pairs) -> None:
         """Write the results of a part, if there is a folder.
@@ -140,7 +141,7 @@ class Event:
         names, specs = part[:2], self.specs(part)
         settings = [
             self._rules,
-            *zip(names, specs, map(self.known.get, specs), self._seeds(part), strict=True),
+            *zip(names, specs, map(self.fingerprints.get, specs), self._seeds(part), strict=True),
             write_openings(self._openings(part)),
         ]
         folder = self.folder / "results" / "--".join(map(file_name, names))
@@ -159,8 +160,8 @@ class Event:
     @cached_property
     def _rules(self) -> str:
         made_with = provenance(self.ruleset)
-        found = [made_with["rules_version"], made_with["engine_signature"], self.ruleset.to_dict()]
-        return json.dumps(found, sort_keys=True)
+        values = [made_with["rules_version"], made_with["engine_signature"], self.ruleset.to_dict()]
+        return json.dumps(values, sort_keys=True)
 
 
 def file_name(name: str) -> str:

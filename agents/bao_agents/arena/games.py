@@ -14,7 +14,7 @@ from bao_env.bots import check_actions
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import PLY, Actions, Legal, PackedPositions, Seats, movers
 
-MAX_PLIES = 1000
+MAX_MATCH_PLIES = 1000
 GAME_OVER = 255
 """Fills the rows of :attr:`MatchGames.actions` after the end of a game."""
 
@@ -59,19 +59,19 @@ def choose(
     """
     actions = np.full(len(legal), -1, np.int64)
     causes: list[str] = []
-    begin = 0
-    while begin < len(legal):
-        left = legal[begin:]
+    start = 0
+    while start < len(legal):
+        left = legal[start:]
         try:
-            numbers = None if games is None else games[begin:]
-            found = player.act(positions[begin:], left, games=numbers)
-            chosen = check_actions(found, left, player.name)
+            numbers = None if games is None else games[start:]
+            answer = player.act(positions[start:], left, games=numbers)
+            checked = check_actions(answer, left, player.name)
         except PlayerFault as fault:
             causes.append(fault.cause)
-            before = np.array(fault.actions, np.int64)
-            chosen = check_actions(before, left[: len(before)], player.name)
-        actions[begin : begin + len(chosen)] = chosen
-        begin += len(chosen) + 1
+            sent = np.array(fault.actions, np.int64)
+            checked = check_actions(sent, left[: len(sent)], player.name)
+        actions[start : start + len(checked)] = checked
+        start += len(checked) + 1
     return actions, causes
 
 
@@ -81,7 +81,7 @@ def play_games(
     first_seats: Seats,
     engine: Engine,
     *,
-    max_plies: int = MAX_PLIES,
+    max_plies: int = MAX_MATCH_PLIES,
     progress: Callable[[int], None] = lambda ended: None,
 ) -> MatchGames:
     """Play a batch of games to the end. A fault of a player loses one game.
@@ -106,7 +106,7 @@ def play_games(
     legal[positions[:, PLY] >= max_plies] = 0
     running = np.flatnonzero(legal)
     actions = np.zeros(size, np.int64)
-    played = []
+    rows = []
     moves, seconds = np.zeros(2, np.int64), np.zeros(2)
     faults: tuple[list[str], list[str]] = [], []
     while len(running):
@@ -114,24 +114,24 @@ def play_games(
         for i, index in enumerate((running[first_moves], running[~first_moves])):
             if len(index):
                 player = players[i]
-                start = player.processor_seconds()
-                chosen, causes = choose(player, positions[index], legal[index], numbers[index])
-                seconds[i] += player.processor_seconds() - start
+                seconds_before = player.processor_seconds()
+                choices, causes = choose(player, positions[index], legal[index], numbers[index])
+                seconds[i] += player.processor_seconds() - seconds_before
                 moves[i] += len(index) - len(causes)
                 faults[i].extend(causes)
-                lost = index[chosen < 0]
+                lost = index[choices < 0]
                 winners[lost] = 1 - movers(positions[lost])
                 legal[lost] = 0
-                actions[index] = chosen
-        row = np.where(legal != 0, actions, GAME_OVER).astype(np.uint8)
+                actions[index] = choices
+        ply_actions = np.where(legal != 0, actions, GAME_OVER).astype(np.uint8)
         engine.step(positions, actions, legal, winners)
-        played.append(row)
+        rows.append(ply_actions)
         legal[positions[:, PLY] >= max_plies] = 0
-        before = len(running)
+        running_before = len(running)
         running = np.flatnonzero(legal)
-        progress(before - len(running))
+        progress(running_before - len(running))
     return MatchGames(
-        actions=np.stack(played, axis=1) if played else np.empty((size, 0), np.uint8),
+        actions=np.stack(rows, axis=1) if rows else np.empty((size, 0), np.uint8),
         winners=winners,
         plies=positions[:, PLY].astype(np.int64),
         moves=moves,

@@ -41,7 +41,7 @@ LADDERS = Path(__file__).with_name("ladders")
 """Folder of the shipped ladders; they are loaded by name, without the suffix."""
 DEFAULT = "bao-ladder-3"
 
-_ASKED = 32
+_DIGEST_POSITIONS = 32
 
 
 class LadderError(ValueError):
@@ -85,7 +85,7 @@ class Anchor(_Table):
     """Games of the tournament that it played."""
     ms_a_move: Annotated[float, Field(ge=0, le=1e9)]
     answers: str
-    """:func:`answers` of the rated player; empty if they are unknown."""
+    """:func:`choices_digest` of the rated player; empty if they are unknown."""
     fingerprint: str
     """:func:`~bao_agents.players.fingerprint.fingerprint` of the rated player."""
 
@@ -160,16 +160,16 @@ class Ladder(_Table):
         player = registry.load(anchor.player, ruleset=self.ruleset, threads=1)
         if fingerprint(anchor.player, player, self.ruleset) != anchor.fingerprint:
             return True
-        return anchor.answers not in ("", answers(player, self.starts, self.ruleset))
+        return anchor.answers not in ("", choices_digest(player, self.starts, self.ruleset))
 
 
-def answers(player: NamedPlayer, openings: MatchOpenings, ruleset: Ruleset) -> str:
+def choices_digest(player: NamedPlayer, openings: MatchOpenings, ruleset: Ruleset) -> str:
     """Return a hash, 16 hex digits, of the player's actions after the first openings."""
-    positions = openings.positions[:_ASKED].copy()
+    positions = openings.positions[:_DIGEST_POSITIONS].copy()
     legal = np.empty(len(positions), np.uint64)
     Engine(ruleset).find_legal(positions, legal, np.empty(len(positions), np.int8))
-    chosen = np.asarray(player.act(positions, legal)).astype(np.uint8)
-    return hashlib.sha256(chosen.tobytes()).hexdigest()[:16]
+    actions = np.asarray(player.act(positions, legal)).astype(np.uint8)
+    return hashlib.sha256(actions.tobytes()).hexdigest()[:16]
 
 
 def shipped() -> list[str]:

@@ -88,7 +88,7 @@ def draw_openings(
     engine = Engine(ruleset)
     sequence = np.random.SeedSequence(seed)
     size = 4096
-    seen: set[bytes] = set()
+    keys_drawn: set[bytes] = set()
     drawn: list[PackedPositions] = []
     drawn_actions: list[Uint8Array] = []
     search, largest = None, 0.0
@@ -110,8 +110,8 @@ def draw_openings(
         keys = _game_keys(positions, engine.ruleset)
         new = []
         for i in np.flatnonzero(winners < 0):
-            if keys[i] not in seen:
-                seen.add(keys[i])
+            if keys[i] not in keys_drawn:
+                keys_drawn.add(keys[i])
                 new.append(i)
         while new and len(drawn) < count:
             batch, new = new[:_SEARCHED], new[_SEARCHED:]
@@ -144,7 +144,7 @@ def _game_keys(positions: PackedPositions, ruleset: Ruleset) -> list[bytes]:
     return [min(row.tobytes() for row in rows) for rows in zip(*views, strict=True)]
 
 
-def replay(
+def play_opening(
     positions: PackedPositions, actions: Uint8Array, engine: Engine
 ) -> Iterator[tuple[PackedPositions, Legal]]:
     """Yield the positions before each ply of some games, and after the last one.
@@ -162,10 +162,10 @@ def replay(
     legal = np.empty(len(positions), np.uint64)
     winners = np.empty(len(positions), np.int8)
     engine.find_legal(positions, legal, winners)
-    for chosen in actions.T:
-        legal[chosen == GAME_OVER] = 0
+    for ply_actions in actions.T:
+        legal[ply_actions == GAME_OVER] = 0
         yield positions, legal
-        engine.step(positions, chosen, legal, winners)
+        engine.step(positions, ply_actions, legal, winners)
     yield positions, legal
 
 
@@ -195,7 +195,7 @@ def parse_openings(texts: Sequence[str], ruleset: Ruleset) -> MatchOpenings:
     first_players = np.array([seats.index(line[0]) for line in words], np.int8)
     actions = np.array([[int(word) for word in line[1:]] for line in words], np.uint8)
     starts = np.array([engine.opening(int(seat))[0] for seat in first_players])
-    *_, (positions, legal) = replay(starts, actions, engine)
+    *_, (positions, legal) = play_opening(starts, actions, engine)
     if (legal == 0).any():
         raise ValueError("an opening ends the game")
     return MatchOpenings(positions, actions, first_players)
@@ -248,14 +248,14 @@ def read_openings(file: str | Path, ruleset: str | Ruleset, count: int, seed: in
 
 def _follow(line: str, where: str, ruleset: Ruleset) -> Board:
     """Return the board at the end of an opening in a file."""
-    text, tab, rest = line.strip().partition("\t")
+    text, tab, fields = line.strip().partition("\t")
     if not tab:
         raise ValueError(
             f"{where}: {text!r:.120}: expected a position, a tab and the moves that lead there"
         )
     board = Board(ruleset)
     try:
-        for move in rest.partition("\t")[0].split():
+        for move in fields.partition("\t")[0].split():
             board.push(move)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from error

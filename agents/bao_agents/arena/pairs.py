@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from bao_agents.arena.elo import Score, score_pairs
-from bao_agents.arena.games import GAME_OVER, MAX_PLIES, MatchGames, play_games
+from bao_agents.arena.games import GAME_OVER, MAX_MATCH_PLIES, MatchGames, play_games
 from bao_agents.arena.openings import BALANCE, OPENING_PLIES, MatchOpenings, draw_openings
 from bao_agents.players.player import as_player
 from bao_agents.support.array_types import Float64Array, Int64Array
@@ -106,16 +106,16 @@ class Pairs:
         Raises:
             ValueError: they are damaged.
         """
-        found = _Plain.model_validate_json(text)
-        if len(found.plies) != len(found.points):
+        plain = _Plain.model_validate_json(text)
+        if len(plain.plies) != len(plain.points):
             raise ValueError("expected as many lengths as points")
         arrays = {
-            "points": np.array(found.points, np.float64).reshape(-1, 2),
-            "plies": np.array(found.plies, np.int64).reshape(-1, 2),
-            "moves": np.array(found.moves),
-            "seconds": np.array(found.seconds),
+            "points": np.array(plain.points, np.float64).reshape(-1, 2),
+            "plies": np.array(plain.plies, np.int64).reshape(-1, 2),
+            "moves": np.array(plain.moves),
+            "seconds": np.array(plain.seconds),
         }
-        return cls(**dict(found) | arrays)
+        return cls(**dict(plain) | arrays)
 
 
 _Points = Annotated[float, Field(ge=0, le=1, multiple_of=0.5)]
@@ -147,7 +147,7 @@ def play_match(
     opening_plies: int = OPENING_PLIES,
     balance: float | None = BALANCE,
     seed: int = 0,
-    max_plies: int = MAX_PLIES,
+    max_plies: int = MAX_MATCH_PLIES,
     names: tuple[str, str] | None = None,
     progress: Callable[[int], None] = lambda ended: None,
 ) -> Pairs:
@@ -184,7 +184,7 @@ def play_pairs(
     openings: MatchOpenings,
     engine: Engine,
     *,
-    max_plies: int = MAX_PLIES,
+    max_plies: int = MAX_MATCH_PLIES,
     names: tuple[str, str] | None = None,
     numbers: Sequence[int] = (),
     progress: Callable[[int], None] = lambda ended: None,
@@ -208,14 +208,14 @@ def play_pairs(
     for player in players:
         player.check_rules(engine.ruleset)
     numbers = numbers or range(len(openings))
-    size = max(1, min(one.most_games or 2 * len(openings) for one in players) // 2)
+    size = max(1, min(player.most_games or 2 * len(openings) for player in players) // 2)
     played = Pairs()
     for low in range(0, len(openings), size):
-        some = openings[low : low + size]
-        first_seats = np.tile(np.array([SOUTH, NORTH], np.int8), len(some))
+        batch = openings[low : low + size]
+        first_seats = np.tile(np.array([SOUTH, NORTH], np.int8), len(batch))
         games = play_games(
             players,
-            np.repeat(some.positions, 2, axis=0),
+            np.repeat(batch.positions, 2, axis=0),
             first_seats,
             engine,
             max_plies=max_plies,
@@ -228,7 +228,7 @@ def play_pairs(
             moves=games.moves,
             seconds=games.seconds,
             faults=games.faults,
-            games=tuple(_transcripts(games, some, engine.ruleset, names, numbers[low:]))
+            games=tuple(_transcripts(games, batch, engine.ruleset, names, numbers[low:]))
             if names
             else (),
         )

@@ -20,7 +20,7 @@ from bao_agents.arena.elo import (
     Placement,
     design_effect,
     information,
-    place,
+    rate_against,
 )
 from bao_agents.arena.ladder import Ladder
 from bao_agents.arena.pairs import Pairs
@@ -58,7 +58,7 @@ class OnLadder(Plan):
         Raises:
             ValueError: there are no games yet.
         """
-        return place(*self._games(results))
+        return rate_against(*self._games(results))
 
     def is_precise(self, results: Results) -> bool:
         """Return whether the rating is as precise as required."""
@@ -69,16 +69,17 @@ class OnLadder(Plan):
 
         An anchor is chosen if a pair against it gives at least half as much information as a pair
         against the best one: roughly those within 300 Elo. So a rating uses several kinds of
-        opponents. The first round begins in the middle of the ladder: if there is no time for
-        more, it says most about any player. The others begin with the slowest anchors.
+        opponents. The first round begins in the middle of the ladder, which says most about any
+        player if there is no time for more. Later rounds begin with the slowest anchors.
         """
-        used = np.array([self._used(anchor.player, results) for anchor in self.ladder.anchors])
-        left = len(self.ladder.openings) - used
-        if self.is_precise(results) or not left.any():
+        anchors = self.ladder.anchors
+        openings_used = np.array([self._used(anchor.player, results) for anchor in anchors])
+        openings_left = len(self.ladder.openings) - openings_used
+        if self.is_precise(results) or not openings_left.any():
             return []
         ratings, openings, points = self._games(results)
         # One more pair, drawn at the anchors' mean, makes the rating finite.
-        elo = place(
+        elo = rate_against(
             np.append(ratings, self.ladder.ratings.mean()),
             np.append(openings, -1),
             np.concatenate([points, [[0.5, 0.5]]]),
@@ -87,28 +88,27 @@ class OnLadder(Plan):
         needed = effect * (Z95 * ELO_PER_LOGIT / self.precision) ** 2
         missing = max(0.0, needed - float(information(elo, ratings).sum()))
         gains = information(elo, self.ladder.ratings)
-        chosen = np.flatnonzero((left > 0) & (gains >= gains[left > 0].max() / 2.0))
-        most = max(FIRST_PAIRS, len(points))
-        wanted = min(max(FIRST_PAIRS, math.ceil(missing / float(gains[chosen].mean()))), most)
-        each = math.ceil(wanted / len(chosen))
-        late = (
-            [anchor.ms_a_move for anchor in self.ladder.anchors]
-            if results
-            else elo - self.ladder.ratings
-        )
+        has_openings = openings_left > 0
+        near = np.flatnonzero(has_openings & (gains >= gains[has_openings].max() / 2.0)).tolist()
+        pairs = max(FIRST_PAIRS, math.ceil(missing / float(gains[near].mean())))
+        pairs = min(pairs, max(FIRST_PAIRS, len(points)))
+        pairs_per_anchor = math.ceil(pairs / len(near))
+        if results:  # the slowest anchors begin, so that none is waited for at the end
+            near.sort(key=lambda i: -anchors[i].ms_a_move)
+        else:
+            near.sort(key=lambda i: abs(elo - anchors[i].elo))
         parts = []
-        for anchor in sorted(chosen.tolist(), key=lambda i: abs(late[i]), reverse=bool(results)):
-            size = min(each, int(left[anchor]))
-            taken = self._orders[anchor][used[anchor] : used[anchor] + size]
-            for openings in np.array_split(taken, math.ceil(size / PART_PAIRS)):
-                opponent = self.ladder.anchors[anchor].player
-                parts.append(Part(self.player, opponent, tuple(openings.tolist())))
+        for i in near:
+            size = min(pairs_per_anchor, int(openings_left[i]))
+            numbers = self._orders[i][openings_used[i] : openings_used[i] + size]
+            for part_numbers in np.array_split(numbers, math.ceil(size / PART_PAIRS)):
+                parts.append(Part(self.player, anchors[i].player, tuple(part_numbers.tolist())))
         return parts
 
     @cached_property
     def _orders(self) -> list[Int64Array]:
         """The order of the openings against each anchor."""
-        seeds = [[self.seed, zlib.crc32(one.player.encode())] for one in self.ladder.anchors]
+        seeds = [[self.seed, zlib.crc32(anchor.player.encode())] for anchor in self.ladder.anchors]
         count = len(self.ladder.openings)
         return [np.random.default_rng(seed).permutation(count) for seed in seeds]
 
@@ -119,7 +119,7 @@ class OnLadder(Plan):
         return sum(len(part.numbers) for part in results if part.second == anchor)
 
     def _games(self, results: Results) -> tuple[Float64Array, Int64Array, Float64Array]:
-        """Return what :func:`~bao_agents.arena.elo.place` needs of the games so far."""
+        """Return what :func:`~bao_agents.arena.elo.rate_against` needs of the games so far."""
         elos = {anchor.player: anchor.elo for anchor in self.ladder.anchors}
         ratings = [elos[part.second] for part in results for _ in part.numbers]
         openings = [number for part in results for number in part.numbers]

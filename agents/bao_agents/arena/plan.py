@@ -136,11 +136,11 @@ def cut(first: str, second: str, pairs: int, sizes: Sequence[int] = ()) -> list[
 
 def pairings(results: Results) -> dict[tuple[str, str], Pairs]:
     """Return the results of each two players that met, as those of the first one."""
-    found: dict[tuple[str, str], Pairs] = {}
+    totals: dict[tuple[str, str], Pairs] = {}
     for part, pairs in results.items():
         names = part.first, part.second
-        found[names] = found.get(names, Pairs()) + pairs
-    return found
+        totals[names] = totals.get(names, Pairs()) + pairs
+    return totals
 
 
 def of_player(name: str, results: Mapping[tuple[str, str], Pairs]) -> Pairs:

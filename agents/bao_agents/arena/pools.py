@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from typing import Any
 
-_others: Barrier | None = None
+_pool_barrier: Barrier | None = None
 """In a process of a :class:`LocalPool`, where its processes wait for each other."""
 
 
@@ -24,8 +24,8 @@ def _start_worker(parent: Connection, barrier: Barrier) -> None:
 
     It closes when the parent closes it or ends for any reason.
     """
-    global _others
-    _others = barrier
+    global _pool_barrier
+    _pool_barrier = barrier
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def end_with_parent() -> None:
@@ -50,8 +50,8 @@ def _one_thread_in_children() -> Iterator[None]:
 
 def wait_for_others() -> None:
     """Wait in a process of a :class:`LocalPool` until all of its processes have come so far."""
-    if _others is not None:
-        _others.wait()
+    if _pool_barrier is not None:
+        _pool_barrier.wait()
 
 
 class LocalPool(ProcessPoolExecutor):
@@ -121,9 +121,9 @@ class RayPool(Executor):
                 logging_level="WARNING",
             )
         except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-            place = f"at {address}" if address else "on this machine"
+            where = f"at {address}" if address else "on this machine"
             reason = (str(error).splitlines() or [""])[0]
-            raise ConnectionError(f"there is no Ray cluster {place}: {reason:.200}") from error
+            raise ConnectionError(f"there is no Ray cluster {where}: {reason:.200}") from error
         self._ray = ray
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bao_agents.arena.elo import ELO_PER_LOGIT, LEAST_EFFECT, Z95, Placement, logistic, place
+from bao_agents.arena.elo import ELO_PER_LOGIT, LEAST_EFFECT, Z95, Placement, logistic, rate_against
 from bao_agents.support.array_types import Float64Array, Int64Array
 from bao_env.engine.position import Flags
 
@@ -43,7 +43,7 @@ def rate(results: Mapping[tuple[str, str], Float64Array], *, anchor: str | None 
     same holds for a group of players that won or lost everything against the others. So ratings are
     fitted among the players who can be compared with the anchor, or among the largest such group;
     of equally large ones, the one that met most others and, then, the strongest. The others are
-    infinitely better or worse, with the bound that :func:`bao_agents.arena.elo.place` gives.
+    infinitely better or worse, with the bound that :func:`bao_agents.arena.elo.rate_against` gives.
 
     An interval ends 1.96 standard errors from the rating. The error is taken over pairs, as in
     :func:`bao_agents.arena.elo.score_pairs`. Percentiles of a bootstrap are too narrow: with 5
@@ -108,7 +108,7 @@ def rate(results: Mapping[tuple[str, str], Float64Array], *, anchor: str | None 
         of_i = np.where((first == i)[:, None], points, 1.0 - points)[own]
         bound = Placement(math.nan, -math.inf, math.inf)
         if own.any():
-            bound = place(placed[opponents[own], 0], np.arange(len(of_i)), of_i)
+            bound = rate_against(placed[opponents[own], 0], np.arange(len(of_i)), of_i)
         placed[i] = bound.elo, bound.low, bound.high
     order = np.lexsort((-score, -placed[:, 0]))
     return Ratings(tuple(names[i] for i in order), *placed[order].T)
@@ -160,8 +160,8 @@ def _intervals(
     variances = weights @ (2.0 * expected * (1.0 - expected))  # if games were independent
     free = len(points) - count + 1
     if free > 0:  # else there are too few pairs to tell
-        seen = weights @ (points - 2.0 * expected) ** 2 * len(points) / free
-        variances = np.maximum(LEAST_EFFECT * variances, seen)
+        observed = weights @ (points - 2.0 * expected) ** 2 * len(points) / free
+        variances = np.maximum(LEAST_EFFECT * variances, observed)
     elo, half = contrasts @ ratings, Z95 * np.sqrt(variances)
     if count == 1 and anchor is None:  # its Elo is 0 because there is no other
         half[:] = math.nan

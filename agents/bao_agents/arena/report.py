@@ -150,14 +150,14 @@ def notes(rows: Sequence[Row], specs: Mapping[str, str], commits: frozenset[str]
                 faults, ms_a_move = row[f"{side}faults"], row[f"{side}ms_a_move"]
                 for note in notes_of(row[name], specs[row[name]], ms_a_move, faults):
                     yield against + note
-    shown = [row for row in rows if any(row[end] is not None for end in ENDS)]
-    few = [row.get("opponent", row["player"]) for row in shown if row["games"] < 2 * FEW_PAIRS]
+    rated = [row for row in rows if any(row[end] is not None for end in ENDS)]
+    few = [row.get("opponent", row["player"]) for row in rated if row["games"] < 2 * FEW_PAIRS]
     if few:
         yield f"too few games for a 95% interval, take it as a rough guide: {', '.join(few)}"
-    if any(row["elo"] is None for row in shown):
+    if any(row["elo"] is None for row in rated):
         yield "A player who won or lost all games has no rating, only a bound."
-    if others := sorted(commits - {current_commit()}):
-        yield f"some results come from commit {', '.join(others)}, not {current_commit()}"
+    if other_commits := sorted(commits - {current_commit()}):
+        yield f"some results come from commit {', '.join(other_commits)}, not {current_commit()}"
 
 
 def notes_of(name: str, spec: str, ms_a_move: float, faults: Sequence[str]) -> Iterator[str]:
@@ -173,12 +173,12 @@ def notes_of(name: str, spec: str, ms_a_move: float, faults: Sequence[str]) -> I
         games = "1 game" if len(faults) == 1 else f"{len(faults)} games"
         yield f"{name} lost {games} by faults: {faults[0]}"
     player = registry.parse(spec)
-    asked = 1000.0 * (player.limit.seconds or 0.0)
+    limit_ms = 1000.0 * (player.limit.seconds or 0.0)
     # A solver stops as soon as it has a proof.
-    if player.kind.name != "solver" and ms_a_move < LEAST_TIME * asked:
+    if player.kind.name != "solver" and ms_a_move < LEAST_TIME * limit_ms:
         yield (
-            f"{name} had {ms_a_move:.1f} of its {asked:g} ms a move: if the machine was busy, it "
-            "plays better on an idle one; use fewer --threads, or a limit of nodes"
+            f"{name} had {ms_a_move:.1f} of its {limit_ms:g} ms a move: if the machine was busy, "
+            "it plays better on an idle one; use fewer --threads, or a limit of nodes"
         )
 
 
@@ -217,7 +217,7 @@ def _cell(row: Row, name: str) -> str:
 def crosstable(rows: Sequence[Row], pairings: Sequence[Row]) -> str:
     """Return the points of the row against the column, in percent, as Markdown."""
     names = [row["player"] for row in rows]
-    points = {(one["player"], one["opponent"]): one["score"] for one in pairings}
+    points = {(row["player"], row["opponent"]): row["score"] for row in pairings}
     points |= {names[::-1]: 1.0 - score for names, score in points.items()}
     # Numbers as column heads: names would make it too wide for a terminal.
     lines = [

@@ -49,9 +49,9 @@ class Clock:
     @contextmanager
     def stopped(self) -> Iterator[None]:
         """Stop the clock for the length of the block."""
-        begun = time.monotonic()
+        start = time.monotonic()
         yield
-        self._end += time.monotonic() - begun
+        self._end += time.monotonic() - start
 
 
 def play(
@@ -80,17 +80,19 @@ def play(
     """
     clock = Clock(seconds)
     while parts := plan.next_round(results):
-        kept = {part: found for part in parts if (found := event.read(part)) is not None}
+        read_results = {part: event.read(part) for part in parts}
+        stored = {part: pairs for part, pairs in read_results.items() if pairs is not None}
         bar.total = 2 * sum(len(part.numbers) for part in [*results, *parts])
-        bar.update(2 * sum(map(len, kept.values())))
+        bar.update(2 * sum(map(len, stored.values())))
         ended: dict[Part, Pairs] = {}
         following = deque(parts)
         is_decided = False
-        played = workers.play(event, [part for part in parts if part not in kept], bar, clock)
+        missing = [part for part in parts if part not in stored]
+        played = workers.play(event, missing, bar, clock)
         try:
-            for part, pairs in chain(kept.items(), played):
+            for part, pairs in chain(stored.items(), played):
                 clock.patient = False
-                if part not in kept:
+                if part not in stored:
                     event.keep(part, pairs)
                 ended[part] = pairs
                 while following and following[0] in ended and not is_decided:
@@ -147,9 +149,9 @@ class Workers(ExitStack):
         if self._pool is None:
             with clock.stopped():
                 _get_ready(specs, event.ruleset)
-        begun, played = time.monotonic(), 0
+        start, played = time.monotonic(), 0
         while waiting:
-            seconds_a_pair = (time.monotonic() - begun) / max(1, played)
+            seconds_a_pair = (time.monotonic() - start) / max(1, played)
             left = seconds_a_pair * sum(len(part.numbers) for part in waiting)
             if self._pool is None and self._may_start_pool and left > SECONDS_BEFORE_POOL:
                 with clock.stopped():
@@ -164,13 +166,13 @@ class Workers(ExitStack):
 
     def _play_here(self, event: Event, part: Part, bar: Progress, clock: Clock) -> Pairs | None:
         """Play a part in this process; return None if it takes so long that a pool is better."""
-        begun, counted = time.monotonic(), 0
+        start, counted = time.monotonic(), 0
 
         def progress(ended: int) -> None:
             nonlocal counted
             counted += ended
             bar.update(ended)
-            is_slow = time.monotonic() - begun > SECONDS_BEFORE_POOL
+            is_slow = time.monotonic() - start > SECONDS_BEFORE_POOL
             if (is_slow and self._may_start_pool) or clock.left == 0.0:
                 raise Interrupted
 
@@ -186,8 +188,8 @@ class Workers(ExitStack):
         """Start the processes, and wait until they are ready to play."""
         pool = self._pool = self.enter_context(LocalPool(self._processes))
         ready = [pool.submit(_get_ready, specs, ruleset) for _ in range(self._processes)]
-        for one in ready:
-            one.result()
+        for future in ready:
+            future.result()
 
 
 def _play_in_pool(

@@ -146,7 +146,7 @@ def make_event(
         ruleset,
         openings,
         args.seed,
-        known=fingerprints,
+        fingerprints=fingerprints,
         keep_games=bool(args.games),
         folder=args.out,
     )

@@ -194,7 +194,7 @@ def _run(args: argparse.Namespace) -> None:
 
     def report(played: dict[str, Played]) -> Report:
         rows = [
-            to_dict(name, plans[name], games) | {"fingerprint": event.known[players[name]]}
+            to_dict(name, plans[name], games) | {"fingerprint": event.fingerprints[players[name]]}
             for name, games in played.items()
         ]
         remarks = [

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bao_agents.arena.games import MAX_PLIES, play_games
-from bao_agents.arena.openings import replay
+from bao_agents.arena.games import MAX_MATCH_PLIES, play_games
+from bao_agents.arena.openings import play_opening
 from bao_agents.exact.solved_positions import without_seats
 from bao_agents.players.player import as_player
 from bao_agents.support.array_types import Int64Array, Uint8Array
@@ -43,7 +43,7 @@ def games(
     count: int,
     *,
     opening_plies: tuple[int, int] = (0, 8),
-    plies: tuple[int, int] = (0, MAX_PLIES - 1),
+    plies: tuple[int, int] = (0, MAX_MATCH_PLIES - 1),
     seed: int | tuple[int, ...] = 0,
 ) -> Sample:
     """Draw positions of games between two players, at most one from each game.
@@ -103,11 +103,12 @@ def check_arguments(count: int, opening_plies: tuple[int, int], plies: tuple[int
     """
     if count < 1:
         raise ValueError(f"count={count}: expected at least 1")
-    if not 0 <= plies[0] <= plies[1] < MAX_PLIES:
+    if not 0 <= plies[0] <= plies[1] < MAX_MATCH_PLIES:
         raise ValueError(
-            f"plies {plies[0]} to {plies[1]}: expected 0 to {MAX_PLIES - 1}, the lower number first"
+            f"plies {plies[0]} to {plies[1]}: expected 0 to {MAX_MATCH_PLIES - 1}, the lower "
+            "number first"
         )
-    if check_opening_plies(opening_plies, MAX_PLIES)[1] > plies[1]:
+    if check_opening_plies(opening_plies, MAX_MATCH_PLIES)[1] > plies[1]:
         raise ValueError(
             f"opening_plies={opening_plies}: expected no more than {plies[1]}, the most plies of a "
             "position"
@@ -130,7 +131,9 @@ def _positions_of(
         their legal actions uint64[P].
     """
     owners, found, found_legal = [], [], []
-    for (positions, legal), _ in zip(replay(starts, actions, engine), actions.T, strict=False):
+    for (positions, legal), _ in zip(
+        play_opening(starts, actions, engine), actions.T, strict=False
+    ):
         going = np.flatnonzero((legal != 0) & (positions[:, PLY] >= lowest))
         owners.append(going)
         found.append(positions[going])
