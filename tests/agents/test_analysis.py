@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import bao_agents
@@ -12,6 +14,8 @@ from bao_agents.exact.solved_positions import shipped_won_positions
 from bao_env.board import Board
 from bao_env.engine.action import actions_of
 from bao_env.engine.ruleset import RULESETS
+from bao_env.notation.transcript import parse_transcripts
+from tests.conftest import Says
 from tests.positions import board_of
 
 WON = "1,1,0,5,7,0,4,8/3,0,2,0,2,0,5,1/1,1,2,1,2,0,3,1/0,2,0,2,0,2,1,3 2,2 - S -"
@@ -85,7 +89,28 @@ def test_review_names_a_proven_win_that_is_given_away() -> None:
     assert (best_move.mark, best_move.gives_win_away, best_move.seat) == ("", False, 0)
     assert (worst_move.mark, worst_move.gives_win_away, worst_move.ply) == ("??", True, 0)
     move, south, north = lines(bad, "alphabeta:2")
+    assert move.startswith("   1 South  ")
     assert "?? " in move and "South wins in 13" in move
     assert f"gives the proven win away; better: {start.move_text(best.action)}" in move
     assert south == "South: 0 mistakes, 1 blunder, 1 proven win given away"
     assert north == "North: 0 mistakes, 0 blunders, 0 proven wins given away"
+
+
+def test_moves_of_a_review_have_the_numbers_of_transcripts() -> None:
+    """Each player has one of a number; a turn of several actions has one."""
+    start = "1,1,0,5,7,0,4,8/3,0,2,0,2,0,5,1/1,1,2,1,2,0,3,1/0,2,0,2,0,2,1,3 2,2 - N -"
+    game = Board.from_text(start, "dutch")
+    for _ in range(6):
+        game.push(game.legal_actions[-1])
+    numbers = [line.split()[:2] for line in lines(game, "greedy", 99)][:-2]
+    turns = parse_transcripts(game.transcript())[0].turns
+    texts = [[str(turn.number), ("South", "North")[turn.seat]] for turn in turns]
+    assert [pair for i, pair in enumerate(numbers) if not i or pair != numbers[i - 1]] == texts
+
+
+def test_only_random_openings_are_called_random(tmp_path: Path, says: Says) -> None:
+    file = tmp_path / "game"
+    for head, is_said in (("", False), ("opening plies: 1\n", True)):
+        file.write_text(f"{head}1: 7L*;\n")
+        out = says(f"replay {file} --review --player greedy")
+        assert ("drawn at random" in out) == is_said

@@ -31,9 +31,9 @@ def test_every_frame_has_all_seeds(ruleset: str) -> None:
             break
         legal = board.legal_actions
         board.push(legal[ply % len(legal)])
-    shown = list(frames(board))
-    assert len(shown) > 100
-    for shapes, milliseconds in shown:
+    drawn_frames = list(frames(board))
+    assert len(drawn_frames) > 100
+    for shapes, milliseconds in drawn_frames:
         assert sum(isinstance(s, Circle) and s.radius == 5 for s in shapes) == 64
         assert milliseconds >= 20  # browsers slow down faster frames
 
@@ -58,6 +58,6 @@ def test_picture_in_the_readme() -> None:
     """``bao replay POSITION --move 3R --gif agents/move.gif`` makes it; POSITION is above."""
     file = ROOT / "agents" / "move.gif"
     assert file.relative_to(ROOT).as_posix() in (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = list(frames(Board.from_text(*MOVE), words=True))
+    drawn_frames = list(frames(Board.from_text(*MOVE), words=True))
     with Image.open(file) as picture:
-        assert 8 < frames_of(picture) <= len(shown)  # equal frames in a row count as one
+        assert 8 < frames_of(picture) <= len(drawn_frames)  # equal frames in a row count as one

@@ -57,9 +57,9 @@ def test_openings(ruleset: str) -> None:
     """They differ and depend on the seed; games that begin with them are replayed below."""
     openings = draw_openings(ruleset, 60, 8, seed=3)
     assert len({position.tobytes() for position in openings.positions}) == 60
-    fewer, other = (draw_openings(ruleset, 25, 8, seed=seed).positions for seed in (3, 4))
+    fewer, other_seed = (draw_openings(ruleset, 25, 8, seed=seed).positions for seed in (3, 4))
     np.testing.assert_array_equal(openings[:25].positions, fewer)
-    assert not np.array_equal(other, fewer)
+    assert not np.array_equal(other_seed, fewer)
 
 
 def game_key(openings: MatchOpenings, i: int) -> tuple[object, ...]:
@@ -97,7 +97,7 @@ def test_openings_of_kujifunza_are_different_games(tmp_path: Path) -> None:
 def largest_value(openings: MatchOpenings) -> float:
     """Return the largest value that a search of six plies gives a side, in logits."""
     rules = Engine("zanzibar").rules
-    legal = np.array([legal_of(rules, one) for one in openings.positions], np.uint64)
+    legal = np.array([legal_of(rules, position) for position in openings.positions], np.uint64)
     values = AlphaBetaAgent("zanzibar", Limit(plies=6)).values(openings.positions, legal)
     return float(np.abs(values).max() / SCALE)
 
@@ -117,9 +117,9 @@ def test_only_matches_of_searches_are_balanced(says: Says, monkeypatch: pytest.M
     def balance(line: str) -> object:
         return json.loads(says(f"match {line} --pairs 1 --threads 1 --json -"))["balance"]
 
-    asked = [balance("greedy alphabeta:1"), balance("random greedy --balance 2")]
-    assert asked == [1.0, 2.0]
-    monkeypatch.setattr(AlphaBetaAgent, "__init__", lambda *args, **how: 1 / 0)
+    balances = [balance("greedy alphabeta:1"), balance("random greedy --balance 2")]
+    assert balances == [1.0, 2.0]
+    monkeypatch.setattr(AlphaBetaAgent, "__init__", lambda *args, **options: 1 / 0)
     assert balance("random greedy") is None
 
 
@@ -140,26 +140,26 @@ def test_openings_between_comments_count_once(tmp_path: Path) -> None:
     file = tmp_path / "openings"
     file.write_text("\n".join(lines))
     plain = read_openings(file, "zanzibar", 3, seed=1)
-    more = ["", "  ", "\t", f" {lines[1]}", "# a comment", "#é\t", f"{lines[2]}\t0.5"]
+    other_lines = ["", "  ", "\t", f" {lines[1]}", "# a comment", "#é\t", f"{lines[2]}\t0.5"]
     for end, encoding in (("\n", "utf-8"), ("\r\n", "utf-8-sig")):
-        file.write_bytes(end.join(["#" * 3000, *lines, *more]).encode(encoding))
-        found = read_openings(file, "zanzibar", 3, seed=1)
-        np.testing.assert_array_equal(found.positions, plain.positions)
-        np.testing.assert_array_equal(found.actions, plain.actions)
+        file.write_bytes(end.join(["#" * 3000, *lines, *other_lines]).encode(encoding))
+        openings = read_openings(file, "zanzibar", 3, seed=1)
+        np.testing.assert_array_equal(openings.positions, plain.positions)
+        np.testing.assert_array_equal(openings.actions, plain.actions)
         with pytest.raises(ValueError, match="3 different openings"):
             read_openings(file, "zanzibar", 4, seed=1)
 
 
 @every_ruleset("zanzibar")
 def test_match_is_fair_and_reproducible(ruleset: str) -> None:
-    match, again = (
+    match, same_match = (
         play_match(GreedyAgent(ruleset), RandomAgent(1), ruleset=ruleset, pairs=150, seed=5)
         for _ in range(2)
     )
     swapped = play_match(RandomAgent(1), GreedyAgent(ruleset), ruleset=ruleset, pairs=150, seed=5)
     assert match.score.low > 0.6 and swapped.score.high < 0.4
     assert match.moves.sum() == match.plies.sum() - 300 * 8
-    np.testing.assert_array_equal(match.points, again.points)
+    np.testing.assert_array_equal(match.points, same_match.points)
 
 
 def test_long_games_are_draws() -> None:
@@ -183,31 +183,37 @@ def test_a_fault_loses_one_game() -> None:
                 raise PlayerFault("me", "was late", actions[:1].tolist())
             return actions
 
-    match, whole = (
+    match, match_without_faults = (
         play_match(player, GreedyAgent(), pairs=3, names=("a", "b"))
         for player in (Fails(), GreedyAgent())
     )
     ends = [str(Board.from_transcript(game).outcome()) for game in match.games]
-    assert ends[2] == "North wins: illegal action" and "\nend: " not in "".join(whole.games)
+    assert ends[2] == "North wins: illegal action" and "\nend: " not in "".join(
+        match_without_faults.games
+    )
     assert match.faults == (["was late"], [])
     assert match.plies[1, 0] == 8 and match.points[1, 0] == 0.0  # the opening alone
-    others = np.arange(6) != 2
-    np.testing.assert_array_equal(match.plies.ravel()[others], whole.plies.ravel()[others])
-    np.testing.assert_array_equal(match.points.ravel()[others], whole.points.ravel()[others])
+    other_games = np.arange(6) != 2
+    np.testing.assert_array_equal(
+        match.plies.ravel()[other_games], match_without_faults.plies.ravel()[other_games]
+    )
+    np.testing.assert_array_equal(
+        match.points.ravel()[other_games], match_without_faults.points.ravel()[other_games]
+    )
 
 
 def test_a_decision_is_not_an_estimate(says: Says) -> None:
     line = "match alphabeta:3 greedy --sprt 0 400 --pairs 200 --threads 1 --json "
     [row] = json.loads(says(line + "-"))["results"]
     assert row["sprt"] == "H1" and row["stopped_early"] and row["games"] < 400
-    said = says(line.removesuffix("--json "))
-    assert "H1 accepted: nearer to +400 than to +0." in said and "leans to the verdict" in said
+    text = says(line.removesuffix("--json "))
+    assert "H1 accepted: nearer to +400 than to +0." in text and "leans to the verdict" in text
     assert "not decided within these games" in says("match greedy random --sprt 0 5 --pairs 3")
     line = "match greedy random --sprt 0 100 --pairs 20 --balance 1 "  # a look is due after 50
     [row] = json.loads(says(line + "--json -"))["results"]
     assert row["sprt"] == "H1" and not row["stopped_early"] and row["games"] == 40
-    said = says(line)
-    assert "H1 accepted" in said and "stopped the match" not in said
+    text = says(line)
+    assert "H1 accepted" in text and "stopped the match" not in text
 
 
 @every_ruleset("zanzibar", "dutch")
@@ -222,13 +228,13 @@ def test_the_numbers_are_those_of_the_games(ruleset: str, tmp_path: Path, says: 
     for row, opponent in zip(report["results"], ("old", "random"), strict=True):
         points: Counter[str | None] = Counter()
         plies, south = [], []
-        for game, end in played:
+        for game, record in played:
             names = [game.get("south"), game.get("north")]
             if opponent in names:
-                assert end.outcome is not None and end.outcome.winner is not None
-                points[game.get("event")] += names[end.outcome.winner] == "new"
-                plies.append(len(end.actions))
-                south.append(end.outcome.winner == 0)
+                assert record.outcome is not None and record.outcome.winner is not None
+                points[game.get("event")] += names[record.outcome.winner] == "new"
+                plies.append(len(record.actions))
+                south.append(record.outcome.winner == 0)
         won = sum(points.values())
         assert (row["opponent"], row["games"], row["drawn"]) == (opponent, 60, 0)
         assert (row["won"], row["lost"], row["score"]) == (won, 60 - won, won / 60)
@@ -246,18 +252,18 @@ def test_tables_for_papers_and_programs(says: Says) -> None:
     rows = list(csv.DictReader(says(line + "--csv -").splitlines()))
     assert [row["opponent"] for row in rows] == ["greedy", "alphabeta:1"]
     openings = "random, --opening-plies 8 --balance 1"
-    made = {"ruleset": "zanzibar", "seed": "1", "openings": openings}
-    assert all(made.items() <= row.items() and row["commit"] for row in rows)
-    made |= {"player": "random", "zero": "the opponent"}
+    source = {"ruleset": "zanzibar", "seed": "1", "openings": openings}
+    assert all(source.items() <= row.items() and row["commit"] for row in rows)
+    source |= {"player": "random", "zero": "the opponent"}
     title = "random, zanzibar; Elo 0 is the opponent\n"
     latex = says(line + "--format latex")
     assert latex.startswith(f"% {title}")
     assert latex.count("\\\\\n") == 3 and r"score, \%" in latex
-    assert all(f"% {name}: {value}\n" in latex for name, value in made.items())
+    assert all(f"% {name}: {value}\n" in latex for name, value in source.items())
     markdown = says(line + "--format markdown")
     head, comment, table = markdown.split("\n\n")
     assert head + "\n" == title and comment.startswith("<!--\n") and comment.endswith("\n-->")
-    assert all(f"\n{name}: {value}\n" in comment for name, value in made.items())
+    assert all(f"\n{name}: {value}\n" in comment for name, value in source.items())
     assert len(table.splitlines()) == 4 and "\n| greedy " in table
     assert "guide: greedy, alphabeta:1" in says(line)  # its intervals are a rough one
 
@@ -267,8 +273,8 @@ def test_pictures_name_the_player_and_the_rules(tmp_path: Path, says: Says) -> N
     says(f"match greedy random --ruleset kibao --pairs 5 --threads 1 --out {tmp_path}")
     with Image.open(tmp_path / "elo.png") as picture:
         assert picture.info["Title"] == "greedy, kibao"
-        made = picture.info["Description"].splitlines()
-    assert {"player: greedy", "zero: the opponent", "seed: 1"} < {*made}
+        lines = picture.info["Description"].splitlines()
+    assert {"player: greedy", "zero: the opponent", "seed: 1"} < {*lines}
     figure = plot(
         [{"opponent": "random", "elo": 1.0, "elo_low": 0.0, "elo_high": 2.0}],
         "opponent",
@@ -291,8 +297,8 @@ def test_a_program_is_called_by_its_own_name(says: Says, tmp_path: Path) -> None
 
 def test_notes_about_faults_and_time() -> None:
     """A solver may stop early, and a limit of nodes or plies takes the time it takes."""
-    [said] = notes_of("a", "alphabeta:10ms", 0.7, [])
-    assert said.startswith("a had 0.7 of its 10 ms a move: if the machine was busy, ")
+    [note] = notes_of("a", "alphabeta:10ms", 0.7, [])
+    assert note.startswith("a had 0.7 of its 10 ms a move: if the machine was busy, ")
     assert [*notes_of("a", "alphabeta:10ms", 4.5, ["late"])] == ["a lost 1 game by faults: late"]
     for spec in ("solver:1s", "alphabeta:6", "guided:5n", "greedy"):
         assert not [*notes_of("a", spec, 0.1, [])]
@@ -301,7 +307,7 @@ def test_notes_about_faults_and_time() -> None:
 def test_a_move_takes_no_time_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another player of that name makes the first move."""
     player = MagicMock()
-    monkeypatch.setattr(registry, "load", lambda *args, **how: player)
+    monkeypatch.setattr(registry, "load", lambda *args, **options: player)
     registry.warm_up.cache_clear()
     for _ in range(2):
         registry.warm_up("greedy", get_ruleset("zanzibar"))

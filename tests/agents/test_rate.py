@@ -96,9 +96,9 @@ def ladder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_placement_against_one_opponent_is_an_ordinary_match() -> None:
     rng = np.random.default_rng(0)
     points = rng.choice([0.0, 0.5, 1.0], (80, 2), p=[0.25, 0.05, 0.7])
-    found = rate_against(np.full(80, 500.0), np.arange(80), points)
+    placement = rate_against(np.full(80, 500.0), np.arange(80), points)
     expected = [500.0 + elo for elo in score_pairs(points).elo]
-    assert [found.elo, found.low, found.high] == pytest.approx(expected, abs=1e-6)
+    assert [placement.elo, placement.low, placement.high] == pytest.approx(expected, abs=1e-6)
 
 
 # --- the plan -----------------------------------------------------------------------------------
@@ -126,11 +126,11 @@ def test_no_game_is_played_twice() -> None:
 
 def test_nearest_anchors_are_played() -> None:
     """The first round begins in the middle of the ladder, for who has no time for more."""
-    plan, same, other = (
+    plan, same, other_seed = (
         OnLadder(load_ladder(), "me", "mine:lowest", seed=seed) for seed in (1, 1, 2)
     )
     first = plan.next_round({})
-    assert first == same.next_round({}) != other.next_round({})
+    assert first == same.next_round({}) != other_seed.next_round({})
     elos = {anchor.player: anchor.elo for anchor in plan.ladder.anchors}
     middle = float(np.mean([*elos.values()]))
     away = [abs(elos[part.second] - middle) for part in first]
@@ -186,12 +186,15 @@ def test_a_ladder_is_made_from_a_tournament(tmp_path: Path, says: Says) -> None:
     """An anchor that plays differently is named."""
     says(f"tournament random greedy --pairs 9 --anchor random --threads 1 --out {tmp_path}")
     report = json.loads((tmp_path / "table.json").read_text())
-    made, file = make_ladder("new", report, 20), tmp_path / "new.json"
-    file.write_text(made.model_dump_json())
-    assert load_ladder(str(file)).model_dump() == made.model_dump() and made.changed() == []
-    assert [round(row["elo"], 1) for row in report["results"][::-1]] == made.ratings.tolist()
-    greedy = made.anchors[1].model_copy(update={"answers": "0" * 16})
-    assert made.model_copy(update={"anchors": (greedy,)}).changed() == ["greedy"]
+    new_ladder, file = make_ladder("new", report, 20), tmp_path / "new.json"
+    file.write_text(new_ladder.model_dump_json())
+    assert (
+        load_ladder(str(file)).model_dump() == new_ladder.model_dump()
+        and new_ladder.changed() == []
+    )
+    assert [round(row["elo"], 1) for row in report["results"][::-1]] == new_ladder.ratings.tolist()
+    greedy = new_ladder.anchors[1].model_copy(update={"answers": "0" * 16})
+    assert new_ladder.model_copy(update={"anchors": (greedy,)}).changed() == ["greedy"]
 
 
 @pytest.mark.slow
@@ -215,20 +218,18 @@ def test_rate_a_bot(ladder: Path, tmp_path: Path, says: Says) -> None:
     says(line.replace("--threads 2", f"--threads 1 --games {games}"))
     played = parse_transcripts(games.read_text())
     assert all("me" in (game.get("south"), game.get("north")) for game in played)
-    made_with, [found], [again] = (
-        json.loads(text)["made_with"],
-        *(json.loads(one)["results"] for one in (text, file.read_text())),
-    )
+    document, same_document = (json.loads(json_text) for json_text in (text, file.read_text()))
+    [row], [same_row] = document["results"], same_document["results"]
     for key in ("elo", "elo_low", "elo_high", "games", "pairs_by_points", "mean_plies"):
-        assert found[key] == again[key]
-    low, high = found["elo_low"], found["elo_high"]
-    assert f"# me: {found['elo']:.0f} Elo (95% interval {low:.0f} to {high:.0f})" in out
-    assert low <= 376 <= high and found["ended"] == "precise"
-    assert found["games"] == sum(row["games"] for row in found["against"])
-    for row in found["against"]:
-        chance = 1 / (1 + 10 ** ((row["opponent_elo"] - found["elo"]) / 400))
-        assert row["expected"] == pytest.approx(chance)
-    for text in (DEFAULT, "numba", made_with["commit"], "seed: 1"):
+        assert row[key] == same_row[key]
+    low, high = row["elo_low"], row["elo_high"]
+    assert f"# me: {row['elo']:.0f} Elo (95% interval {low:.0f} to {high:.0f})" in out
+    assert low <= 376 <= high and row["ended"] == "precise"
+    assert row["games"] == sum(anchor_row["games"] for anchor_row in row["against"])
+    for anchor_row in row["against"]:
+        chance = 1 / (1 + 10 ** ((anchor_row["opponent_elo"] - row["elo"]) / 400))
+        assert anchor_row["expected"] == pytest.approx(chance)
+    for text in (DEFAULT, "numba", document["made_with"]["commit"], "seed: 1"):
         assert text in out
 
 
@@ -236,10 +237,10 @@ def test_families(
     ladder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: Says
 ) -> None:
     """The checkpoints of a run, in order, become a CSV that ``bao curve`` draws."""
-    whole = checkpoint.load(CHECKPOINTS / "zanzibar.safetensors")
+    network = checkpoint.load(CHECKPOINTS / "zanzibar.safetensors")
     for steps in ("90", "1000"):
-        info = whole.info | {"steps": int(steps)}
-        checkpoint.save(tmp_path / f"step-{steps}.safetensors", replace(whole, info=info))
+        info = network.info | {"steps": int(steps)}
+        checkpoint.save(tmp_path / f"step-{steps}.safetensors", replace(network, info=info))
         (tmp_path / f"w_{steps}.pt").write_text("weights")
     monkeypatch.chdir(tmp_path)
     line = f"rate step-*.safetensors greedy mine:lowest@w_*.pt --path . --ladder {ladder} "
@@ -277,14 +278,14 @@ def test_ctrl_c_reports_what_there_is(
 ) -> None:
     play, parts = Event.play, iter(range(3))
 
-    def stopped(*how: Any) -> Pairs:
+    def stopped(*arguments: Any) -> Pairs:
         if next(parts) == 2:
             raise KeyboardInterrupt
-        return play(*how)
+        return play(*arguments)
 
     monkeypatch.setattr(Event, "play", stopped)
     line = f"rate greedy --ladder {ladder} --threads 1 --out {tmp_path / 'out'}"
     assert bao(line.split()) == 130
-    said = capsys.readouterr()
-    assert "ended: stopped" in said.out
-    assert f"run the same command to continue from {tmp_path / 'out'}" in said.err
+    printed = capsys.readouterr()
+    assert "ended: stopped" in printed.out
+    assert f"run the same command to continue from {tmp_path / 'out'}" in printed.err

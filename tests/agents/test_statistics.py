@@ -15,8 +15,11 @@ import numpy as np
 import pytest
 
 from bao_agents.arena.elo import Sprt, expected_score, rate_against, score_pairs
+from bao_agents.arena.ladder import Anchor, Ladder, load_ladder
 from bao_agents.arena.openings import draw_openings
-from bao_agents.arena.plan import SPRT_PAIRS
+from bao_agents.arena.pairs import Pairs
+from bao_agents.arena.placement import OnLadder
+from bao_agents.arena.plan import SPRT_PAIRS, Part
 from bao_agents.arena.ratings import rate
 from bao_agents.support.array_types import Float64Array
 from tests.agents.test_arena import game_key
@@ -72,9 +75,9 @@ KINDS = {
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
-def sizes(pairs: int, *others: int) -> list[tuple[str, int]]:
+def sizes(pairs: int, *other_sizes: int) -> list[tuple[str, int]]:
     """Return every kind with a number of pairs, and the simplest and the fullest with others."""
-    return [(kind, pairs) for kind in KINDS] + [*product(("coins", "all"), others)]
+    return [(kind, pairs) for kind in KINDS] + [*product(("coins", "all"), other_sizes)]
 
 
 SIMULATIONS = 1000
@@ -148,12 +151,56 @@ def test_tournament(kind: str, pairs: int, anchor: str | None) -> None:
         }
         ratings = rate(games, anchor=anchor)
         truth = np.array([ELOS[name] - ELOS.get(anchor or "", 0.0) for name in ratings.names])
-        others = np.array([name != anchor for name in ratings.names])
-        covered += ((ratings.low <= truth) & (truth <= ratings.high))[others].tolist()
+        is_rated = np.array([name != anchor for name in ratings.names])
+        covered += ((ratings.low <= truth) & (truth <= ratings.high))[is_rated].tolist()
         if np.isfinite(ratings.elo).all():
             errors.append((ratings.elo - truth) @ truth / (truth @ truth))
     assert 0.92 <= np.mean(covered) <= 0.98
     assert 0.95 <= 1.0 + np.mean(errors) <= 1.05 + 0.5 / pairs
+
+
+def test_rating_on_a_scale_with_errors() -> None:
+    """The ladder's ratings come from a tournament, and a player far from the anchor at 0."""
+    truth = {"random": 0.0, "greedy": 300.0, "alphabeta:1": 550.0, "alphabeta:2": 800.0}
+    me, pairs, shipped = 700.0, 30, load_ladder().model_dump()
+    covered, covered_given_ladder = [], []
+    for rng in seeds(400, "scale"):
+        tournament = {
+            (a, b): KINDS["all"].play(rng, expected_score(truth[a] - truth[b]), openings(rng, 25))
+            for a, b in combinations(truth, 2)
+        }
+        ratings = rate(tournament, anchor="random")
+        if not np.isfinite(ratings.low + ratings.high).all():
+            continue  # a ladder's anchors have ratings
+        rows = zip(ratings.names, ratings.elo, ratings.low, ratings.high, strict=True)
+        anchors = [
+            Anchor(
+                player=name,
+                elo=elo,
+                low=low,
+                high=high,
+                games=150,
+                ms_a_move=1.0,
+                answers="",
+                fingerprint="",
+            )
+            for name, elo, low, high in rows
+        ]
+        ladder = Ladder.model_construct(**shipped | {"anchors": anchors})
+        drawn = openings(rng, pairs)
+        results = {
+            Part("me", name, tuple(range(pairs))): Pairs(
+                points=KINDS["all"].play(rng, expected_score(me - truth[name]), drawn)
+            )
+            for name in ("alphabeta:1", "alphabeta:2")
+        }
+        plan = OnLadder(ladder, "me", "me")
+        low, high = plan.scale_interval(results) or (-np.inf, np.inf)
+        covered.append(low <= me <= high)
+        rating = plan.placement(results)
+        covered_given_ladder.append(rating.low <= me <= rating.high)
+    assert len(covered) > 350 and 0.92 <= np.mean(covered) <= 0.98
+    assert np.mean(covered_given_ladder) < 0.8
 
 
 @pytest.mark.parametrize("elo", [0.0, 20.0])

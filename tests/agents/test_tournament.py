@@ -57,13 +57,15 @@ def event(folder: Path | None = None, *players: str, pairs: int = 5, **changes: 
     return Event(fingerprints=dict.fromkeys(fields["players"].values(), ""), **fields)
 
 
-def run(asked: Event, plan: Plan, workers: Workers | None = None) -> dict[Any, list[Any]]:
+def run(event_to_play: Event, plan: Plan, workers: Workers | None = None) -> dict[Any, list[Any]]:
     """Play a plan; return the points and lengths of the games of each pairing."""
     results: dict[Part, Pairs] = {}
     with workers or Workers(1) as ready, Progress(disable=True) as bar:
-        play(asked, plan, ready, bar, results)
-    found = pairings(results).items()
-    return {names: [pairs.points.tolist(), pairs.plies.tolist()] for names, pairs in found}
+        play(event_to_play, plan, ready, bar, results)
+    pairing_results = pairings(results).items()
+    return {
+        names: [pairs.points.tolist(), pairs.plies.tolist()] for names, pairs in pairing_results
+    }
 
 
 def drawn(part: Part, *points: float) -> Pairs:
@@ -118,10 +120,10 @@ def test_a_gauntlet_stops_where_it_is_decided() -> None:
 
 
 def test_more_openings_only_add_parts() -> None:
-    few, more = (RoundRobin("abc", pairs).next_round({}) for pairs in (50, 60))
-    assert {*few} < {*more} and len(more) == 9
-    few, more = (Gauntlet("a", "b", pairs).next_round({}) for pairs in (100, 1000))
-    assert {*few[:-1]} < {*more} and len(few) >= 16 and len(more) <= 100
+    few, many = (RoundRobin("abc", pairs).next_round({}) for pairs in (50, 60))
+    assert {*few} < {*many} and len(many) == 9
+    few, many = (Gauntlet("a", "b", pairs).next_round({}) for pairs in (100, 1000))
+    assert {*few[:-1]} < {*many} and len(few) >= 16 and len(many) <= 100
 
 
 # --- workers --------------------------------------------------------------------------------------
@@ -147,15 +149,15 @@ def test_workers_change_nothing(monkeypatch: pytest.MonkeyPatch, kind: str) -> N
     if kind == "threads":
         monkeypatch.setattr(scheduler, "LocalPool", ThreadPoolExecutor)
     names = ["random", "greedy", "alphabeta:3"]
-    asked = event(None, *names, pairs=60)
+    played_event = event(None, *names, pairs=60)
     for plan in (RoundRobin(names, 60), Gauntlet(names[1], names[2:], 60, Sprt(0, 100))):
-        here = run(asked, plan)
+        expected = run(played_event, plan)
         with monkeypatch.context() as soon:
             soon.setattr(scheduler, "SECONDS_BEFORE_POOL", 0.0)
             ray = "local" if kind == "ray" else None
             workers = Backwards(1) if kind == "backwards" else Workers(2, ray)
-            assert run(asked, plan, workers) == here
-    assert [len(points) for points, _ in here.values()] == [52]  # 50 or more, in parts of 4
+            assert run(played_event, plan, workers) == expected
+    assert [len(points) for points, _ in expected.values()] == [52]  # 50 or more, in parts of 4
 
 
 class RayError(Exception):
@@ -191,8 +193,10 @@ def test_faults_of_ray_are_one_line(
     setattr(ray, where, fail)
     monkeypatch.setitem(sys.modules, "ray", ray)
     status = 1 if "died" in message else 2
-    said = fails(f"tournament random greedy --pairs 5 --ray auto --out {tmp_path}", status=status)
-    assert message in said and "much more" not in said
+    message_printed = fails(
+        f"tournament random greedy --pairs 5 --ray auto --out {tmp_path}", status=status
+    )
+    assert message in message_printed and "much more" not in message_printed
 
 
 @pytest.mark.slow
@@ -273,8 +277,8 @@ def test_results_of_other_settings_are_not_taken(
 ) -> None:
     """Nor are those of another engine. More players and openings change nothing."""
     event(tmp_path).keep(PART, Pairs.from_json(RESULT))
-    kept = event(tmp_path, "random", "greedy", "alphabeta:1", pairs=9).read(PART)
-    assert kept is not None and json.loads(kept.to_json()) == json.loads(RESULT)
+    stored = event(tmp_path, "random", "greedy", "alphabeta:1", pairs=9).read(PART)
+    assert stored is not None and json.loads(stored.to_json()) == json.loads(RESULT)
     monkeypatch.setattr(events, "provenance", lambda rules: provenance(rules) | engine)
     assert event(tmp_path, **change).read(PART) is None
 
@@ -298,17 +302,17 @@ def test_games_of_a_player_without_a_fingerprint_are_played_again(
         code += "def make(ruleset, seed): return Own()\n"
         (tmp_path / "own.py").write_text(f"from bao_env.bots import GreedyAgent\n{code}")
         sys.modules.pop("own", None)
-        asked = event(tmp_path, players={"greedy": "own:make", "random": "random"})
-        known = {"random": "", "own:make": fingerprint("own:make", load("own:make"), RULES)}
-        return replace(asked, fingerprints=known)
+        own_event = event(tmp_path, players={"greedy": "own:make", "random": "random"})
+        fingerprints = {"random": "", "own:make": fingerprint("own:make", load("own:make"), RULES)}
+        return replace(own_event, fingerprints=fingerprints)
 
     marks = {own(mark).fingerprints["own:make"] for mark in ("'one'", "'two'", "'one'  # and more")}
     assert len(marks) == 3 and None not in marks
     with pytest.raises(ValueError, match="fingerprint of own:make is a int: expected a"):
         own("3")
-    asked = own("None")
-    asked.keep(PART, Pairs.from_json(RESULT))
-    assert asked.read(PART) is None
+    own_event = own("None")
+    own_event.keep(PART, Pairs.from_json(RESULT))
+    assert own_event.read(PART) is None
     assert bao(f"tournament me=own:make random --pairs 1 --threads 1 --out {tmp_path}".split()) == 0
     assert "games of me are played again" in capsys.readouterr().err
 
@@ -333,9 +337,12 @@ def test_killed_and_continued(
     def results(folder: Path) -> dict[Path, Any]:
         """Return the results by file."""
         files = {file: json.loads(file.read_text()) for file in folder.rglob("results/*/*.json")}
-        return {f.relative_to(folder): (one["points"], one["plies"]) for f, one in files.items()}
+        return {
+            f.relative_to(folder): (result["points"], result["plies"])
+            for f, result in files.items()
+        }
 
-    for how in (signal.SIGKILL, signal.SIGINT):
+    for signal_number in (signal.SIGKILL, signal.SIGINT):
         before = results(out)
         with start(line) as process:
             try:
@@ -345,7 +352,7 @@ def test_killed_and_continued(
                 error = fails(line)
                 assert f"is in use by process {process.pid} on" in error and error.count("\n") == 1
             finally:
-                process.send_signal(how)
+                process.send_signal(signal_number)
             process.communicate(timeout=60)  # until the workers have also closed stderr
     assert len(results(out)) < len(results(alone)) == 9
     says(line)
@@ -395,8 +402,8 @@ def test_tables() -> None:
     text = " ".join(markdown_table(*cells(rows, COLUMNS)).split())
     assert re.search(r"\| a \| \d+ \([^|]+\) \| 8 \| 6 \| 1 \| 1 \| 81\.2 \| 0\.123 \|", text)
     assert "| b | 0 | 4 | 0 | 1 | 3 | 12.5 | 12.3 |" in text
-    found = [match_row(*names, pairs) for names, pairs in results.items()]
-    assert "| 2 c | 25.0 | | |" in " ".join(crosstable(rows, found).split())
+    pairing_rows = [match_row(*names, pairs) for names, pairs in results.items()]
+    assert "| 2 c | 25.0 | | |" in " ".join(crosstable(rows, pairing_rows).split())
     assert "| a\\|&lt;b> |" in markdown_table(["x"], [["a|<b>"]])
 
 

@@ -26,6 +26,7 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
+from bao_agents.arena.elo import Z95, expected_score
 from bao_agents.arena.openings import MatchOpenings, parse_openings
 from bao_agents.players import registry
 from bao_agents.players.fingerprint import fingerprint
@@ -134,6 +135,26 @@ class Ladder(_Table):
     def ratings(self) -> Float64Array:
         """float64[A], the anchors' Elo."""
         return np.array([anchor.elo for anchor in self.anchors])
+
+    @cached_property
+    def covariance(self) -> Float64Array:
+        """float64[A, A], the covariance of the errors of the anchors' ratings, in square Elo.
+
+        Errors are counted from the anchor at 0, whose rating is exact. The file states the error of
+        each anchor. How they belong together follows from the model of
+        :func:`bao_agents.arena.ratings.rate` for a round robin that ended with these ratings.
+        """
+        errors = np.array([anchor.high - anchor.low for anchor in self.anchors]) / (2.0 * Z95)
+        games = np.array([max(1.0, anchor.games) for anchor in self.anchors])
+        expected = expected_score(self.ratings[:, None] - self.ratings)
+        curvature = -np.minimum.outer(games, games) * expected * (1.0 - expected)
+        np.fill_diagonal(curvature, 0.0)
+        np.fill_diagonal(curvature, -curvature.sum(axis=1))
+        from_zero = np.eye(len(errors)) - np.eye(len(errors))[errors.argmin()]
+        model = from_zero @ np.linalg.pinv(curvature) @ from_zero.T
+        model_errors = np.sqrt(np.diag(model).clip(min=0.0))
+        scale = np.divide(errors, model_errors, out=np.zeros_like(errors), where=model_errors > 0)
+        return np.asarray(model * np.outer(scale, scale), np.float64)
 
     @cached_property
     def starts(self) -> MatchOpenings:

@@ -60,6 +60,28 @@ class OnLadder(Plan):
         """
         return rate_against(*self._games(results))
 
+    def scale_interval(self, results: Results) -> tuple[float, float] | None:
+        """Return the 95% interval of the rating with the errors of the anchors' own ratings.
+
+        It says how far the player is from the anchor at 0; :meth:`placement` takes the anchors'
+        ratings as exact. None after a clean sweep.
+
+        Raises:
+            ValueError: there are no games yet.
+        """
+        rating = self.placement(results)
+        if math.isinf(rating.elo):
+            return None
+        # The rating moves with those of the opponents, as far as each has decided it.
+        pairs = [self._pairs_against(anchor.player, results) for anchor in self.ladder.anchors]
+        shares = np.array(pairs) * information(rating.elo, self.ladder.ratings)
+        shares /= shares.sum()
+        error = Z95 * math.sqrt(max(0.0, float(shares @ self.ladder.covariance @ shares)))
+        return (
+            rating.elo - math.hypot(rating.elo - rating.low, error),
+            rating.elo + math.hypot(rating.high - rating.elo, error),
+        )
+
     def is_precise(self, results: Results) -> bool:
         """Return whether the rating is as precise as required."""
         return bool(results) and self.placement(results).margin <= self.precision
@@ -116,6 +138,10 @@ class OnLadder(Plan):
         """Return how many openings have been played against an anchor."""
         if anchor == self.spec:
             return len(self.ladder.openings)
+        return self._pairs_against(anchor, results)
+
+    def _pairs_against(self, anchor: str, results: Results) -> int:
+        """Return how many pairs of games have been played against an anchor."""
         return sum(len(part.numbers) for part in results if part.second == anchor)
 
     def _games(self, results: Results) -> tuple[Float64Array, Int64Array, Float64Array]:

@@ -71,7 +71,7 @@ def add_openings(parser: argparse.ArgumentParser, pairs: int, balance: float | N
     )
     parser.add_argument(
         "--opening-plies",
-        type=at_least(0, most=MAX_OPENING_PLIES),
+        type=at_least(0, highest=MAX_OPENING_PLIES),
         default=OPENING_PLIES,
         help="random plies per opening (default: %(default)s)",
     )
@@ -247,8 +247,8 @@ def play_plans(
                 except TimeoutError:
                     games.ended = "time is up"
     except KeyboardInterrupt:
-        how = f"run the same command to continue from {args.out}" if args.out else ""
-        raise KeyboardInterrupt(how) from None
+        advice = f"run the same command to continue from {args.out}" if args.out else ""
+        raise KeyboardInterrupt(advice) from None
     finally:
         played = {name: games for name, games in played.items() if games.results}
         if played and (reported := report(played)):

@@ -106,8 +106,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         _report(f"too little memory: {error}")
         return 2
     except OSError as error:
-        place = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        _report(place)
+        reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        _report(reason)
         return 2
     except ValueError as error:
         _report(error)
@@ -174,14 +174,14 @@ def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
     length = 2 if " ".join(words[:2]) in COMMANDS else 1
     name = " ".join(words[:length])
     if name not in COMMANDS:
-        akin = [key for key in COMMANDS if key.startswith(f"{name} ")]
-        akin = akin or difflib.get_close_matches(name, COMMANDS, 1)
-        meant = f": did you mean {' or '.join(repr(key) for key in akin)}?" if akin else ";"
-        raise ValueError(f"there is no command {name[:80]!r}{meant} bao --help lists all")
-    what = COMMANDS[name][1]
+        similar = [key for key in COMMANDS if key.startswith(f"{name} ")]
+        similar = similar or difflib.get_close_matches(name, COMMANDS, 1)
+        hint = f": did you mean {' or '.join(repr(key) for key in similar)}?" if similar else ";"
+        raise ValueError(f"there is no command {name[:80]!r}{hint} bao --help lists all")
+    summary = COMMANDS[name][1]
     parser = _Parser(
         prog=f"bao {name}",
-        description=f"{what[0].upper()}{what[1:]}.",
+        description=f"{summary[0].upper()}{summary[1:]}.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     run = find(name)(parser)
@@ -189,9 +189,9 @@ def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
     args = parser.parse_args(list(words[length:]))
     args.words = list(words)
     unset: list[object] = []  # in place of the defaults, to see what replaces it
-    again = argparse.Namespace(**dict.fromkeys(vars(args), unset))
-    parser.parse_args(list(words[length:]), again)
-    args.given = {name for name, value in vars(again).items() if value is not unset}
+    explicit = argparse.Namespace(**dict.fromkeys(vars(args), unset))
+    parser.parse_args(list(words[length:]), explicit)
+    args.given = {name for name, value in vars(explicit).items() if value is not unset}
     return run, args
 
 

@@ -30,21 +30,21 @@ _LONGEST_NAME = 200
 
 
 def at_least(
-    least: float, kind: type[int] | type[float] = int, most: float = 2**63 - 1
+    lowest: float, kind: type[int] | type[float] = int, highest: float = 2**63 - 1
 ) -> Callable[[str], Any]:
-    """Return an argument type: numbers from ``least`` to ``most``, by default whole numbers."""
+    """Return an argument type: numbers from ``lowest`` to ``highest``, by default whole ones."""
 
     def parse(text: str) -> int | float:
         try:
             number = kind(text)
         except ValueError:
-            number = kind(least) - 1
-        if not least <= number <= most:
-            whole = "a whole number" if kind is int else "a number"
-            limits = f"of at least {least} and less than 2**63"
-            if most < 2**63 - 1:
-                limits = f"from {least} to {most}"
-            raise argparse.ArgumentTypeError(f"{text[:40]!r}: expected {whole} {limits}")
+            number = kind(lowest) - 1
+        if not lowest <= number <= highest:
+            kind_in_words = "a whole number" if kind is int else "a number"
+            limits = f"of at least {lowest} and less than 2**63"
+            if highest < 2**63 - 1:
+                limits = f"from {lowest} to {highest}"
+            raise argparse.ArgumentTypeError(f"{text[:40]!r}: expected {kind_in_words} {limits}")
         return number
 
     return parse
@@ -103,7 +103,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
     "seed": {"type": at_least(0), "default": 1, "help": "seed of everything that is random"},
     "threads": {
-        "type": at_least(1, most=1024),
+        "type": at_least(1, highest=1024),
         "default": cores(),
         "help": "cores to use",
     },

@@ -101,12 +101,19 @@ def _run(options: argparse.Namespace) -> None:
         listener = socket.create_server((options.host, options.port), family=family)
     except OSError as error:
         raise ValueError(f"cannot listen on {options.host} port {options.port}: {error}") from error
-    shown, hosts = options.host, [options.host]
+    address_host, hosts = options.host, [options.host]
     if options.host in ("0.0.0.0", "::"):  # every address of this machine
-        shown, hosts = "127.0.0.1" if options.host == "0.0.0.0" else "::1", [socket.gethostname()]
+        address_host, hosts = (
+            "127.0.0.1" if options.host == "0.0.0.0" else "::1",
+            [socket.gethostname()],
+        )
         say(f"From other machines, open it under this one's address, or {hosts[0]}", sys.stdout)
     port = listener.getsockname()[1]
-    address = f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"
+    address = (
+        f"http://[{address_host}]:{port}/"
+        if ":" in address_host
+        else f"http://{address_host}:{port}/"
+    )
     say(f"The board is at {address} (Ctrl-C stops it)", sys.stdout)
     if not options.no_browser:
         threading.Timer(0.7, open_page, [address]).start()

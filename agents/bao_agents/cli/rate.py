@@ -63,8 +63,8 @@ def steps_of(spec: str) -> int | None:
 
     Its checkpoint says it, or the last number in the name of the file after ``@``.
     """
-    if found := checkpoint_of(spec):
-        return found.info.get("steps")
+    if trained := checkpoint_of(spec):
+        return trained.info.get("steps")
     numbers = re.findall("[0-9]+", os.path.basename(spec.partition("@")[2]))
     return int(numbers[-1]) if numbers else None
 
@@ -79,12 +79,15 @@ def to_dict(name: str, plan: OnLadder, played: Played) -> dict[str, Any]:
 
     Returns:
         ``elo``, ``elo_low`` and ``elo_high`` are None where they are infinite, and all of them
-        after too few games; ``steps`` is None if unknown.
+        after too few games; ``scale_low`` and ``scale_high``, which include the errors of the
+        ladder's ratings, are None unless all of them are known; ``steps`` is None if unknown.
     """
-    total, found = played.total, plan.placement(played.results)
-    text, ends = str(found), (found.elo, found.low, found.high)
+    total, placement = played.total, plan.placement(played.results)
+    in_words, ends = str(placement), (placement.elo, placement.low, placement.high)
+    scale = plan.scale_interval(played.results)
     if len(total) < FEW_PAIRS:
-        text, ends = f"{total.points.size} games are too few", (math.nan, math.nan, math.nan)
+        in_words, ends = f"{total.points.size} games are too few", (math.nan, math.nan, math.nan)
+        scale = None
     ended = "no openings left" if played.ended == "finished" else played.ended
     if plan.is_precise(played.results):  # also if the time was up with the last game
         ended = "precise"
@@ -92,8 +95,10 @@ def to_dict(name: str, plan: OnLadder, played: Played) -> dict[str, Any]:
     return {
         "player": name,
         "steps": steps_of(plan.spec),
-        "rating": text,
+        "rating": in_words,
         **rating(*ends),
+        "scale_low": scale[0] if scale else None,
+        "scale_high": scale[1] if scale else None,
         **result(total),
         "ended": ended,
         "spec": plan.spec,
@@ -101,7 +106,7 @@ def to_dict(name: str, plan: OnLadder, played: Played) -> dict[str, Any]:
             {
                 "opponent": anchor.player,
                 "opponent_elo": anchor.elo,
-                "expected": expected_score(found.elo - anchor.elo),
+                "expected": expected_score(placement.elo - anchor.elo),
                 **result(matches[plan.player, anchor.player]),
             }
             for anchor in plan.ladder.anchors
@@ -131,8 +136,14 @@ def card_of(
         "anchors that now play otherwise": ", ".join(changed),
     }
     lines["command"] = f"`{lines['command']}`"
+    before = f"# {row['player']}: {row['rating']}, {row['ms_a_move']:.3f} CPU ms a move"
+    if row["scale_low"] is not None:
+        before += (
+            f"\n\nThe interval is given the ladder's ratings. With their own errors, counted from "
+            f"the player at 0, it is {row['scale_low']:z.0f} to {row['scale_high']:z.0f}."
+        )
     return {
-        "before": f"# {row['player']}: {row['rating']}, {row['ms_a_move']:.3f} CPU ms a move",
+        "before": before,
         "table": cells(row["against"], AGAINST),
         "after": "\n".join(f"- {name}: {text}" for name, text in lines.items() if text),
     }
@@ -203,6 +214,10 @@ def _run(args: argparse.Namespace) -> None:
             for row in rows
             if row["ended"] in ("time is up", "no openings left")
         ]
+        if len(players) > 1:
+            remarks.append(
+                "Intervals are given the ladder's ratings; --json has them with its errors."
+            )
         card: dict[str, Any] = {"before": ""}
         if len(players) == 1:
             card = card_of(rows[0], ladder, changed, record_of(args, ladder.ruleset, players))

@@ -16,7 +16,7 @@ from bao_agents.cli.options import (
     picture_file,
     refuse_unused,
 )
-from bao_agents.cli.review_text import LEGEND, lines
+from bao_agents.cli.review_text import legend, lines
 from bao_agents.support.files import write_atomically
 from bao_env.board import Board
 from bao_env.files import read_text
@@ -24,6 +24,7 @@ from bao_env.notation.events import EventKind
 from bao_env.notation.moves import SPELLINGS
 from bao_env.notation.positions import NotationError, action_to_move
 from bao_env.notation.transcript import Transcript, parse_transcripts
+from bao_env.render.raster import import_pygame
 
 _EXAMPLES = """\
 examples:
@@ -37,7 +38,7 @@ the last board or game."""
 _PICTURES = {
     "svg": "the board, as SVG",
     "png": "the board, as PNG",
-    "pdf": "the board, as PDF",
+    "pdf": "the board, as PDF, in pixels; --svg is sharp at any size",
     "gif": "the moves, as an animated GIF",
 }
 """What is drawn, by the option and the suffix."""
@@ -67,9 +68,9 @@ def command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--any-stars", action="store_true", help="accept missing and wrong stars of takasa moves"
     )
-    for kind, what in _PICTURES.items():
+    for kind, drawing in _PICTURES.items():
         file = partial(picture_file, suffixes=(f".{kind}",))
-        parser.add_argument(f"--{kind}", type=file, metavar="FILE", help=f"also draw {what}")
+        parser.add_argument(f"--{kind}", type=file, metavar="FILE", help=f"also draw {drawing}")
     add_player_options(parser)
     parser.epilog = _EXAMPLES
     return _run
@@ -81,6 +82,7 @@ def _run(options: argparse.Namespace) -> None:
         raise ValueError("--move explains a move of one position; give its text")
     if not files:
         refuse_unused(options, "for a position", "review", "player", "spelling", "any_stars")
+    _check_packages(options)
     for index, word in enumerate(options.what):
         if index:
             print()
@@ -126,8 +128,9 @@ def _show_games(file: str, options: argparse.Namespace) -> Board:
         print(f"position: {board.text()}")
         print(f"result: {board.outcome() or unfinished}")
         if options.review:
-            print(f"\n{LEGEND}")
-            for line in lines(board, options.player, board.record().opening_plies):
+            opening_plies = board.record().opening_plies
+            print(f"\n{legend(opening_plies)}")
+            for line in lines(board, options.player, opening_plies):
                 print(line, flush=True)
     return board
 
@@ -136,9 +139,10 @@ def _show_position(board: Board) -> Board:
     """Print a position as a board, with its legal moves."""
     print(board)
     print(f"position: {board.text()}")
-    moves = [
-        f"{action_to_move(action)} ({board.move_text(action)})" for action in board.legal_actions
-    ]
+    moves = []
+    for action in board.legal_actions:
+        name, text = action_to_move(action), board.move_text(action)
+        moves.append(name if name == text else f"{name} ({text})")
     print(f"legal: {' '.join(moves) or 'none'}")
     return board
 
@@ -158,20 +162,32 @@ def _explain(board: Board, options: argparse.Namespace) -> Board:
     return board
 
 
-def _draw(board: Board, options: argparse.Namespace, *, legal: bool) -> None:
-    """Draw a board or its game; raise ValueError if a package for it is not installed."""
-    if options.svg:
-        write_atomically(options.svg, board.svg(legal=legal))
+def _check_packages(options: argparse.Namespace) -> None:
+    """Check before anything is printed that pictures in pixels can be drawn.
+
+    Raises:
+        ValueError: a package for them is not installed.
+    """
     for file in filter(None, (options.png, options.pdf, options.gif)):
         try:
-            from bao_agents.cli.animation import write_gif, write_image
+            import PIL  # noqa: F401
 
-            if file == options.gif:
-                write_gif(file, board, words=bool(options.move))
-            else:
-                write_image(file, board.shapes(legal=legal))
+            import_pygame()
         except (ModuleNotFoundError, DependencyNotInstalled) as error:
             raise ValueError(
                 f"{file} needs more packages: pip install 'bao_env[render]'"
             ) from error
+
+
+def _draw(board: Board, options: argparse.Namespace, *, legal: bool) -> None:
+    """Draw a board or its game."""
+    if options.svg:
+        write_atomically(options.svg, board.svg(legal=legal))
+    for file in filter(None, (options.png, options.pdf, options.gif)):
+        from bao_agents.cli.animation import write_gif, write_image
+
+        if file == options.gif:
+            write_gif(file, board, words=bool(options.move))
+        else:
+            write_image(file, board.shapes(legal=legal))
         print(f"{file}: {file.stat().st_size / 1e6:.2f} MB")
