@@ -102,7 +102,7 @@ def test_moves_of_a_review_have_the_numbers_of_transcripts() -> None:
     game = Board.from_text(start, "dutch")
     for _ in range(6):
         game.push(game.legal_actions[-1])
-    numbers = [line.split()[:2] for line in lines(game, "greedy", 99)][:-2]
+    numbers = [line.split()[:2] for line in lines(game, "alphabeta:1", 99)][:-2]
     turns = parse_transcripts(game.transcript())[0].turns
     texts = [[str(turn.number), ("South", "North")[turn.seat]] for turn in turns]
     assert [pair for i, pair in enumerate(numbers) if not i or pair != numbers[i - 1]] == texts
@@ -112,5 +112,5 @@ def test_only_random_openings_are_called_random(tmp_path: Path, says: Says) -> N
     file = tmp_path / "game"
     for head, is_said in (("", False), ("opening plies: 1\n", True)):
         file.write_text(f"{head}1: 7L*;\n")
-        out = says(f"replay {file} --review --player greedy")
+        out = says(f"replay {file} --review --player alphabeta:1")
         assert ("drawn at random" in out) == is_said

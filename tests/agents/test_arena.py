@@ -34,7 +34,7 @@ from bao_env.engine.kernel import legal_of
 from bao_env.engine.position import unpack
 from bao_env.engine.ruleset import get_ruleset
 from bao_env.notation.transcript import parse_transcripts, replay
-from tests.conftest import Says
+from tests.conftest import Fails, Says
 from tests.positions import OPENING
 from tests.processes import ROOT
 from tests.rulesets import every_ruleset
@@ -109,6 +109,13 @@ def test_openings_are_balanced() -> None:
     shipped = read_openings("balanced", "zanzibar", 2000, seed=1)
     assert len({position.tobytes() for position in shipped.positions}) == 2000
     assert largest_value(shipped) <= 1.0
+
+
+def test_too_few_balanced_openings_say_how_many_there_are(fails: Fails) -> None:
+    """The cure is named: the start of a game may be uneven itself."""
+    error = fails("match alphabeta:2 random --opening-plies 0 --pairs 1 --balance 0")
+    assert "has 1 different opening of 0 plies, of which a search finds 0 balanced" in error
+    assert "--balance 100 takes any" in error
 
 
 def test_only_matches_of_searches_are_balanced(says: Says, monkeypatch: pytest.MonkeyPatch) -> None:

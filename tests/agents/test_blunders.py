@@ -110,7 +110,7 @@ def test_the_command(found: SolvedPositions, tmp_path: Path, says: Says) -> None
     assert printed[1] == f"{everything['moves']:,}"
     for place, of in ((2, "moves"), (4, "choices")):
         given = 100 * everything["mistakes"] / everything[of]
-        assert float(printed[place]) == pytest.approx(given, rel=0.005)
+        assert float(printed[place]) == pytest.approx(given, abs=0.06)
     assert max(map(len, out.splitlines())) <= 80
     assert "of kujifunza" in says(f"{line} --csv -")  # those that come with the rules
 

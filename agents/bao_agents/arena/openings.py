@@ -126,10 +126,18 @@ def draw_openings(
                 np.array(drawn_actions[:count]),
                 np.full(count, SOUTH, np.int8),
             )
-    balanced = "" if balance is None else " balanced"
+    total = f"{len(keys_drawn)} different opening{'s' if len(keys_drawn) != 1 else ''}"
+    length = f"{plies} {'plies' if plies != 1 else 'ply'}"
+    uneven, remedy = "", ""
+    if len(drawn) < len(keys_drawn):
+        uneven = (
+            f", of which a search finds {len(drawn)} balanced for both sides "
+            f"(balance={balance:g}, in logits)"
+        )
+        remedy = "allow less balanced ones (--balance 100 takes any), or "
     raise ValueError(
-        f"rule set {engine.ruleset.name!r} has fewer than {count} different{balanced} openings of "
-        f"length {plies} ({len(drawn)} found): ask for longer openings or fewer games"
+        f"rule set {engine.ruleset.name!r} has {total} of {length}{uneven}; expected {count}: "
+        f"{remedy}ask for longer openings or fewer games"
     )
 
 

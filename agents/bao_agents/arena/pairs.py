@@ -153,6 +153,12 @@ def play_match(
 ) -> Pairs:
     """Play ``pairs`` pairs of games: each opening once with ``first`` as South, once as North.
 
+    >>> from bao_agents import load
+    >>> match = play_match(load("greedy"), load("random"), pairs=100, balance=None)
+    >>> match.score.games, match.score.wins > 150
+    (200, True)
+    >>> elo, low, high = match.score.elo    # the difference, and its 95% interval
+
     Args:
         first, second: the players; each gets all of its positions of a ply in one call.
         ruleset: the rules.

@@ -251,16 +251,15 @@ def markdown_table(head: list[str], rows: Sequence[Sequence[object]], style: str
     return tabulate.tabulate(rows, head, tablefmt=style, colalign=align, disable_numparse=True)
 
 
-def heading(style: str, title: str, source: Mapping[str, str]) -> str:
-    """Return what stands above a table: whose it is, and how the results were made.
+def heading(style: str, caption: str, source: Mapping[str, str]) -> str:
+    """Return what stands above a table: what it shows, and how the results were made.
 
     Args:
         style: the format, of :data:`STYLES`.
-        title: whose results they are, and by which rules.
-        source: how they were made; ``zero`` is what has Elo 0.
+        caption: whose results they are, by which rules, and what the numbers mean.
+        source: how they were made.
     """
     lines = [f"{key}: {' '.join(text.split())}" for key, text in source.items() if text]
-    caption = f"{title}; Elo 0 is {source['zero']}"
     if style == "latex":
         return "\n".join(f"% {line}" for line in [caption, *lines])
     comment = "\n".join(line.replace(">", "&gt;") for line in lines)
@@ -271,7 +270,7 @@ def formatted(
     style: str,
     head: list[str],
     rows: Sequence[Sequence[object]],
-    title: str,
+    caption: str,
     source: Mapping[str, str],
 ) -> str:
     """Return a table as ``markdown`` or ``latex``, below its :func:`heading`.
@@ -279,9 +278,9 @@ def formatted(
     Args:
         style: the format.
         head, rows: as for :func:`markdown_table`.
-        title, source: as for :func:`heading`.
+        caption, source: as for :func:`heading`.
     """
-    return f"{heading(style, title, source)}\n{markdown_table(head, rows, STYLES[style])}"
+    return f"{heading(style, caption, source)}\n{markdown_table(head, rows, STYLES[style])}"
 
 
 def to_csv(rows: Sequence[Row], source: Mapping[str, str]) -> str:

@@ -22,7 +22,7 @@ from bao_agents.exact.blunders import Share, classify
 from bao_agents.exact.solved_positions import SolvedPositions
 from bao_agents.players import registry
 from bao_agents.players.fingerprint import fingerprint
-from bao_agents.support.provenance import provenance
+from bao_agents.support.provenance import facts, provenance
 
 
 def percent(share: Mapping[str, float] | None) -> str:
@@ -30,7 +30,7 @@ def percent(share: Mapping[str, float] | None) -> str:
     if share is None:
         return ""
     rate, low, high = (100 * share[name] for name in Share._fields)
-    return f"{rate:.3g}\n{low:.3g} to {high:.3g}"
+    return f"{rate:.1f}\n{low:.1f} to {high:.1f}"
 
 
 def table(results: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
@@ -38,19 +38,19 @@ def table(results: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]
     head = ["player", "moves", "given away, %", "that could", "of those, %"]
     rows = []
     for result in results:
-        found = result["blunders"]["all"]["all"]
+        counts = result["blunders"]["all"]["all"]
         row = [result["player"]]
-        for of in ("moves", "choices"):
-            row += [f"{found[of]:,}", percent(found[f"of_{of}"])]
+        for name in ("moves", "choices"):
+            row += [f"{counts[name]:,}", percent(counts[f"of_{name}"])]
         rows.append(row)
     return head, rows
 
 
 def values(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return the numbers of :func:`table` for one player, for CSV."""
-    found = result["blunders"]["all"]["all"]
-    counts = {name: found[name] for name in ("moves", "choices", "mistakes")}
-    return {"player": result["player"], **counts}
+    counts = result["blunders"]["all"]["all"]
+    columns = ("moves", "choices", "mistakes")
+    return {"player": result["player"]} | {name: counts[name] for name in columns}
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
@@ -69,28 +69,34 @@ def command(parser: argparse.ArgumentParser) -> Run:
 def _run(args: argparse.Namespace) -> None:
     rules, file = args.ruleset, args.positions or args.ruleset.name
     won = SolvedPositions.load(file, rules).won
-    source = {
-        "ruleset": rules.name,
-        "positions": f"{len(won)} of {file}",
-        "seed": args.seed,
-        "commit": provenance(rules)["commit"],
-    }
+    files = {spec: registry.parse(spec).file(rules) for spec in args.players}
+    networks = {spec: network for spec, network in files.items() if network}
+    record = provenance(rules, networks=networks, seed=args.seed, command=["bao", *args.words])
+    source = {"ruleset": rules.name, "positions": f"{len(won)} of {file}", **facts(record)}
     results = []
     for spec in args.players:
         player = registry.load(spec, ruleset=rules, seed=args.seed, threads=args.threads)
         blunders = {
-            by: {name: found.to_dict() for name, found in classes.items()}
+            by: {name: counts.to_dict() for name, counts in classes.items()}
             for by, classes in classify(won, player).items()
         }
         sign = fingerprint(spec, player, rules)
         results.append(
             {"player": player.name, "spec": spec, "fingerprint": sign, "blunders": blunders}
         )
-    report = {"made_with": provenance(rules), **source, "results": results}
-    write_json(args.json, report | {"ruleset": rules.to_dict()})
+    report = {
+        "made_with": record,
+        "ruleset": rules.to_dict(),
+        "positions": source["positions"],
+        "seed": args.seed,
+        "commit": record["commit"],
+        "results": results,
+    }
+    write_json(args.json, report)
     write_text(args.csv, to_csv([values(row) for row in results], source))
     if args.format:
-        print(formatted(args.format, *table(results), source))
+        caption = f"Won games given away, {rules.name}"
+        print(formatted(args.format, *table(results), caption, source))
     elif "-" not in (args.json, args.csv):
         print(
             f"Moves from {len(won):,} won positions, and those among them that could give the win "

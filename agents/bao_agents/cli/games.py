@@ -301,7 +301,8 @@ def show(args: argparse.Namespace, event: Event, games: Pairs, report: Report) -
             steps.callback(warn, remarks)
         elif args.format:
             steps.callback(warn, remarks)
-            steps.callback(print, formatted(args.format, *table, title, source))
+            caption = f"{title}; Elo 0 is {report.zero}"
+            steps.callback(print, formatted(args.format, *table, caption, source))
         else:
             steps.callback(print, text(report.style))
         steps.callback(write_text, args.csv, to_csv(report.rows, source))
