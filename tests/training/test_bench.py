@@ -24,6 +24,13 @@ def test_bench_measures_and_prints_json(says: Says) -> None:
     assert all(case["plies_per_second"] > 100 for case in report["cases"])
 
 
+def test_search_bench_searches(says: Says) -> None:
+    """Its rates are possible: a search takes time, and visits positions."""
+    rates = json.loads(says("bench search --positions 4 --rounds 1 --seconds 0.01 --json -"))
+    assert {"alphabeta:4, nodes", "mcts, random playouts"} <= {*rates["per_second"]}
+    assert all(1e3 < rate < 1e8 for rate in rates["per_second"].values())
+
+
 def test_training_bench_prints_a_table(says: Says) -> None:
     settings = options("method=td envs=32 rollout=4 minibatch=128 hidden=[16]")
     said = says(f"bench train {settings} --updates 2 --threads 1")

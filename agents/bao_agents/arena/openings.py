@@ -1,9 +1,9 @@
 """Draw the openings of a match: different random legal prefixes, none of them decided.
 
 Players are measured from positions that they did not choose. But many random positions are won for
-one side. A pair of games from such a position, one from each seat, ends even between any players.
-So a search drops the openings that it finds unbalanced. ``bao match`` keeps them if no player
-searches: then it need not compile a search. A file may hold others that a longer search has chosen.
+one side: each player then wins one game of the pair, however strong they are. So a search drops the
+openings that it finds unbalanced. ``bao match`` keeps them if no player searches: then it need not
+compile a search. A file may hold others that a longer search has chosen.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Play the plan of an event, on the cores of this machine or of a Ray cluster.
 
-A part's result depends only on the part, not on the number of processes or their speed, except for
-players limited by time.
+Results depend neither on the number of processes nor on their speed, unless time limits a player.
 """
 
 from __future__ import annotations
