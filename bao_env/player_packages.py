@@ -49,7 +49,7 @@ def load_from_packages(
         try:
             load = entry.load()
             agent = load(name, ruleset=ruleset, seed=seed, threads=threads)
-        except (Exception, SystemExit) as error:  # foreign code may raise anything
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (foreign code)
             cause = error
             if load is not None and isinstance(error, ValueError):
                 reasons.insert(0, str(error))

@@ -144,10 +144,8 @@ def parse(text: str, rules: Any) -> Position:
 
 def write(position: Position) -> str:
     """Return the position as text; the inverse of :func:`parse`."""
-    rows = []
-    for row in "ABab":
-        rows.append(",".join(str(position.holes[row, number]) for number in range(1, 9)))
-    board = "/".join(rows)
+    rows = [[str(position.holes[row, number]) for number in range(1, 9)] for row in "ABab"]
+    board = "/".join(map(",".join, rows))
     stores = f"{position.stores[SOUTH]},{position.stores[NORTH]}"
     houses = "".join(player for player in (SOUTH, NORTH) if position.owned[player]) or "-"
     barred = "-"

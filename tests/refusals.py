@@ -56,7 +56,7 @@ def each(calls: Sequence[Callable[..., Any]], *values: Any, **arguments: Any) ->
     for call in calls:
         try:
             call(*values, **arguments)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (any refusal)
             said.append(error)
     assert len(said) == len(calls) and len({*map(str, said)}) == 1, said
     assert all(isinstance(error, type(said[0])) for error in said), said
@@ -81,7 +81,7 @@ def refusal(call: str, names: dict[str, Any]) -> str:
         raise
     except SystemExit as error:
         said = str(error)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (any refusal)
         said = f"{type(error).__name__}: {error}"
     else:
         raise AssertionError(f"this is not refused: {call}")

@@ -119,7 +119,9 @@ for line in {lines!r}:
 """
     run = python(program, **settings)
     assert package not in ("PIL", "pygame") or "A4 was empty" not in run.stdout
-    for line, status in zip(lines, re.findall("^status (.)", run.stderr, re.M), strict=True):
+    for line, status in zip(
+        lines, re.findall("^status (.)", run.stderr, re.MULTILINE), strict=True
+    ):
         missing = [name for name in DRAWING[line].split() if not (tmp_path / name).exists()]
         assert missing == [name for name in DRAWING[line].split() if name in lost.split()], run
         needed = {*missing} - {"t/elo.png", "n/curves.png"}
@@ -164,7 +166,7 @@ def test_results_do_not_need_notices(line: str) -> None:
     bao = [sys.executable, "-m", "bao_agents"]
     command = [*bao, *shlex.split(line.format(shlex.join(bao)))]
     hello = "isready\nseed 2\nisready\n"
-    with open("/dev/full", "w") as full:
+    with Path("/dev/full").open("w") as full:
         result = subprocess.run(command, input=hello, stdout=PIPE, stderr=full, text=True)
         error = subprocess.run(command, input=hello, stdout=full, stderr=PIPE, text=True)
     assert result.returncode == 0 and result.stdout.count("\n") > 1
@@ -183,7 +185,7 @@ def test_the_board_needs_nobody_who_reads() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "bao_agents", "play", "--no-browser", "--port", f"{port}"]
-    with open("/dev/full", "w") as full:
+    with Path("/dev/full").open("w") as full:
         server = subprocess.Popen(command, stdout=full, stderr=full)
     try:
         deadline = time.monotonic() + 60

@@ -39,7 +39,9 @@ MODULES_WITH_EXAMPLES = sorted(
 
 def anchors(text: str) -> set[str]:
     """Return the anchors of a document: its headings as GitHub spells them."""
-    headings = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.M)
+    headings = re.findall(
+        r"^#+ (.+)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.MULTILINE
+    )
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
@@ -60,7 +62,9 @@ def commands(text: str) -> list[str]:
     """Return the ``bao`` commands in the code of a document."""
     blocks = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
-    spans = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.M))
+    spans = re.findall(
+        r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    )
     parts = [part.strip() for line in [*lines, *spans] for part in re.split("&&|  #| > ", line)]
     return [part for part in parts if re.match(r"bao [a-z]", part) and "..." not in part]
 
@@ -97,7 +101,9 @@ def test_examples_of_docstrings(module: str) -> None:
 @pytest.mark.parametrize("name", TEXTS)
 def test_code_imports_what_exists(name: str) -> None:
     for block in re.findall(r"^```python\n(.*?)^```", TEXTS[name], re.DOTALL | re.MULTILINE):
-        for line in re.findall(r"^(?:from|import) bao_(?:env|agents|training).*", block, re.M):
+        for line in re.findall(
+            r"^(?:from|import) bao_(?:env|agents|training).*", block, re.MULTILINE
+        ):
             try:
                 exec(line)
             except ModuleNotFoundError as error:  # an RL library may be missing
@@ -161,7 +167,9 @@ def test_model_card_has_the_numbers_of_its_file() -> None:
 def test_the_card_has_the_digest_of_each_file_that_ships() -> None:
     """A file that changes needs its row, and the numbers measured with it, again."""
     shown = {}
-    for name, mark in re.findall(r"^\| `(\S+)` \| `(\w{16})`", TEXTS["agents/MODELS.md"], re.M):
+    for name, mark in re.findall(
+        r"^\| `(\S+)` \| `(\w{16})`", TEXTS["agents/MODELS.md"], re.MULTILINE
+    ):
         shown[PLAYERS / name if "." in name else CHECKPOINTS / f"{name}.safetensors"] = mark
     patterns = "checkpoints/**/*.safetensors", "**/*.npz", "**/*.tsv", "arena/ladders/*.json"
     shipped = {file for pattern in patterns for file in PLAYERS.glob(pattern)}

@@ -57,7 +57,7 @@ class _Cache(FunctionCache):
             file._source_stamp = _sources_digest(Path(function.__code__.co_filename).parent)
         try:
             fresh = bool(file._load_index())
-        except Exception:  # the file may hold anything
+        except Exception:  # noqa: BLE001 (the file may hold anything)
             fresh = False
         if not fresh:  # numba writes the new index first: it must not find old code then
             for old in Path(self._cache_path).glob(f"{self._impl.filename_base}.*.nbc"):
@@ -68,7 +68,7 @@ class _Cache(FunctionCache):
         """Load a compiled function; None if it is not there."""
         try:
             return super().load_overload(*args)
-        except Exception:  # the file may hold anything
+        except Exception:  # noqa: BLE001 (the file may hold anything)
             with suppress(OSError):
                 self.flush()
             return None

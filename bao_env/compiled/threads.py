@@ -71,7 +71,7 @@ class Job:
         error = None
         try:
             self._work(part)
-        except BaseException as raised:
+        except BaseException as raised:  # noqa: BLE001 (the caller raises it)
             error = raised
         self.ended.append(error)
         self.changed.put(None)

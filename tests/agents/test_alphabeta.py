@@ -200,10 +200,11 @@ def test_a_limit_of_time_is_a_most() -> None:
     """A search ends between two iterations if the next one would hardly change its choice."""
     agent = AlphaBetaAgent("zanzibar", Limit(seconds=0.05), threads=1)
     [workspace] = agent._workspaces
-    ended = []
-    for position in draw("zanzibar", 20, 12, seed=3)[0]:
-        if abs(agent.search(position).value) < PROVEN:
-            ended.append(workspace.memory["stopped"][0] == 0)
+    ended = [
+        workspace.memory["stopped"][0] == 0
+        for position in draw("zanzibar", 20, 12, seed=3)[0]
+        if abs(agent.search(position).value) < PROVEN
+    ]
     assert len(ended) > 10 and sum(ended) > len(ended) / 2
 
 

@@ -92,7 +92,7 @@ def with_tensor(path: Path, name: str, dtype: str, count: int, size: int) -> Pat
     header[name] = {"dtype": dtype, "shape": [count], "data_offsets": offsets}
     text = json.dumps(header).encode()
     forged = path.with_name("made.safetensors")
-    with open(forged, "wb") as file:
+    with forged.open("wb") as file:
         file.write(struct.pack("<Q", len(text)) + text + tensors)
         file.truncate(8 + len(text) + offsets[1])
     return forged

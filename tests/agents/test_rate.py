@@ -270,7 +270,7 @@ def test_a_name_of_an_anchor_is_taken(ladder: Path, fails: Fails) -> None:
 
 def test_player_that_fails(ladder: Path, tmp_path: Path, fails: Fails) -> None:
     error = fails(f"rate mine:broken --ladder {ladder} --path {tmp_path} --threads 1")
-    assert re.search("mine:broken failed against .*: TypeError: my mistake", error, re.S)
+    assert re.search("mine:broken failed against .*: TypeError: my mistake", error, re.DOTALL)
 
 
 def test_ctrl_c_reports_what_there_is(

@@ -131,7 +131,7 @@ def test_a_search_reduces_by_the_numbers_that_it_is_given() -> None:
     assert np.mean([depth for depth, _ in full]) < np.mean([depth for depth, _ in standard]) - 1
 
 
-@pytest.mark.parametrize("plies", (8, 30, 50))
+@pytest.mark.parametrize("plies", [8, 30, 50])
 def test_forced_actions_extend_the_search(plies: int) -> None:
     """Without reductions, values are those of the literal search; extensions change some."""
     batch, _ = draw("zanzibar", 60, plies, seed=7)

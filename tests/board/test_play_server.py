@@ -136,7 +136,7 @@ def test_the_style_sheet_has_the_colours_of_the_pictures() -> None:
         kind = "stroke" if name.endswith("-line") else "fill"
         variable = name.removeprefix("bao-").removesuffix("-line")
         assert f".{name} {{ {kind}: var(--{variable}); }}" in style, name
-    rules = re.sub(r"/\*.*?\*/", "", style, flags=re.S)
+    rules = re.sub(r"/\*.*?\*/", "", style, flags=re.DOTALL)
     rules = rules[rules.index("* { box-sizing") :]
     assert re.findall(r"#[0-9a-f]{3,8}\b(?=[^{}]*})", rules) == []  # colours are in one place
 

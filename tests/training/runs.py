@@ -36,7 +36,7 @@ def without_times(row: dict[str, Any]) -> dict[str, Any]:
 
 def metrics(folder: Path) -> list[dict[str, str]]:
     """Return the rows of the metrics of the run ``r`` in a folder, without times."""
-    with open(folder / "r" / "metrics.csv", newline="") as file:
+    with (folder / "r" / "metrics.csv").open(newline="") as file:
         return [without_times(row) for row in csv.DictReader(file)]
 
 

@@ -16,7 +16,7 @@ from tests.training.runs import make
 SMALL = "method=td envs=16 rollout=8 minibatch=64 hidden=[8] workers=2 "
 
 
-@pytest.mark.parametrize("gamma, lam", [(1.0, 0.7), (0.9, 1.0), (1.0, 0.0)])
+@pytest.mark.parametrize(("gamma", "lam"), [(1.0, 0.7), (0.9, 1.0), (1.0, 0.0)])
 def test_lambda_returns_follow_their_definition(gamma: float, lam: float) -> None:
     rng = np.random.default_rng(1)
     steps, games = 12, 40
@@ -51,7 +51,7 @@ def test_lambda_returns_follow_their_definition(gamma: float, lam: float) -> Non
             assert out[t, b] == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.parametrize("noise, exploration", [(0.0, 0.0), (0.5, 0.0), (0.0, 1.0), (0.5, 0.2)])
+@pytest.mark.parametrize(("noise", "exploration"), [(0.0, 0.0), (0.5, 0.0), (0.0, 1.0), (0.5, 0.2)])
 def test_how_actions_are_chosen(noise: float, exploration: float) -> None:
     """The best action, one drawn from the softmax of value / noise, or a random one."""
     size = 60_000

@@ -144,7 +144,7 @@ def test_configs_are_found_by_name_in_any_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: Says
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    listed = re.findall(r"^bao train (\w+) +\S.*[:.]", says("train"), re.M)
+    listed = re.findall(r"^bao train (\w+) +\S.*[:.]", says("train"), re.MULTILINE)
     assert listed == sorted(path.stem for path in (ROOT / "configs").iterdir())
     for name in listed:
         assert load_config(name) == load_config(ROOT / "configs" / f"{name}.toml")

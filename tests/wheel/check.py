@@ -144,8 +144,7 @@ def play() -> None:
 
 def render() -> None:
     """Draw a game as an animated GIF."""
-    with open("game.txt", "w") as file:
-        file.write("1: 6L*;\n")
+    Path("game.txt").write_text("1: 6L*;\n")
     bao("replay", "game.txt", "--gif", "game.gif")
 
 
@@ -153,8 +152,7 @@ def without(extra: str) -> Callable[[], None]:
     """Return the check that commands say how to install their missing extra."""
 
     def check() -> None:
-        with open("game.txt", "w") as file:
-            file.write("1: 6L*;\n")
+        Path("game.txt").write_text("1: 6L*;\n")
         for words in {
             "train": ("train quick", "match zanzibar greedy"),
             "play": ("play",),

@@ -38,7 +38,7 @@ class Metrics:
         writer.writeheader()
         writer.writerows(kept)
         write_atomically(self._path, table.getvalue())
-        self._file = open(self._path, "a", newline="", encoding="utf-8")  # noqa: SIM115
+        self._file = self._path.open("a", newline="", encoding="utf-8")
         self._writer = csv.DictWriter(self._file, columns)
         # TensorBoard's steps are environment steps, as in other libraries.
         first = steps + 1 if update else 0

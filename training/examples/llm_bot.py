@@ -71,6 +71,6 @@ def play():
 
 try:
     play()
-except Exception as fault:  # whatever it is: the match stops, and the host says why
+except Exception as fault:  # noqa: BLE001 (the match stops, and the host says why)
     answer(f"error {type(fault).__name__}: {str(fault)[:300]!a}")
     sys.exit(1)

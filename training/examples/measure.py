@@ -66,7 +66,7 @@ class Log:
             return
         folder = Path(self.folder)
         folder.mkdir(parents=True, exist_ok=True)
-        with open(folder / "metrics.csv", "a" if self.saved else "w") as file:
+        with (folder / "metrics.csv").open("a" if self.saved else "w") as file:
             if not self.saved:
                 print("steps", *numbers, sep=",", file=file)
             print(steps, *numbers.values(), sep=",", file=file)

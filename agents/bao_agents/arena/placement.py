@@ -123,8 +123,10 @@ class OnLadder(Plan):
         for i in near:
             size = min(pairs_per_anchor, int(openings_left[i]))
             numbers = self._orders[i][openings_used[i] : openings_used[i] + size]
-            for part_numbers in np.array_split(numbers, math.ceil(size / PART_PAIRS)):
-                parts.append(Part(self.player, anchors[i].player, tuple(part_numbers.tolist())))
+            parts += [
+                Part(self.player, anchors[i].player, tuple(part_numbers.tolist()))
+                for part_numbers in np.array_split(numbers, math.ceil(size / PART_PAIRS))
+            ]
         return parts
 
     @cached_property

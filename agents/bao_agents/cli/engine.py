@@ -100,7 +100,7 @@ class Engine:
             self._taken += 1
         if word == "bao" and rest != str(PROTOCOL):
             raise ValueError(f"bao {rest[:20]}: expected version {PROTOCOL} of the protocol")
-        elif word == "ruleset":
+        if word == "ruleset":
             self._ruleset = _read_rules(rest)
         elif word == "seed":
             self._seed = _number(word, rest)

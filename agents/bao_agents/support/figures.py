@@ -71,7 +71,7 @@ def try_to_save_figure(
         save_figure(draw, file, title, facts)
     except ModuleNotFoundError as error:
         say(f"note: no {file.name}: {error.name} is not installed (pip install 'bao_env[train]')")
-    except Exception as error:  # matplotlib may raise anything
+    except Exception as error:  # noqa: BLE001 (matplotlib may raise anything)
         reason = f"{type(error).__name__}: {error}".partition("\n")[0]
         say(f"note: no {file.name}: it could not be drawn ({reason:.200})")
 

@@ -48,11 +48,11 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
         # "x" creates the file: it opens none that exists, and no link.
         with open(temporary, "xb", opener=partial(os.open, mode=mode)) as file:
             if keeps_mode:  # also the permissions that the umask has taken
-                os.chmod(temporary, mode)
+                temporary.chmod(mode)
             file.write(data.encode() if isinstance(data, str) else data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        temporary.replace(path)
     except OSError as error:
         if error.errno:  # the caller does not know the temporary file
             error.filename = str(path)
@@ -119,7 +119,7 @@ def hold(folder: Path) -> Iterator[None]:
         reason = f"its file system has no locks ({os.strerror(number)}): choose another folder"
         raise OSError(number, reason, str(folder)) from error
     try:
-        time = datetime.now().isoformat(" ", "seconds")
+        time = datetime.now().astimezone().isoformat(" ", "seconds")
         write_atomically(holder, f"process {os.getpid()} on {platform.node()}, since {time}\n")
         yield
     finally:

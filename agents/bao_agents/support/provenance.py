@@ -55,7 +55,7 @@ def machine() -> dict[str, Any]:
     """Return the processor (``cpu``), its ``cores``, and the version of ``python``."""
     model = platform.processor() or platform.machine()
     try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+        with Path("/proc/cpuinfo").open(encoding="utf-8") as lines:
             model = next(line.split(":")[1].strip() for line in lines if "model name" in line)
     except (OSError, StopIteration):
         pass

@@ -234,7 +234,7 @@ def test_the_list_has_columns_gains_and_a_summary(open_page: Open) -> None:
     cells = page.locator("#moves tr").first.locator("td")
     assert [cell.inner_text() for cell in cells.all()] == ["7L*", "5L+1"]
     see(page, "#caption").to_have_text("North: 5L, took 1 seed in 1 lap")
-    see(page, "#moves-table thead").to_have_text(re.compile("South.*North", re.S))
+    see(page, "#moves-table thead").to_have_text(re.compile("South.*North", re.DOTALL))
     see(page, "#legend").to_contain_text("* takasa")
 
 
