@@ -148,8 +148,8 @@ def test_a_person_resigns(client: TestClient) -> None:
     assert state["outcome"] == {"winner": 1, "how": "resigned"} and state["legal"] == []
     assert "the game is over" in game("bot", 400, ply=1)["error"]
     text = state["transcripts"][0].replace("winner", "Winner")
-    loaded, again = start(client, transcript=text)
-    assert again["outcome"] == state["outcome"] and again["transcripts"][0] == text
+    loaded, reloaded = start(client, transcript=text)
+    assert reloaded["outcome"] == state["outcome"] and reloaded["transcripts"][0] == text
     state = loaded("goto", ply=0)["state"]
     assert state["outcome"] is None and "winner" not in state["transcripts"][0]
     state = loaded("play", action=state["legal"][1]["action"], ply=0)["state"]

@@ -214,8 +214,8 @@ def test_swahili_has_one_word_for_a_ply_a_move_and_a_stage() -> None:
         "awamu": [terms["namua"].partition(":")[0], terms["mtaji"].partition(":")[0]],
     }
     for word in texts:
-        for other, sentences in texts.items():
-            assert all((word in text.lower()) == (word == other) for text in sentences), word
+        for name, sentences in texts.items():
+            assert all((word in text.lower()) == (word == name) for text in sentences), word
 
 
 def test_lessons_are_what_the_engine_says() -> None:

@@ -228,8 +228,8 @@ export class Board {
     const [seat, pit] = steps.at(-1) ?? [start.seat, start.pit];
     const end = this.hollow(seat, pit);
     this.addMark(group, end, "now");
-    const taken = events.reduce((sum, { kind, seeds }) => sum + (kind === "capture" ? seeds : 0), 0);
-    if (taken) make("text", { x: end.x + shift, y: end.y + 5 }, group).textContent = `+${taken}`;
+    const captured = events.reduce((sum, { kind, seeds }) => sum + (kind === "capture" ? seeds : 0), 0);
+    if (captured) make("text", { x: end.x + shift, y: end.y + 5 }, group).textContent = `+${captured}`;
   }
 
   clearHand() {

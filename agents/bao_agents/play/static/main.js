@@ -49,7 +49,7 @@ class Page {
     this.table = new Table({
       nameOf: (spec) => specWords(setup, spec, this.table.state.ruleset),
       edit: (hollow, right) => this.editor.click(hollow, right),
-      changed: (what) => this.changed(what),
+      changed: (part) => this.changed(part),
     });
     this.study = new Study(this.table);
     this.preview = new Preview(this.table);
@@ -65,8 +65,8 @@ class Page {
     listenToKeys(this.table, this.study);
   }
 
-  changed(what) {
-    if (what === "position") {
+  changed(part) {
+    if (part === "position") {
       this.addresses.keep();
       this.study.forget();
       this.preview.forget();
@@ -77,8 +77,8 @@ class Page {
       return;
     }
     this.study.endStory();
-    if (what !== "look") this.review.forget();
-    if (what === "game") $("transcript").value = "";
+    if (part !== "look") this.review.forget();
+    if (part === "game") $("transcript").value = "";
   }
 
   listen() {

@@ -22,8 +22,8 @@ function pathWords({ events }, nameOf) {
   const win = ["front row empty", "no legal move"].includes(end.kind) ? t("wins", { who: seatName(1 - end.seat) }) : "";
   const stop = end.kind === "house stop" ? "preview_house_stop" : "preview_stop";
   words.push(win || t(stop, { hole: nameOf(seat, pits.at(-1)) }));
-  const taken = captures.reduce((sum, { seeds: count }) => sum + count, 0);
-  if (captures.length > 1) words.push(t("preview_takes", { seeds: seeds(taken) }));
+  const captured = captures.reduce((sum, { seeds: count }) => sum + count, 0);
+  if (captures.length > 1) words.push(t("preview_takes", { seeds: seeds(captured) }));
   return words.join(", ");
 }
 

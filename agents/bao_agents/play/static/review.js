@@ -78,8 +78,8 @@ export class Review {
   mistakes() {
     const { seats } = this.table.game;
     const people = [0, 1].filter((seat) => seats[seat] === "human");
-    const all = this.analyses.filter(({ mark }) => mark);
-    return people.length === 1 ? all.filter(({ played }) => played.seat === people[0]) : all;
+    const marked = this.analyses.filter(({ mark }) => mark);
+    return people.length === 1 ? marked.filter(({ played }) => played.seat === people[0]) : marked;
   }
 
   show() {

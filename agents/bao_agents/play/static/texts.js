@@ -99,11 +99,11 @@ export function rulesInWords(text) {
 }
 
 // The text of a rule that an event or a refusal names: the page's, else the server's in English.
-// `least` is the fewest seeds of a house.
-export function ruleWords(rule, english, least) {
+// `houseMin` is the fewest seeds of a house.
+export function ruleWords(rule, english, houseMin) {
   const [number] = rule.split(",");
   const key = [`rule ${number}`, `rule ${number.replace(/[a-c]$/, "")}`].find(has);
-  return key ? { text: t(key, { least }), lang: document.documentElement.lang } : { text: english, lang: "en" };
+  return key ? { text: t(key, { least: houseMin }), lang: document.documentElement.lang } : { text: english, lang: "en" };
 }
 
 // Words in which each term of Bao is a button that explains it, and so is each key of `more`.
