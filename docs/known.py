@@ -1,9 +1,12 @@
 """Print South's share of wins where guided alpha-beta plays itself, with its 95% interval.
 
-python docs/known.py strong 2000 600     # the positions, nodes a move, games
+Under rules of a TOML file, which have no guide, plain alpha-beta does.
 
-The positions are those after eight plies that the shipped network's policy draws (``strong``) or
-that are ``random``, or those of a file, as ``balanced``.
+python docs/known.py strong 2000 600            # the positions, nodes a move, games
+python docs/known.py random 2000 600 malawi     # and the rules, by name or TOML file
+
+The positions are those after eight plies that are ``random`` or that the policy of zanzibar's
+network draws (``strong``), or those of a file, as ``balanced``.
 """
 
 import sys
@@ -18,10 +21,11 @@ from bao_agents.nets.checkpoint import load_shared
 from bao_agents.nets.legal_actions import best_legal_actions
 from bao_agents.nets.player import NetworkAgent
 from bao_agents.players.registry import parse
-from bao_env import Engine
+from bao_env import Engine, load_ruleset
 
-kind, nodes, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-engine = Engine()
+kind, nodes, count, *names = sys.argv[1:]
+count, rules = int(count), names[0] if names else "zanzibar"
+engine = Engine(load_ruleset(rules) if rules.endswith(".toml") else rules)
 if kind == "strong":
     rng = np.random.default_rng(1)
     network = load_shared(parse("zanzibar").path, engine.ruleset).network
@@ -34,10 +38,12 @@ if kind == "strong":
     first = np.sort(np.unique(positions, axis=0, return_index=True)[1])  # all different
     positions = positions[first[legal[first] != 0]][:count]
 elif kind == "random":
-    positions = draw_openings("zanzibar", count, 8, seed=1, balance=None).positions
+    positions = draw_openings(engine.ruleset, count, 8, seed=1, balance=None).positions
 else:
-    positions = read_openings(kind, "zanzibar", count, seed=1).positions
+    positions = read_openings(kind, engine.ruleset, count, seed=1).positions
 
-player, south = load(f"guided:{nodes}n"), np.zeros(len(positions), np.int8)
+kind = "alphabeta" if rules.endswith(".toml") else "guided"
+player = load(f"{kind}:{nodes}n", ruleset=engine.ruleset)
+south = np.zeros(len(positions), np.int8)
 share = (play_games((player, player), positions, south, engine).winners == 0).mean()
 print(share, *wilson_interval(share, len(positions)))

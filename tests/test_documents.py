@@ -176,6 +176,11 @@ def test_the_card_has_the_digest_of_each_file_that_ships() -> None:
     assert shown == {file: digest(file) for file in shipped}
 
 
+def test_numbers_of_the_guide_name_its_file() -> None:
+    guide = digest(CHECKPOINTS / "guides" / "zanzibar.safetensors")
+    assert f"the guide `{guide}`" in TEXTS["docs/known.md"], "measure its numbers again"
+
+
 def test_readme_has_the_elos_of_the_ladder() -> None:
     elo = {player: f"{rating:.0f}" for player, rating in anchors_elo().items()}
     rows = re.findall(r"^\| (`[^|]+) \|[^|]+\| ([\d, ]+) \|", TEXTS["README.md"], re.MULTILINE)
