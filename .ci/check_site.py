@@ -5,17 +5,20 @@ Names that lead nowhere are errors of the build itself (``nitpicky`` in docs/con
 
 from __future__ import annotations
 
+import posixpath
 import re
 import sys
 from collections import defaultdict
 from html import unescape
 from pathlib import Path
+from urllib.parse import unquote
 
 
 def faults(pages: dict[str, str]) -> list[str]:
     """Return the faults of pages, HTML by file name."""
     found = []
     titles = defaultdict(list)
+    anchors = {name: {*re.findall(r'\bid="([^"]+)"', page)} for name, page in pages.items()}
     for name, page in pages.items():
         if title := re.search(r"<h1>(.*?)<a ", page):
             titles[re.sub("<.*?>", "", title[1])].append(name)
@@ -26,6 +29,11 @@ def faults(pages: dict[str, str]) -> list[str]:
             found.append(f"{name}: a progress bar")
         if 'Type<span class="colon">' in page:
             found.append(f"{name}: a docstring's words before a colon were taken for a type")
+        for link in re.findall(r'<a\b[^>]*\bhref="(?!\w+:)([^"]*#[^"]+)"', page):
+            path, _, anchor = unquote(unescape(link)).partition("#")
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
+            if anchor not in anchors.get(target if path else name, ()):
+                found.append(f"{name}: {link} leads nowhere")
     return found + [
         f"{' and '.join(names)}: one title, {title!r}"
         for title, names in titles.items()
@@ -39,7 +47,6 @@ if __name__ == "__main__":
         {
             str(file.relative_to(site)): file.read_text(encoding="utf-8")
             for file in sorted(site.rglob("*.html"))
-            if "_modules" not in file.parts
         }
     )
     print("\n".join(found) or "the site has no known faults")

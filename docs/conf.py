@@ -1,7 +1,7 @@
 """Build the site: `sphinx-build -W -c docs -b html . site`, with the repository's root as source.
 
 The Markdown files stay where they are; `docs/index.md` orders them. What they show of the code is
-committed (docs/generated.py). Only the pages of docs/api are filled here.
+committed (docs/generated.py). Only the pages of docs/api are filled here, from the same docstrings.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import posixpath
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from docutils import nodes
 from sphinx.ext.napoleon import GoogleDocstring
@@ -87,6 +87,8 @@ def add_directives(app: Sphinx, name: str, source: list[str]) -> None:
     index is a comment, `<!-- index WORD -->`; the site's search finds its page first.
     """
     text = re.sub("<!-- index (.+) -->", r"```{index} ! \1\n```", source[0])
+    text = re.sub(r"<!-- api ([^>]+) -->\n.*?<!-- end -->", _directive, text, flags=re.DOTALL)
+    text = re.sub("<!-- .* -->\n+", "", text)
     if name == root_doc:
         index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
         for caption, links in re.findall(
@@ -104,11 +106,41 @@ def add_directives(app: Sphinx, name: str, source: list[str]) -> None:
     source[0] = text
 
 
+def _directive(marker: re.Match[str]) -> str:
+    """Return the directive of Sphinx for a marker of docs/generated.py."""
+    kind, name, *options = marker[1].split()
+    lines = [f".. auto{kind}:: {name}"]
+    lines += [
+        f"   :{key}: {value}".rstrip() for key, _, value in (one.partition("=") for one in options)
+    ]
+    return "\n".join(["```{eval-rst}", *lines, "```"])
+
+
 def add_home(app: Sphinx, error: Exception | None) -> None:
     """Make the site's address lead to the README."""
     if app.builder.name == "html" and error is None:
         page = f'<meta http-equiv="refresh" content="0; url={root_doc}.html"><title>bao_env</title>'
         Path(app.outdir, "index.html").write_text(page, encoding="utf-8")
+
+
+def mend_links_from_code(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Let the pages of the code link to names as they are documented.
+
+    Sphinx takes one package for all names of a file, though users import some of them from another.
+    """
+    if not page.startswith("_modules/"):
+        return
+    module = page.removeprefix("_modules/").replace("/", ".")
+    objects = app.env.domains.python_domain.objects
+
+    def mend(match: re.Match[str]) -> str:
+        parts = match[2].split(".")
+        names = [match[2], *(".".join([module, *parts[skip:]]) for skip in range(1, len(parts)))]
+        return match[1] + next((name for name in names if name in objects), match[2])
+
+    context["body"] = re.sub(r'(viewcode-back" href="[^"#]*#)([\w.]+)', mend, context["body"])
 
 
 def link_other_names(
@@ -135,5 +167,6 @@ def setup(app: Sphinx) -> None:
     app.connect("source-read", add_directives)
     app.connect("build-finished", add_home)
     app.connect("missing-reference", link_other_names)
+    app.connect("html-page-context", mend_links_from_code)
     # Our attributes have their types in the code, so a colon in their docstrings is only a colon.
     GoogleDocstring._consume_inline_attribute = lambda self: ("", self._consume_to_end())  # type: ignore[method-assign]

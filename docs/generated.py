@@ -9,7 +9,9 @@ A part of a Markdown page that comes from the code stands between a marker and `
 * ``<!-- switches -->``: the switches of a rule set;
 * ``<!-- ladder FILE -->``: the players of a rating ladder; FILE begins at the repository's root;
 * ``<!-- commands -->``: the help of every command;
-* ``<!-- docstring FILE -->``: the docstring of a module; FILE begins at the repository's root.
+* ``<!-- docstring FILE -->``: the docstring of a module; FILE begins at the repository's root;
+* ``<!-- api KIND NAME OPTIONS -->``: the signature and docstrings of a public name, where the site
+  has Sphinx' directive of this KIND with these OPTIONS (``docs/conf.py``).
 
 The site shows what is committed. ``tests/test_generated.py`` compares it with what is made here.
 """
@@ -23,7 +25,6 @@ import re
 import sys
 from itertools import pairwise
 from pathlib import Path
-from textwrap import dedent
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / folder) for folder in ("", "agents", "training")]
@@ -33,11 +34,12 @@ from bao_env.engine.ruleset import CHOICES, RULESETS  # noqa: E402
 from bao_env.render.marks import Mark, MarkKind, action_marks  # noqa: E402
 from bao_env.render.svg import svg_board  # noqa: E402
 from bao_env.rules_in_words import rules_in_words  # noqa: E402
+from docs.reference import describe, markdown, module_docstring  # noqa: E402
 
 BOARDS = ROOT / "docs" / "boards"
-FOLDERS = (".", "agents", "bao_env", "docs", "training")
+FOLDERS = (".", "agents", "bao_env", "docs", "docs/api", "training")
 """The folders whose Markdown files may have markers."""
-_PART = re.compile(r"(<!-- (move|rules|switches|ladder|commands|docstring)(.*?) -->\n)")
+_PART = re.compile(r"(<!-- (move|rules|switches|ladder|commands|docstring|api)(.*?) -->\n)")
 _END = "<!-- end -->\n"
 
 
@@ -59,7 +61,8 @@ def make(page: Path) -> tuple[str, dict[str, str]]:
         "switches": switches,
         "ladder": ladder,
         "commands": commands,
-        "docstring": docstring,
+        "docstring": lambda file: module_docstring(ROOT / file),
+        "api": describe,
     }
     made, rest = "", page.read_text(encoding="utf-8")
     while found := _PART.search(rest):
@@ -156,7 +159,7 @@ def switches() -> str:
         if name in words:
             allowed = ", ".join(json.dumps(choice) for choice in CHOICES.get(name, ()))
             default = f"`{json.dumps(value)}`" + (f" of `{allowed}`" if allowed else "")
-            lines.append(f"| `{name}` | {default} | {_cell(_markdown(words[name]))} |")
+            lines.append(f"| `{name}` | {default} | {_cell(markdown(words[name]))} |")
     return "\n".join(lines)
 
 
@@ -221,27 +224,6 @@ def commands() -> str:
             epilog = re.sub(r"workers=\d+ ", "workers=2 ", parser.epilog)
             parts.append(f"```text\n{epilog}\n```")
     return "\n\n".join(parts)
-
-
-# --- docstrings -------------------------------------------------------------------------------
-
-
-def docstring(file: str) -> str:
-    """Return the docstring of a module, read without importing it, as Markdown."""
-    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    return _markdown(ast.get_docstring(tree) or "")
-
-
-def _markdown(text: str) -> str:
-    """Return a docstring as Markdown: blocks, code, and names of code."""
-    text = re.sub(
-        r"::\n\n((?: {4}.*\n|\n)+)",
-        lambda found: f":\n\n```text\n{dedent(found[1]).strip()}\n```\n\n",
-        text,
-    )
-    text = re.sub(r":(?!mod)\w+:`~(?:[\w.]*\.)?(\w+)`", r"`\1`", text)
-    text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", text)
-    return re.sub(r"(?<!`)``(?!`)", "`", text)
 
 
 def main() -> None:

@@ -82,7 +82,9 @@ def test_commands_are_understood(name: str, capsys: Capsys) -> None:
             assert not end.code, f"{command}: {capsys.readouterr().err}"
 
 
-@pytest.mark.parametrize("name", [name for name, text in TEXTS.items() if ">>> " in text])
+@pytest.mark.parametrize(
+    "name", [name for name, text in TEXTS.items() if ">>> " in text and "/api/" not in name]
+)
 def test_examples(name: str) -> None:
     results = doctest.testfile(
         str(ROOT / name), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE
@@ -145,7 +147,7 @@ def test_notebook_has_the_outputs_of_its_cells(capsys: Capsys) -> None:
 
 def test_every_public_name_has_its_place_in_the_reference() -> None:
     pages = "".join(text for name, text in TEXTS.items() if name.startswith("docs/api/"))
-    assert not [name for name in bao_env.__all__ if f":: bao_env.{name}\n" not in pages]
+    assert not [name for name in bao_env.__all__ if f" bao_env.{name} " not in pages]
 
 
 def test_citations_have_the_version() -> None:

@@ -1,0 +1,193 @@
+"""Write docstrings as Markdown: of a module, or of a class, function or value with its signature.
+
+``docs/generated.py`` puts them into the pages. On the site, Sphinx fills the pages of ``docs/api``
+from the same docstrings instead (``docs/conf.py``).
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from textwrap import dedent
+
+WIDTH = 96
+SECTIONS = {
+    "Args": "Arguments",
+    "Attributes": "Attributes",
+    "Raises": "Raises",
+    "Returns": "Returns",
+    "Yields": "Yields",
+}
+"""Google's headings that a docstring may have, and those of the page."""
+
+
+def markdown(text: str) -> str:
+    """Return a docstring as Markdown: its sections, examples, blocks, tables and names of code."""
+    parts = re.split(rf"^({'|'.join(SECTIONS)}):\n", text, flags=re.MULTILINE)
+    result = _prose(parts[0])
+    for title, body in zip(parts[1::2], parts[2::2], strict=True):
+        inside, _, after = re.match(r"((?:(?: {4}.*)?\n?)*)()(.*)", body, re.DOTALL).groups()  # type: ignore[union-attr]
+        inside = dedent(inside).strip()
+        if title not in ("Returns", "Yields"):
+            inside = re.sub(r"^(\*{0,2}\w[\w., *]*):", r"* ``\1``:", inside, flags=re.MULTILINE)
+            inside = re.sub(r"\n {4}", "\n  ", inside)
+        result += f"\n\n**{SECTIONS[title]}**\n\n{_prose(inside)}"
+        result += f"\n\n{_prose(after)}" if after.strip() else ""
+    return result
+
+
+def _prose(text: str) -> str:
+    """Return reStructuredText as Markdown."""
+    text = re.sub(
+        r"::\n\n((?: {4}.*\n|\n)+)",
+        lambda match: f":\n\n```text\n{dedent(match[1]).strip()}\n```\n\n",
+        text + "\n",
+    )
+    text = re.sub(r"^(=+ +=[= ]*\n(?:.+\n)+)", r"```text\n\1```\n", text, flags=re.MULTILINE)
+    text = re.sub(r"((?:^[ ]*(?:>>>|\.\.\.) .*\n(?:.+\n)*)+)", _example, text, flags=re.MULTILINE)
+    text = re.sub(r":(?!mod)\w+:`~(?:[\w.]*\.)?(\w+)`", r"`\1`", text)
+    text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", text)
+    return re.sub(r"(?<!`)``(?!`)", "`", text).strip()
+
+
+def _example(match: re.Match[str]) -> str:
+    """Return the lines of an example as a block of code."""
+    return f"```python\n{dedent(match[1])}\n```\n"
+
+
+def module_docstring(file: Path) -> str:
+    """Return the docstring of a file as Markdown, without importing it."""
+    return markdown(ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "")
+
+
+def describe(kind: str, name: str, *options: str) -> str:
+    """Return the reference of a public name as Markdown.
+
+    Args:
+        kind: ``class``, ``function``, ``data`` or ``module``, as in Sphinx' directives.
+        name: the name with its package, as users import it.
+        options: those of the directive; ``inherited-members`` is followed, others are Sphinx' own.
+    """
+    if kind == "module":
+        module = importlib.import_module(name)
+        return f"## {name}\n\n{markdown(inspect.getdoc(module) or '')}"
+    package, _, short = name.rpartition(".")
+    value = getattr(importlib.import_module(package), short)
+    heading = f"## {short}"
+    if kind == "data":
+        words = _value_docstring(package, short)
+        return f"{heading}\n\n" + (f"`{name}`: {words}" if words else f"`{name} = {value!r}`")
+    [node] = ast.parse(dedent(inspect.getsource(value))).body
+    if isinstance(node, ast.FunctionDef):
+        return "\n\n".join([heading, _signature(f"{name}", node), _docstring(node)])
+    assert isinstance(node, ast.ClassDef)
+    docstring = markdown(ast.get_docstring(node) or "")
+    methods = {part.name: part for part in node.body if isinstance(part, ast.FunctionDef)}
+    begin = methods.get("__init__")
+    signature = _signature(f"class {name}", begin) if begin else f"```python\nclass {name}\n```"
+    parts, seen = [heading, signature, docstring], set()
+    inherited = any(option.startswith("inherited-members") for option in options)
+    for ancestor in value.__mro__ if inherited else [value]:
+        if not ancestor.__module__.startswith("bao_"):
+            continue
+        [body] = ast.parse(dedent(inspect.getsource(ancestor))).body
+        for member, text in _members(body):
+            if member not in seen:
+                seen.add(member)
+                parts.append(text)
+    return "\n\n".join(parts)
+
+
+def _members(owner: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    """Yield the public members of a class that have a docstring: the name, and its Markdown."""
+    for part, following in pairwise([*owner.body, ast.Pass()]):
+        if isinstance(part, ast.FunctionDef):
+            if part.name.startswith("_") or ast.get_docstring(part) is None:
+                continue
+            decorators = {ast.unparse(decorator) for decorator in part.decorator_list}
+            if any(decorator.endswith((".setter", "overload")) for decorator in decorators):
+                continue
+            if any("property" in decorator for decorator in decorators):
+                yield part.name, f"**`{part.name}`**: {_docstring(part)}"
+            else:
+                heading = f"**`{part.name}`**"
+                yield part.name, f"{heading}\n\n{_signature(part.name, part)}\n\n{_docstring(part)}"
+        elif isinstance(part, ast.AnnAssign | ast.Assign) and isinstance(following, ast.Expr):
+            target = part.target if isinstance(part, ast.AnnAssign) else part.targets[0]
+            text = following.value
+            if isinstance(text, ast.Constant) and isinstance(target, ast.Name):
+                default = f" = {ast.unparse(part.value)}" if part.value else ""
+                if not target.id.startswith("_"):
+                    yield target.id, f"**`{target.id}{default}`**: {markdown(_clean(text.value))}"
+
+
+def _docstring(function: ast.FunctionDef) -> str:
+    """Return the docstring of a function as Markdown."""
+    return markdown(ast.get_docstring(function) or "")
+
+
+def _clean(text: object) -> str:
+    """Return the text of a docstring below an attribute."""
+    return inspect.cleandoc(str(text))
+
+
+def _signature(name: str, function: ast.FunctionDef) -> str:
+    """Return a function's arguments and result as a block of code."""
+    arguments = _arguments(function.args)
+    if arguments[:1] in (["self"], ["cls"]):
+        del arguments[0]
+    result = f" -> {ast.unparse(function.returns)}" if function.returns else ""
+    if name.startswith("class "):
+        result = ""
+    line = f"{name}({', '.join(arguments)}){result}"
+    if len(line) > WIDTH:
+        lines = "".join(f"    {argument},\n" for argument in arguments)
+        line = f"{name}(\n{lines}){result}"
+    return f"```python\n{line}\n```"
+
+
+def _arguments(arguments: ast.arguments) -> list[str]:
+    """Return the arguments of a function as the code has them."""
+
+    def text(argument: ast.arg, default: ast.expr | None = None) -> str:
+        words = ast.unparse(argument)
+        if default is None:
+            return words
+        return (
+            f"{words} = {ast.unparse(default)}"
+            if argument.annotation
+            else f"{words}={ast.unparse(default)}"
+        )
+
+    ordinary = [*arguments.posonlyargs, *arguments.args]
+    required = len(ordinary) - len(arguments.defaults)
+    words = [text(argument) for argument in ordinary[:required]]
+    words += map(text, ordinary[required:], arguments.defaults)
+    if arguments.vararg:
+        words.append(f"*{text(arguments.vararg)}")
+    elif arguments.kwonlyargs:
+        words.append("*")
+    words += map(text, arguments.kwonlyargs, arguments.kw_defaults)
+    if arguments.kwarg:
+        words.append(f"**{text(arguments.kwarg)}")
+    return words
+
+
+def _value_docstring(package: str, name: str) -> str:
+    """Return the docstring below a value, in the module that defines it."""
+    module = importlib.import_module(package)
+    tree = ast.parse(inspect.getsource(module))
+    for part, following in pairwise(tree.body):
+        targets = [part.target] if isinstance(part, ast.AnnAssign) else getattr(part, "targets", [])
+        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
+                return markdown(_clean(following.value.value))
+            return ""
+        if isinstance(part, ast.ImportFrom) and name in {alias.name for alias in part.names}:
+            return _value_docstring(str(part.module), name)
+    raise ValueError(f"{package} does not define {name}")
