@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 def faults(pages: dict[str, str]) -> list[str]:
     """Return the faults of pages, HTML by file name."""
-    found = []
+    problems = []
     titles = defaultdict(list)
     anchors = {name: {*re.findall(r'\bid="([^"]+)"', page)} for name, page in pages.items()}
     for name, page in pages.items():
@@ -24,17 +24,17 @@ def faults(pages: dict[str, str]) -> list[str]:
             titles[re.sub("<.*?>", "", title[1])].append(name)
         code = unescape(" ".join(re.findall(r"<(?:pre|code)\b.*?</(?:pre|code)>", page, re.DOTALL)))
         if quote := re.search("[\u201c\u201d\u2018\u2019].{0,30}", code):
-            found.append(f"{name}: curly quotes in code, {quote[0]!r}")
+            problems.append(f"{name}: curly quotes in code, {quote[0]!r}")
         if re.search(r"\d%\|", page):
-            found.append(f"{name}: a progress bar")
+            problems.append(f"{name}: a progress bar")
         if 'Type<span class="colon">' in page:
-            found.append(f"{name}: a docstring's words before a colon were taken for a type")
+            problems.append(f"{name}: a docstring's words before a colon were taken for a type")
         for link in re.findall(r'<a\b[^>]*\bhref="(?!\w+:)([^"]*#[^"]+)"', page):
             path, _, anchor = unquote(unescape(link)).partition("#")
             target = posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
             if anchor not in anchors.get(target if path else name, ()):
-                found.append(f"{name}: {link} leads nowhere")
-    return found + [
+                problems.append(f"{name}: {link} leads nowhere")
+    return problems + [
         f"{' and '.join(names)}: one title, {title!r}"
         for title, names in titles.items()
         if len(names) > 1
@@ -43,11 +43,11 @@ def faults(pages: dict[str, str]) -> list[str]:
 
 if __name__ == "__main__":
     site = Path(sys.argv[1])
-    found = faults(
+    problems = faults(
         {
             str(file.relative_to(site)): file.read_text(encoding="utf-8")
             for file in sorted(site.rglob("*.html"))
         }
     )
-    print("\n".join(found) or "the site has no known faults")
-    sys.exit(bool(found))
+    print("\n".join(problems) or "the site has no known faults")
+    sys.exit(bool(problems))

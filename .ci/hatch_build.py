@@ -22,9 +22,11 @@ COMMIT = "bao_env/COMMIT"
 PAGES = "bao_training/pages"
 """The folder of the wheel that stands for the repository's root."""
 
-PAGE_FILES = ("*.md", "CITATION.cff", "agents/*.*", "bao_env/*.md", "tests/*.md", "training/*.md")
-PAGE_FILES += ("docs/**/*.md", "docs/**/*.svg", "docs/*.bib", "training/examples/*.*")
-PAGE_FILES += ("docs/endless.py", "docs/known.py")
+PAGE_FILES = (
+    *("*.md", "CITATION.cff", "agents/*.*", "bao_env/*.md", "tests/*.md", "training/*.md"),
+    *("docs/**/*.md", "docs/**/*.svg", "docs/*.bib", "docs/endless.py", "docs/known.py"),
+    "training/examples/*.*",
+)
 """Patterns of the pages, and of the pictures, examples and programs that they name."""
 
 PACKAGES = {

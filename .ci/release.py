@@ -17,13 +17,13 @@ def obstacles(tag: str, package: str, changelog: str) -> list[str]:
         package: the source of bao_env/__init__.py, which has the version.
         changelog: its newest version must be this one, with a date.
     """
-    found = re.search(r'^__version__ = "(.+)"$', package, re.MULTILINE)
+    version_line = re.search(r'^__version__ = "(.+)"$', package, re.MULTILINE)
     newest = re.search(r"^## (\S+), (.+)$", changelog, re.MULTILINE)
-    if found is None or newest is None:
+    if version_line is None or newest is None:
         return [
             "expected __version__ in bao_env/__init__.py, and '## VERSION, DATE' in CHANGELOG.md"
         ]
-    version, date = found[1], newest[2]
+    version, date = version_line[1], newest[2]
     reasons = []
     if tag != f"v{version}":
         reasons.append(f"the tag is {tag}, and the version {version}: expected the tag v{version}")

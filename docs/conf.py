@@ -111,7 +111,8 @@ def _directive(marker: re.Match[str]) -> str:
     kind, name, *options = marker[1].split()
     lines = [f".. auto{kind}:: {name}"]
     lines += [
-        f"   :{key}: {value}".rstrip() for key, _, value in (one.partition("=") for one in options)
+        f"   :{key}: {value}".rstrip()
+        for key, _, value in (option.partition("=") for option in options)
     ]
     return "\n".join(["```{eval-rst}", *lines, "```"])
 
@@ -157,8 +158,8 @@ def link_other_names(
         page, anchor = objects[ours].docname, objects[ours].node_id
         return make_refnode(app.builder, node["refdoc"], page, anchor, content, ours)
     for pattern, address in OTHER_LIBRARIES.items():
-        if found := re.fullmatch(pattern, target):
-            return nodes.reference("", "", content, internal=False, refuri=found.expand(address))
+        if match := re.fullmatch(pattern, target):
+            return nodes.reference("", "", content, internal=False, refuri=match.expand(address))
     return content if re.match(r"bao_|\w+$|[A-Z]\w+\.\w+$", target) else None
 
 

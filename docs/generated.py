@@ -23,6 +23,7 @@ import ast
 import json
 import re
 import sys
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def make(page: Path) -> tuple[str, dict[str, str]]:
         ValueError: a marker has no ``<!-- end -->``.
     """
     pictures: dict[str, str] = {}
-    kinds = {
+    kinds: dict[str, Callable[..., str]] = {
         "rules": rules,
         "switches": switches,
         "ladder": ladder,
@@ -64,18 +65,19 @@ def make(page: Path) -> tuple[str, dict[str, str]]:
         "docstring": lambda file: module_docstring(ROOT / file),
         "api": describe,
     }
-    made, rest = "", page.read_text(encoding="utf-8")
-    while found := _PART.search(rest):
-        marker, kind, words = found.groups()
-        if _END not in rest[found.end() :]:
+    text, remaining = "", page.read_text(encoding="utf-8")
+    while match := _PART.search(remaining):
+        marker, kind, words = match.groups()
+        if _END not in remaining[match.end() :]:
             raise ValueError(f"{page}: {marker.strip()} has no {_END.strip()}")
         if kind == "move":  # a position text has spaces
-            part = move(pictures, *re.fullmatch(r" (\S+) (.+) (\S+)", words).groups())
+            name, position, played = re.findall(r" (\S+) (.+) (\S+)$", words)[0]
+            part = move(pictures, name, position, played)
         else:
             part = kinds[kind](*words.split())
-        made += f"{rest[: found.end()]}\n{part.strip()}\n\n{_END}"
-        rest = rest[found.end() :].partition(_END)[2]
-    return made + rest, pictures
+        text += f"{remaining[: match.end()]}\n{part.strip()}\n\n{_END}"
+        remaining = remaining[match.end() :].partition(_END)[2]
+    return text + remaining, pictures
 
 
 # --- boards -----------------------------------------------------------------------------------
@@ -101,8 +103,8 @@ def move(pictures: dict[str, str], name: str, position: str, text: str) -> str:
     parts = [image("-before", f"Before {text}", board, _marks(board, action))]
     board.push(action)
     parts.append(image("-after", f"After {text}", board, played))
-    told = "\n".join(f"{number}. {event.sentence}" for number, event in enumerate(events, start=1))
-    return "\n\n".join([*parts, f"```text\n{told}\n```"])
+    story = "\n".join(f"{number}. {event.sentence}" for number, event in enumerate(events, start=1))
+    return "\n\n".join([*parts, f"```text\n{story}\n```"])
 
 
 def _marks(board: Board, action: int) -> list[Mark]:
@@ -136,22 +138,23 @@ def rules(name: str) -> str:
 
 def _sections(name: str) -> dict[str, str]:
     """Return the sections of the rules of a rule set, Markdown by title."""
-    found = {}
+    sections = {}
     for part in re.split(r"\n\n(?=[A-Z]{2})", rules_in_words(RULESETS[name])):
-        title = re.match(r"([A-Z ]+[A-Z]\b\.?)?", part)[0]
+        title = re.findall(r"^(?:[A-Z ]+[A-Z]\b\.?)?", part)[0]
         part = part.replace(title, f"**{title.capitalize()}**", 1) if title else part
         part = re.sub(r"\n([A-Z]\d( [A-Z]\d)+)\n", r"\n\n`\1`\n\n", part)
-        found[title.capitalize().rstrip(".")] = re.sub(r"([.:])\n-", r"\1\n\n-", part)
-    return found
+        sections[title.capitalize().rstrip(".")] = re.sub(r"([.:])\n-", r"\1\n\n-", part)
+    return sections
 
 
 def switches() -> str:
     """Return a table of the switches of a rule set, with their defaults."""
     tree = ast.parse((ROOT / "bao_env" / "engine" / "ruleset.py").read_text(encoding="utf-8"))
-    [body] = [node.body for node in tree.body if getattr(node, "name", "") == "Ruleset"]
+    [ruleset] = [node for node in tree.body if getattr(node, "name", "") == "Ruleset"]
+    assert isinstance(ruleset, ast.ClassDef)
     words = {
-        field.target.id: text.value.value
-        for field, text in pairwise(body)
+        ast.unparse(field.target): ast.literal_eval(text.value)
+        for field, text in pairwise(ruleset.body)
         if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
     }
     lines = ["| switch | default | what it decides |", "|---|---|---|"]
@@ -172,8 +175,9 @@ def ladder(file: str) -> str:
     """Return a table of the players of a ladder, the strongest first."""
     anchors = json.loads((ROOT / file).read_text(encoding="utf-8"))["anchors"]
     rows = [
-        f"| `{one['player']}` | {one['elo']:.0f} ({one['low']:.0f} to {one['high']:.0f}) |"
-        for one in reversed(anchors)
+        f"| `{anchor['player']}` "
+        f"| {anchor['elo']:.0f} ({anchor['low']:.0f} to {anchor['high']:.0f}) |"
+        for anchor in reversed(anchors)
     ]
     return "\n".join(["| player | Elo (95% interval) |", "|---|---:|", *rows])
 
@@ -188,9 +192,10 @@ def commands() -> str:
     """Return the help of every command as Markdown, an option that several have only once."""
     from bao_agents.cli.main import COMMANDS, find
 
-    parts, seen = [], {}
+    parts: list[str] = []
+    first_command: dict[str, str] = {}
     for name, (_, summary) in COMMANDS.items():
-        again = {}
+        repeated: dict[str, list[str]] = {}
         parser = argparse.ArgumentParser(prog=f"bao {name}")
         find(name)(parser)
         formatter = parser._get_formatter()
@@ -211,15 +216,17 @@ def commands() -> str:
                 words = formatter._expand_help(action) if action.help else ""
                 words = re.sub(r"([*<_])", r"\\\1", words)
                 row = f"\n| `{_cell(', '.join(names))}` | {_cell(words)} |"
-                if seen.setdefault(row, name) == name:
+                if first_command.setdefault(row, name) == name:
                     tables[-1] += row
                 else:
-                    again.setdefault(seen[row], []).append(f"`{names[0].split()[0]}`")
+                    repeated.setdefault(first_command[row], []).append(f"`{names[0].split()[0]}`")
         parts.append(f"## bao {name}\n\n{summary.capitalize()}.")
         parts.append(f"```text\n{' '.join([*usage, '[OPTIONS]'])}\n```")
         parts += [table for table in tables if table != _HEAD]
-        for other, flags in again.items():
-            parts.append(f"As in [{other}](#bao-{other.replace(' ', '-')}): {', '.join(flags)}.")
+        for command, flags in repeated.items():
+            parts.append(
+                f"As in [{command}](#bao-{command.replace(' ', '-')}): {', '.join(flags)}."
+            )
         if parser.epilog:
             epilog = re.sub(r"workers=\d+ ", "workers=2 ", parser.epilog)
             parts.append(f"```text\n{epilog}\n```")

@@ -90,15 +90,16 @@ def describe(kind: str, name: str, *options: str) -> str:
     methods = {part.name: part for part in node.body if isinstance(part, ast.FunctionDef)}
     begin = methods.get("__init__")
     signature = _signature(f"class {name}", begin) if begin else f"```python\nclass {name}\n```"
-    parts, seen = [heading, signature, docstring], set()
+    parts, described = [heading, signature, docstring], set[str]()
     inherited = any(option.startswith("inherited-members") for option in options)
     for ancestor in value.__mro__ if inherited else [value]:
         if not ancestor.__module__.startswith("bao_"):
             continue
         [body] = ast.parse(dedent(inspect.getsource(ancestor))).body
+        assert isinstance(body, ast.ClassDef)
         for member, text in _members(body):
-            if member not in seen:
-                seen.add(member)
+            if member not in described:
+                described.add(member)
                 parts.append(text)
     return "\n\n".join(parts)
 

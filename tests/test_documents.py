@@ -134,12 +134,12 @@ def test_notebook_has_the_outputs_of_its_cells(capsys: Capsys) -> None:
         last = [statements.pop()] if isinstance(statements[-1], ast.Expr) else []
         exec(compile(ast.Module(statements, []), "cell", "exec"), names)
         values = [eval(ast.unparse(node), names) for node in last]
-        shown = [repr(value) for value in values if value is not None]
+        printed = [repr(value) for value in values if value is not None]
         stored = [
             "".join(output.get("text") or output["data"]["text/plain"])
             for output in cell["outputs"]
         ]
-        assert "".join(stored) == "".join([capsys.readouterr().out, *shown])
+        assert "".join(stored) == "".join([capsys.readouterr().out, *printed])
         pictures = [output.get("data", {}).get("image/svg+xml", ()) for output in cell["outputs"]]
         boards = [value.svg() for value in values if isinstance(value, bao_env.Board)]
         assert "".join(map("".join, pictures)) == "".join(boards), "run jupyter execute --inplace"
@@ -161,21 +161,21 @@ def test_model_card_has_the_numbers_of_its_file() -> None:
         [row] = re.findall(rf"^\| `{name}` .*", TEXTS["agents/MODELS.md"], re.MULTILINE)
         games = network["games"]
         scores = [games[bot]["score"] for bot in ("greedy", "alphabeta:2", "alphabeta:4")]
-        shown = [float(share) for share in re.findall(r"\| ([\d.]+) \(", row)]
-        assert np.allclose(shown, 100 * np.array(scores), atol=0.051)
+        percents = [float(share) for share in re.findall(r"\| ([\d.]+) \(", row)]
+        assert np.allclose(percents, 100 * np.array(scores), atol=0.051)
         assert network["file"] == digest(CHECKPOINTS / f"{name}.safetensors"), "measure it again"
 
 
 def test_the_card_has_the_digest_of_each_file_that_ships() -> None:
     """A file that changes needs its row, and the numbers measured with it, again."""
-    shown = {}
+    digests = {}
     for name, mark in re.findall(
         r"^\| `(\S+)` \| `(\w{16})`", TEXTS["agents/MODELS.md"], re.MULTILINE
     ):
-        shown[PLAYERS / name if "." in name else CHECKPOINTS / f"{name}.safetensors"] = mark
+        digests[PLAYERS / name if "." in name else CHECKPOINTS / f"{name}.safetensors"] = mark
     patterns = "checkpoints/**/*.safetensors", "**/*.npz", "**/*.tsv", "arena/ladders/*.json"
     shipped = {file for pattern in patterns for file in PLAYERS.glob(pattern)}
-    assert shown == {file: digest(file) for file in shipped}
+    assert digests == {file: digest(file) for file in shipped}
 
 
 def test_numbers_of_the_guide_name_its_file() -> None:
@@ -186,16 +186,16 @@ def test_numbers_of_the_guide_name_its_file() -> None:
 def test_readme_has_the_elos_of_the_ladder() -> None:
     elo = {player: f"{rating:.0f}" for player, rating in anchors_elo().items()}
     rows = re.findall(r"^\| (`[^|]+) \|[^|]+\| ([\d, ]+) \|", TEXTS["README.md"], re.MULTILINE)
-    shown = {players: numbers.split(", ") for players, numbers in rows}
-    assert len(shown) == 4
-    for players, numbers in shown.items():
+    elos = {players: numbers.split(", ") for players, numbers in rows}
+    assert len(elos) == 4
+    for players, numbers in elos.items():
         assert [elo[player] for player in re.findall("`(.+?)`", players)] == numbers
 
 
 def test_what_an_elo_means() -> None:
     """A player of 1,400 Elo scores as Elo's formula says against players of the ladder."""
-    found = r"^\| `(.+?)` \| (\d+) \| ([\d.]+)% \|"
-    rows = re.findall(found, TEXTS["docs/evaluation.md"], re.MULTILINE)
+    row = r"^\| `(.+?)` \| (\d+) \| ([\d.]+)% \|"
+    rows = re.findall(row, TEXTS["docs/evaluation.md"], re.MULTILINE)
     assert len(rows) == 5
     for player, number, points in rows:
         assert int(number) == round(anchors_elo()[player])

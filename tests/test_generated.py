@@ -21,8 +21,8 @@ def test_a_page_has_what_the_code_says(name: str) -> None:
 
 
 def test_every_picture_is_on_a_page() -> None:
-    shown = {picture for page in PAGES.values() for picture in generated.make(page)[1]}
-    assert {file.name for file in generated.BOARDS.glob("*.svg")} == shown, REMAKE
+    pictures = {picture for page in PAGES.values() for picture in generated.make(page)[1]}
+    assert {file.name for file in generated.BOARDS.glob("*.svg")} == pictures, REMAKE
 
 
 def test_the_pages_have_every_rule_set_and_command() -> None:

@@ -23,7 +23,7 @@ PACKAGE = '__version__ = "0.2.0"\n'
 )
 def test_what_stops_a_release(tag: str, head: str, reason: str) -> None:
     obstacles = runpy.run_path(str(ROOT / ".ci" / "release.py"))["obstacles"]
-    found = obstacles(tag, PACKAGE, f"# Changelog\n\n{head}\n\n## 0.0.1, 2026-01-01\n")
+    reasons = obstacles(tag, PACKAGE, f"# Changelog\n\n{head}\n\n## 0.0.1, 2026-01-01\n")
     if not head:
-        found = obstacles(tag, PACKAGE, "")
-    assert reason in "".join(found) and bool(reason) == bool(found)
+        reasons = obstacles(tag, PACKAGE, "")
+    assert reason in "".join(reasons) and bool(reason) == bool(reasons)

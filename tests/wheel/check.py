@@ -34,8 +34,8 @@ def imports() -> None:
         "import bao_env, bao_agents, bao_training, bao_agents.cli.main as c; print(c.__file__)"
     )
     command = [sys.executable, "-W", "error", "-c", program]
-    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert found.startswith(sys.prefix), found
+    place = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert place.startswith(sys.prefix), place
 
 
 def description() -> None:
@@ -178,6 +178,6 @@ if __name__ == "__main__":
         "players": players,
         **{n: c if n in sys.argv else without(n) for n, c in CHECKS.items()},
     }.items():
-        begun = time.perf_counter()
+        start = time.perf_counter()
         check()
-        print(f"{name}: {time.perf_counter() - begun:.0f} s", flush=True)
+        print(f"{name}: {time.perf_counter() - start:.0f} s", flush=True)
