@@ -41,7 +41,7 @@ MAX_CONNECTIONS = 128
 """Open connections of one address; further ones are closed at once. Behind a proxy, which has one
 address for all visitors, the proxy has to bound them."""
 CONNECTION_SECONDS = 0.003
-"""What a connection costs the server; one of a client that used its allowance is read later."""
+"""Processor seconds charged for a connection. A client over its allowance is read with a delay."""
 REQUEST_SECONDS = 10
 """The longest time that the body of a request may take."""
 HEADERS = {
@@ -249,7 +249,7 @@ class _Protocol(H11Protocol):
 
 
 def make_server(app: ASGIApp) -> uvicorn.Server:
-    """Return a server that believes the header X-Forwarded-For only from a proxy that it is told.
+    """Return a server that trusts the header X-Forwarded-For only from a known proxy.
 
     The variable FORWARDED_ALLOW_IPS, uvicorn's own, has the proxy's address.
     """

@@ -43,7 +43,7 @@ def restart() -> Iterator[Callable[[], str]]:
     def stop() -> None:
         for server in running:
             server.terminate()
-            server.wait()
+            server.communicate()
         running.clear()
 
     yield start
