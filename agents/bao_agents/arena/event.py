@@ -115,10 +115,10 @@ class Event:
         return self.players[part.first], self.players[part.second]
 
     def read(self, part: Part) -> Pairs | None:
-        """Return the kept results of a part.
+        """Return the results of a part that the folder has, or None.
 
-        None if there are none, they are damaged or lack the games, or if a player has no
-        fingerprint: it may have changed unnoticed.
+        None means that it has none, that they are damaged or lack the games, or that a player has
+        no fingerprint, so that it may have changed unnoticed.
         """
         if self.folder is None or None in [self.fingerprints[spec] for spec in self.specs(part)]:
             return None

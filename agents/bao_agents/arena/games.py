@@ -43,7 +43,7 @@ def choose(
     legal: Legal,
     games: Int64Array | None = None,
 ) -> tuple[Actions, list[str]]:
-    """Ask a player for actions, again after each :class:`~bao_agents.players.faults.PlayerFault`.
+    """Ask a player for its actions; after a fault, ask again for the positions that are left.
 
     Args:
         player: the player.

@@ -174,7 +174,7 @@ class Ladder(_Table):
         return self
 
     def changed(self) -> list[str]:
-        """Return the anchors whose answers or guides have changed since they were rated."""
+        """Return the anchors that play otherwise than when they were rated."""
         return [anchor.player for anchor in self.anchors if self._is_changed(anchor)]
 
     def _is_changed(self, anchor: Anchor) -> bool:

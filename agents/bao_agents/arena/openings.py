@@ -255,7 +255,7 @@ def read_openings(file: str | Path, ruleset: str | Ruleset, count: int, seed: in
 
 
 def _follow(line: str, where: str, ruleset: Ruleset) -> Board:
-    """Return the board at the end of an opening in a file."""
+    """Return the board after the moves of a line; ``where`` names the line in errors."""
     text, tab, fields = line.strip().partition("\t")
     if not tab:
         raise ValueError(

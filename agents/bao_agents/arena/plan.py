@@ -49,7 +49,7 @@ class Plan:
         raise NotImplementedError
 
     def is_decided(self, results: Results) -> bool:
-        """Return whether the rest of this round is needless.
+        """Return whether the other parts of this round need not be played.
 
         Args:
             results: the results so far, in the planned order without a gap. So the order in which
@@ -135,7 +135,7 @@ def cut(first: str, second: str, pairs: int, sizes: Sequence[int] = ()) -> list[
 
 
 def pairings(results: Results) -> dict[tuple[str, str], Pairs]:
-    """Return the results of each two players that met, as those of the first one."""
+    """Return the results of each two players that met, seen from the first one."""
     totals: dict[tuple[str, str], Pairs] = {}
     for part, pairs in results.items():
         names = part.first, part.second

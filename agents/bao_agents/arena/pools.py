@@ -49,14 +49,15 @@ def _one_thread_in_children() -> Iterator[None]:
 
 
 def wait_for_others() -> None:
-    """Wait in a process of a :class:`LocalPool` until all of its processes have come so far."""
+    """Wait in a process of a :class:`LocalPool` until all of its processes have called this."""
     if _pool_barrier is not None:
         _pool_barrier.wait()
 
 
 class LocalPool(ProcessPoolExecutor):
-    """Processes on this machine, one core each. At the end of the ``with`` block they end
-    immediately, and running work is lost.
+    """Run calls in processes on this machine, one core each.
+
+    At the end of the ``with`` block the processes end immediately, and running work is lost.
 
     Args:
         processes: the number of processes.

@@ -51,7 +51,7 @@ STYLES = {"markdown": "pipe", "latex": "latex_booktabs"}
 LEAST_TIME = 0.1
 """The least share of its time limit that a player uses on an idle machine, averaged over its moves.
 
-Forced moves, proved wins and settled choices need little of it: guided alpha-beta uses 30% in
+Forced moves, proven wins and settled choices need little of it: guided alpha-beta uses 30% in
 zanzibar.
 """
 
@@ -299,7 +299,7 @@ def to_csv(rows: Sequence[Row], source: Mapping[str, str]) -> str:
 
 
 def plot(rows: Sequence[Row], column: str, title: str, zero: str) -> Figure:
-    """Plot the Elo of each row with its interval; of a bound, the known end.
+    """Plot the Elo of each row with its interval. A bound is a point without one.
 
     Args:
         rows: the rows of the results.

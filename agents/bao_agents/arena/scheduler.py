@@ -29,7 +29,7 @@ SECONDS_BEFORE_POOL = 10.0
 
 
 class Clock:
-    """The time that games may take. It stands while players and processes get ready.
+    """Count the time that games may take, but not that in which players and processes get ready.
 
     Args:
         seconds: how long.
@@ -38,7 +38,7 @@ class Clock:
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
         self.patient = True
-        """Whether there is time without an end, until something has been played."""
+        """Whether there is no limit yet: the first games are waited for, however long they take."""
 
     @property
     def left(self) -> float:
@@ -61,7 +61,7 @@ def play(
     results: dict[Part, Pairs],
     seconds: float = math.inf,
 ) -> None:
-    """Play an event to the end of its plan. What its folder has is not played again.
+    """Play an event to the end of its plan, except for the parts whose results its folder has.
 
     Args:
         event: the event.

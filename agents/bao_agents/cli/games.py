@@ -79,8 +79,8 @@ def add_openings(parser: argparse.ArgumentParser, pairs: int, balance: float | N
         "--balance",
         type=float,
         default=balance,
-        help="largest value of an opening for either side, in logits (default: "
-        f"{BALANCE}{'' if balance else ' if a player searches, else any'})",
+        help="leave out openings that a search values beyond this for either side, in logits; 100 "
+        f"takes any (default: {BALANCE}{'' if balance else ' if a player searches, else 100'})",
     )
     parser.add_argument(
         "--openings",
@@ -104,9 +104,9 @@ def make_event(
     ruleset: Ruleset,
     openings: MatchOpenings | None = None,
 ) -> Event:
-    """Return an event as the options of :func:`add_event` ask for.
+    """Return the event that the options of :func:`add_event` ask for.
 
-    What would only fail, or change nothing, after the games is refused before them. A program
+    Options that would fail after the games, or change nothing, are refused before them. A program
     without a name on the command line gets the one that it says.
 
     Args:

@@ -128,7 +128,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _environment_kept() -> Iterator[None]:
-    """Undo what commands set for the libraries that they import: a caller of main may go on."""
+    """Restore the environment variables that commands set for the libraries that they import."""
     names = ("BAO_ENV_QUIET", "TQDM_DISABLE", "OMP_NUM_THREADS")
     before = {name: os.environ[name] for name in names if name in os.environ}
     try:
@@ -196,7 +196,7 @@ def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are not as long as the words that they quote."""
+    """A parser that shortens its errors, which quote the words of the command line."""
 
     def error(self, message: str) -> NoReturn:
         """Print an error, and exit with status 2."""

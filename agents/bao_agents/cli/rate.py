@@ -118,7 +118,7 @@ def to_dict(name: str, plan: OnLadder, played: Played) -> dict[str, Any]:
 def card_of(
     row: Row, ladder: Ladder, changed: Sequence[str], record: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the card of a rating: what stands before its table, the table, and what after.
+    """Return the card of a rating: its table, and the texts before and after it.
 
     Args:
         row: the row, of :func:`to_dict`.
