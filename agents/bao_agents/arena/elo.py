@@ -105,12 +105,14 @@ def score_pairs(points: Float64Array) -> Score:
     rate = float(points.mean())
     # The pairs' variance relative to that of independent games is the design effect. With too few
     # pairs to tell, or no variance to compare with, games count as independent.
-    effective = 2.0 * pairs
+    effective_games = 2.0 * pairs
     if pairs > 1 and 0.0 < rate < 1.0:
-        of_mean = float(points.mean(axis=1).var(ddof=1)) / pairs
-        if of_mean > 0.0:
-            effective = min(rate * (1.0 - rate) / of_mean, 2.0 * pairs / LEAST_EFFECT)
-    low, high = wilson_interval(rate, effective)
+        variance_of_mean = float(points.mean(axis=1).var(ddof=1)) / pairs
+        if variance_of_mean > 0.0:
+            effective_games = min(
+                rate * (1.0 - rate) / variance_of_mean, 2.0 * pairs / LEAST_EFFECT
+            )
+    low, high = wilson_interval(rate, effective_games)
     counts = np.bincount(np.rint(points.sum(axis=1) * 2).astype(int), minlength=5)
     return Score(
         pairs=pairs,

@@ -83,8 +83,8 @@ class Event:
                 player.reseed(seed)
             else:
                 player = registry.load(parsed, ruleset=self.ruleset, seed=seed, threads=threads)
-            mark = fingerprint(parsed, player, self.ruleset)
-            if mark != self.fingerprints.get(spec, mark):
+            current_fingerprint = fingerprint(parsed, player, self.ruleset)
+            if current_fingerprint != self.fingerprints.get(spec, current_fingerprint):
                 raise ValueError(
                     f"player {spec} has changed since the event began: use a file that stays the "
                     "same, and another --out"

@@ -65,13 +65,13 @@ def choose(
         try:
             numbers = None if games is None else games[start:]
             answer = player.act(positions[start:], left, games=numbers)
-            checked = check_actions(answer, left, player.name)
+            accepted = check_actions(answer, left, player.name)
         except PlayerFault as fault:
             causes.append(fault.cause)
-            sent = np.array(fault.actions, np.int64)
-            checked = check_actions(sent, left[: len(sent)], player.name)
-        actions[start : start + len(checked)] = checked
-        start += len(checked) + 1
+            answered = np.array(fault.actions, np.int64)
+            accepted = check_actions(answered, left[: len(answered)], player.name)
+        actions[start : start + len(accepted)] = accepted
+        start += len(accepted) + 1
     return actions, causes
 
 
@@ -110,19 +110,23 @@ def play_games(
     moves, seconds = np.zeros(2, np.int64), np.zeros(2)
     faults: tuple[list[str], list[str]] = [], []
     while len(running):
-        first_moves = movers(positions[running]) == first_seats[running]
-        for i, index in enumerate((running[first_moves], running[~first_moves])):
-            if len(index):
+        is_first_players_turn = movers(positions[running]) == first_seats[running]
+        for i, indices in enumerate(
+            (running[is_first_players_turn], running[~is_first_players_turn])
+        ):
+            if len(indices):
                 player = players[i]
                 seconds_before = player.processor_seconds()
-                choices, causes = choose(player, positions[index], legal[index], numbers[index])
+                choices, causes = choose(
+                    player, positions[indices], legal[indices], numbers[indices]
+                )
                 seconds[i] += player.processor_seconds() - seconds_before
-                moves[i] += len(index) - len(causes)
+                moves[i] += len(indices) - len(causes)
                 faults[i].extend(causes)
-                lost = index[choices < 0]
+                lost = indices[choices < 0]
                 winners[lost] = 1 - movers(positions[lost])
                 legal[lost] = 0
-                actions[index] = choices
+                actions[indices] = choices
         ply_actions = np.where(legal != 0, actions, GAME_OVER).astype(np.uint8)
         engine.step(positions, actions, legal, winners)
         rows.append(ply_actions)

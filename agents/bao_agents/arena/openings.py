@@ -108,13 +108,13 @@ def draw_openings(
             played[:, ply] = actions
             engine.step(positions, actions, legal, winners)
         keys = _game_keys(positions, engine.ruleset)
-        new = []
+        new_indices = []
         for i in np.flatnonzero(winners < 0):
             if keys[i] not in keys_drawn:
                 keys_drawn.add(keys[i])
-                new.append(i)
-        while new and len(drawn) < count:
-            batch, new = new[:_SEARCHED], new[_SEARCHED:]
+                new_indices.append(i)
+        while new_indices and len(drawn) < count:
+            batch, new_indices = new_indices[:_SEARCHED], new_indices[_SEARCHED:]
             if search is not None:
                 values = search.values(positions[batch], legal[batch])
                 batch = np.array(batch)[np.abs(values) <= largest].tolist()
@@ -126,7 +126,7 @@ def draw_openings(
                 np.array(drawn_actions[:count]),
                 np.full(count, SOUTH, np.int8),
             )
-    total = f"{len(keys_drawn)} different opening{'s' if len(keys_drawn) != 1 else ''}"
+    openings_in_words = f"{len(keys_drawn)} different opening{'s' if len(keys_drawn) != 1 else ''}"
     length = f"{plies} {'plies' if plies != 1 else 'ply'}"
     uneven, remedy = "", ""
     if len(drawn) < len(keys_drawn):
@@ -136,8 +136,8 @@ def draw_openings(
         )
         remedy = "allow less balanced ones (--balance 100 takes any), or "
     raise ValueError(
-        f"rule set {engine.ruleset.name!r} has {total} of {length}{uneven}; expected {count}: "
-        f"{remedy}ask for longer openings or fewer games"
+        f"rule set {engine.ruleset.name!r} has {openings_in_words} of {length}{uneven}; "
+        f"expected {count}: {remedy}ask for longer openings or fewer games"
     )
 
 
@@ -230,7 +230,7 @@ def read_openings(file: str | Path, ruleset: str | Ruleset, count: int, seed: in
     """
     ruleset = get_ruleset(ruleset)
     path = BALANCED if file == "balanced" else Path(file)
-    different: dict[bytes, tuple[str, str]] = {}
+    lines_by_position: dict[bytes, tuple[str, str]] = {}
     for number, line in enumerate(read_text(path).split("\n"), 1):
         if line.strip() and not line.startswith("#"):
             key = line.strip().partition("\t")[0].strip().encode()
@@ -238,8 +238,8 @@ def read_openings(file: str | Path, ruleset: str | Ruleset, count: int, seed: in
                 with suppress(NotationError):  # if the line is drawn, it is refused below
                     position = to_packed(parse_position(key.decode(), ruleset))
                     [key] = _game_keys(position[np.newaxis], ruleset)
-            different.setdefault(key, (line, f"{file}, line {number}"))
-    lines = list(different.values())
+            lines_by_position.setdefault(key, (line, f"{file}, line {number}"))
+    lines = list(lines_by_position.values())
     if len(lines) < count:
         raise ValueError(
             f"{file}: {len(lines)} different openings; expected {count} or more: ask for fewer"

@@ -111,16 +111,18 @@ class OnLadder(Plan):
         missing = max(0.0, needed - float(information(elo, ratings).sum()))
         gains = information(elo, self.ladder.ratings)
         has_openings = openings_left > 0
-        near = np.flatnonzero(has_openings & (gains >= gains[has_openings].max() / 2.0)).tolist()
-        pairs = max(FIRST_PAIRS, math.ceil(missing / float(gains[near].mean())))
+        near_anchors = np.flatnonzero(
+            has_openings & (gains >= gains[has_openings].max() / 2.0)
+        ).tolist()
+        pairs = max(FIRST_PAIRS, math.ceil(missing / float(gains[near_anchors].mean())))
         pairs = min(pairs, max(FIRST_PAIRS, len(points)))
-        pairs_per_anchor = math.ceil(pairs / len(near))
+        pairs_per_anchor = math.ceil(pairs / len(near_anchors))
         if results:  # the slowest anchors begin, so that none is waited for at the end
-            near.sort(key=lambda i: -anchors[i].ms_a_move)
+            near_anchors.sort(key=lambda i: -anchors[i].ms_a_move)
         else:
-            near.sort(key=lambda i: abs(elo - anchors[i].elo))
+            near_anchors.sort(key=lambda i: abs(elo - anchors[i].elo))
         parts = []
-        for i in near:
+        for i in near_anchors:
             size = min(pairs_per_anchor, int(openings_left[i]))
             numbers = self._orders[i][openings_used[i] : openings_used[i] + size]
             parts += [

@@ -88,9 +88,9 @@ class Gauntlet(Plan):
 
     def next_round(self, results: Results) -> list[Part]:
         """See :class:`Plan`; each opponent has a round."""
-        met = {part.second for part in results}
+        opponents_met = {part.second for part in results}
         for opponent in self.opponents:
-            if opponent not in met:
+            if opponent not in opponents_met:
                 return cut(self.player, opponent, self.pairs, FIRST_PARTS)
         return []
 
@@ -99,19 +99,19 @@ class Gauntlet(Plan):
         if self.sprt is None:
             return False
         opponent = [*results][-1].second
-        own = [pairs for part, pairs in results.items() if part.second == opponent]
-        played = checked = 0
+        own_results = [pairs for part, pairs in results.items() if part.second == opponent]
+        pairs_played = pairs_checked = 0
         is_due = False
-        for pairs in own:
-            played += len(pairs)
-            is_due = played >= checked + SPRT_PAIRS
-            checked = played if is_due else checked
-        return is_due and self.sprt.verdict(sum(own, Pairs()).score.pair_counts) is not None
+        for pairs in own_results:
+            pairs_played += len(pairs)
+            is_due = pairs_played >= pairs_checked + SPRT_PAIRS
+            pairs_checked = pairs_played if is_due else pairs_checked
+        return is_due and self.sprt.verdict(sum(own_results, Pairs()).score.pair_counts) is not None
 
     def is_stopped(self, opponent: str, results: Results) -> bool:
         """Return whether the test has stopped the games against an opponent before their end."""
-        own = {part: pairs for part, pairs in results.items() if part.second == opponent}
-        return sum(map(len, own.values())) < self.pairs and self.is_decided(own)
+        own_results = {part: pairs for part, pairs in results.items() if part.second == opponent}
+        return sum(map(len, own_results.values())) < self.pairs and self.is_decided(own_results)
 
 
 def cut(first: str, second: str, pairs: int, sizes: Sequence[int] = ()) -> list[Part]:
@@ -145,9 +145,9 @@ def pairings(results: Results) -> dict[tuple[str, str], Pairs]:
 
 def of_player(name: str, results: Mapping[tuple[str, str], Pairs]) -> Pairs:
     """Return all results of a player, from those of each pairing."""
-    own: Iterable[Pairs] = (
+    own_results: Iterable[Pairs] = (
         pairs if name == names[0] else pairs.swapped()
         for names, pairs in results.items()
         if name in names
     )
-    return sum(own, Pairs())
+    return sum(own_results, Pairs())

@@ -68,7 +68,7 @@ def rate(results: Mapping[tuple[str, str], Float64Array], *, anchor: str | None 
         _check(a, b, of_a)
     first, second = (
         np.concatenate(
-            [np.full(len(of_a), names.index(two[side])) for two, of_a in results.items()]
+            [np.full(len(of_a), names.index(pairing[side])) for pairing, of_a in results.items()]
         )
         for side in (0, 1)
     )
@@ -76,42 +76,44 @@ def rate(results: Mapping[tuple[str, str], Float64Array], *, anchor: str | None 
     table = np.zeros((len(names), len(names)))  # points of the row's player against the column's
     np.add.at(table, (first, second), points.sum(axis=1))
     np.add.at(table, (second, first), (1.0 - points).sum(axis=1))
-    met = _closure(table + table.T > 0)  # whoever met someone who met ... is comparable
-    groups = np.unique(met, axis=0)[::-1]
+    is_connected = _closure(table + table.T > 0)  # whoever met someone who met ... is comparable
+    groups = np.unique(is_connected, axis=0)[::-1]
     if len(groups) > 1:
         listed = "; ".join(", ".join(np.array(names)[group]) for group in groups)
         raise ValueError(f"players who never met cannot be compared: {listed}")
-    better = _closure(table > 0)
-    alike = better & better.T
+    is_better = _closure(table > 0)
+    is_same_group = is_better & is_better.T
     score = table.sum(axis=1) / (table + table.T).sum(axis=1)
     if anchor is not None:
         origin = names.index(anchor)
     else:
-        met_by_group = alike @ (table + table.T > 0)
-        strength = (alike @ score) / alike.sum(axis=1)
-        keys = strength, better.sum(axis=1), met_by_group.sum(axis=1), alike.sum(axis=1)
+        met_by_group = is_same_group @ (table + table.T > 0)
+        strength = (is_same_group @ score) / is_same_group.sum(axis=1)
+        keys = strength, is_better.sum(axis=1), met_by_group.sum(axis=1), is_same_group.sum(axis=1)
         origin = np.lexsort(keys)[-1]
-    compared = alike[origin]
-    placed = np.zeros((len(names), 3))  # the Elo, and the ends of its interval
-    rank = np.cumsum(compared) - 1  # among those who are compared
-    among = compared[first] & compared[second]
-    placed[compared] = _intervals(
-        table[np.ix_(compared, compared)],
-        rank[first[among]],
-        rank[second[among]],
-        points[among].sum(axis=1),
+    is_compared = is_same_group[origin]
+    elos_with_ends = np.zeros((len(names), 3))  # the Elo, and the ends of its interval
+    rank = np.cumsum(is_compared) - 1  # among those who are compared
+    both_compared = is_compared[first] & is_compared[second]
+    elos_with_ends[is_compared] = _intervals(
+        table[np.ix_(is_compared, is_compared)],
+        rank[first[both_compared]],
+        rank[second[both_compared]],
+        points[both_compared].sum(axis=1),
         None if anchor is None else int(rank[names.index(anchor)]),
     )
-    for i in np.flatnonzero(~compared):  # by the games against the others: all won, or all lost
+    for i in np.flatnonzero(~is_compared):  # by the games against the others: all won, or all lost
         opponents = np.where(first == i, second, first)
-        own = ((first == i) | (second == i)) & compared[opponents]
-        of_i = np.where((first == i)[:, None], points, 1.0 - points)[own]
-        bound = Placement(math.nan, -math.inf, math.inf)
-        if own.any():
-            bound = rate_against(placed[opponents[own], 0], np.arange(len(of_i)), of_i)
-        placed[i] = bound.elo, bound.low, bound.high
-    order = np.lexsort((-score, -placed[:, 0]))
-    return Ratings(tuple(names[i] for i in order), *placed[order].T)
+        own_pairs = ((first == i) | (second == i)) & is_compared[opponents]
+        points_of_i = np.where((first == i)[:, None], points, 1.0 - points)[own_pairs]
+        rating_bound = Placement(math.nan, -math.inf, math.inf)
+        if own_pairs.any():
+            rating_bound = rate_against(
+                elos_with_ends[opponents[own_pairs], 0], np.arange(len(points_of_i)), points_of_i
+            )
+        elos_with_ends[i] = rating_bound.elo, rating_bound.low, rating_bound.high
+    order = np.lexsort((-score, -elos_with_ends[:, 0]))
+    return Ratings(tuple(names[i] for i in order), *elos_with_ends[order].T)
 
 
 def _check(a: str, b: str, points: Float64Array) -> None:
@@ -158,14 +160,16 @@ def _intervals(
     weights = (influence[:, first] - influence[:, second]) ** 2
     expected = logistic(ratings[first] - ratings[second])
     variances = weights @ (2.0 * expected * (1.0 - expected))  # if games were independent
-    free = len(points) - count + 1
-    if free > 0:  # else there are too few pairs to tell
-        observed = weights @ (points - 2.0 * expected) ** 2 * len(points) / free
-        variances = np.maximum(LEAST_EFFECT * variances, observed)
-    elo, half = contrasts @ ratings, Z95 * np.sqrt(variances)
+    degrees_of_freedom = len(points) - count + 1
+    if degrees_of_freedom > 0:  # else there are too few pairs to tell
+        observed_variances = (
+            weights @ (points - 2.0 * expected) ** 2 * len(points) / degrees_of_freedom
+        )
+        variances = np.maximum(LEAST_EFFECT * variances, observed_variances)
+    elo, half_widths = contrasts @ ratings, Z95 * np.sqrt(variances)
     if count == 1 and anchor is None:  # its Elo is 0 because there is no other
-        half[:] = math.nan
-    return np.stack([elo, elo - half, elo + half], axis=1) * ELO_PER_LOGIT
+        half_widths[:] = math.nan
+    return np.stack([elo, elo - half_widths, elo + half_widths], axis=1) * ELO_PER_LOGIT
 
 
 def _fit(table: Float64Array) -> tuple[Float64Array, Float64Array]:

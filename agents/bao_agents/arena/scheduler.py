@@ -84,7 +84,7 @@ def play(
         bar.total = 2 * sum(len(part.numbers) for part in [*results, *parts])
         bar.update(2 * sum(map(len, stored.values())))
         ended: dict[Part, Pairs] = {}
-        following = deque(parts)
+        parts_to_come = deque(parts)
         is_decided = False
         missing = [part for part in parts if part not in stored]
         played = workers.play(event, missing, bar, clock)
@@ -94,8 +94,8 @@ def play(
                 if part not in stored:
                     event.keep(part, pairs)
                 ended[part] = pairs
-                while following and following[0] in ended and not is_decided:
-                    next_part = following.popleft()
+                while parts_to_come and parts_to_come[0] in ended and not is_decided:
+                    next_part = parts_to_come.popleft()
                     results[next_part] = ended.pop(next_part)
                     is_decided = plan.is_decided(results)
                 if is_decided:
@@ -165,11 +165,11 @@ class Workers(ExitStack):
 
     def _play_here(self, event: Event, part: Part, bar: Progress, clock: Clock) -> Pairs | None:
         """Play a part in this process; return None if it takes so long that a pool is better."""
-        start, counted = time.monotonic(), 0
+        start, games_counted = time.monotonic(), 0
 
         def progress(ended: int) -> None:
-            nonlocal counted
-            counted += ended
+            nonlocal games_counted
+            games_counted += ended
             bar.update(ended)
             is_slow = time.monotonic() - start > SECONDS_BEFORE_POOL
             if (is_slow and self._may_start_pool) or clock.left == 0.0:
@@ -178,7 +178,7 @@ class Workers(ExitStack):
         try:
             return event.play(part, self._processes, progress)
         except Interrupted:
-            bar.update(-counted)
+            bar.update(-games_counted)
             if clock.left == 0.0:
                 raise TimeoutError("the time is up") from None
             return None
@@ -186,8 +186,8 @@ class Workers(ExitStack):
     def _start_pool(self, specs: Sequence[str], ruleset: Ruleset) -> None:
         """Start the processes, and wait until they are ready to play."""
         pool = self._pool = self.enter_context(LocalPool(self._processes))
-        ready = [pool.submit(_get_ready, specs, ruleset) for _ in range(self._processes)]
-        for future in ready:
+        getting_ready = [pool.submit(_get_ready, specs, ruleset) for _ in range(self._processes)]
+        for future in getting_ready:
             future.result()
 
 
