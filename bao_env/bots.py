@@ -45,22 +45,22 @@ class Agent(Protocol):
         ...
 
 
-def check_actions(answer: object, legal: Legal, who: str) -> Actions:
+def check_actions(answer: object, legal: Legal, player: str) -> Actions:
     """Return a player's answer as int64[B] if every action in it is legal.
 
     Args:
         answer: as :meth:`Agent.act` returned it.
         legal: uint64[B], the legal actions; where they are 0, any action is accepted.
-        who: the player, for the message.
+        player: the player, for the message.
 
     Raises:
         ValueError: it is not one legal action for each position.
     """
     try:
-        actions = as_actions(answer, len(legal), who)
+        actions = as_actions(answer, len(legal), player)
     except TypeError as error:
         raise ValueError(str(error)) from error
-    check_legal(actions, legal, who)
+    check_legal(actions, legal, player)
     return actions
 
 
@@ -70,9 +70,9 @@ def opponent_actions(opponent: Agent, positions: PackedPositions, legal: Legal) 
     Raises:
         RuntimeError: they are not one legal action for each position.
     """
-    chosen = opponent.act(positions.copy(), legal.copy())
+    answer = opponent.act(positions.copy(), legal.copy())
     try:
-        return check_actions(chosen, legal, "the opponent")
+        return check_actions(answer, legal, "the opponent")
     except ValueError as error:
         raise RuntimeError(str(error)) from error
 
@@ -112,8 +112,9 @@ class RandomAgent(Bot):
     """
 
     def __init__(self, seed: int | np.random.SeedSequence = 0) -> None:
-        given = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
-        self._seed = np.random.SeedSequence(given.entropy, spawn_key=(*given.spawn_key, 0))
+        if not isinstance(seed, np.random.SeedSequence):
+            seed = np.random.SeedSequence(seed)
+        self._seed = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 0))
         self._states = np.zeros(0, np.uint64)
 
     def take_rules(self, ruleset: Ruleset) -> None:
@@ -122,10 +123,10 @@ class RandomAgent(Bot):
     def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose actions; see :meth:`Agent.act`."""
         positions, legal = as_batch(positions, legal)
-        known = len(self._states)
-        if known < len(legal):
-            new = random_states(len(legal), self._seed)[known:]
-            self._states = np.concatenate([self._states, new])
+        count = len(self._states)
+        if count < len(legal):
+            states = random_states(len(legal), self._seed)[count:]
+            self._states = np.concatenate([self._states, states])
         actions = np.empty(len(legal), np.int64)
         random_actions(legal, self._states[: len(legal)], actions)
         return actions
@@ -151,14 +152,14 @@ def _greedy_actions(kernel_array, positions, legal, actions):
     rules = rules_of(kernel_array)
     for g in range(positions.shape[0]):
         rows = load_rows_at(positions, g)
-        rest = legal[g]
+        untried = legal[g]
         best = ZERO
         actions[g] = 0
-        if rest != ZERO:
-            actions[g] = trailing_zeros(rest)
-        while rest != ZERO:
-            action = trailing_zeros(rest)
-            rest &= rest - ONE
+        if untried != ZERO:
+            actions[g] = trailing_zeros(untried)
+        while untried != ZERO:
+            action = trailing_zeros(untried)
+            untried &= untried - ONE
             captured = _captured(rules, rows, action)
             if captured > best:
                 best = captured

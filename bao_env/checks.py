@@ -15,7 +15,7 @@ from bao_env.engine.position import Legal, PackedPositions, movers
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.openings import MAX_OPENING_PLIES, Openings
 from bao_env.observation.arrays import one_line, take_rows
-from bao_env.observation.observer import Observer, OwnObserver, get_observer
+from bao_env.observation.observer import Observer, UserObserver, get_observer
 
 
 def _positions(ruleset: Ruleset) -> tuple[PackedPositions, Legal]:
@@ -54,7 +54,7 @@ def check_agent(
         if alone[i] != together[i]:
             raise ValueError(
                 f"the agent chose action {together[i]} in position {i} of a batch, and {alone[i]} "
-                "in that position alone"
+                "in the same position alone"
             )
 
 
@@ -67,20 +67,20 @@ def check_observer(observer: str | Observer, ruleset: str | Ruleset = "zanzibar"
         ruleset: a :class:`Ruleset` or its name.
 
     Raises:
-        ValueError: ``space`` or ``fill`` is missing; a number is missing or outside the space, or
+        ValueError: ``space`` or ``fill`` is missing; a number is missing, is outside the space, or
             depends on the other positions or on earlier calls; ``fill`` changes its arguments.
     """
-    given = get_observer(observer, ruleset)
-    checked = given if isinstance(given, OwnObserver) else OwnObserver(given)
+    any_observer = get_observer(observer, ruleset)
+    checked = any_observer if isinstance(any_observer, UserObserver) else UserObserver(any_observer)
     positions, legal = _positions(get_ruleset(ruleset))
     viewers = movers(positions)
     viewers[::10] ^= 1  # they are not to move
     together = checked.try_out(positions, legal, viewers)
     for i in range(len(legal)):
-        part, seen = slice(i, i + 1), take_rows(together, i)
+        part, observation = slice(i, i + 1), take_rows(together, i)
         alone = checked.try_out(positions[part], legal[part], viewers[part])
-        if not data_equivalence(seen, take_rows(alone, 0), exact=True):
+        if not data_equivalence(observation, take_rows(alone, 0), exact=True):
             raise ValueError(
-                f"observation={observer!r}: position {i} of a batch and that position alone are "
-                f"not shown alike: {one_line(seen)} and {one_line(alone)}"
+                f"observation={observer!r}: position {i} has another observation in a batch, "
+                f"{one_line(observation)}, than alone, {one_line(alone)}"
             )

@@ -1,4 +1,4 @@
-"""Read files that other people made: a link in them may lead to a pipe, or to an endless device."""
+"""Read untrusted files: refuse devices, pipes and files that are too long."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ MAX_BYTES = 256 << 20
 """The default limit of a file's length."""
 
 
-def read_bytes(path: str | os.PathLike[str], most: int = MAX_BYTES) -> bytes:
+def read_bytes(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> bytes:
     """Return the content of a file.
 
     Args:
         path: the file.
-        most: the largest number of bytes that it may have.
+        max_bytes: the largest number of bytes that it may have.
 
     Raises:
         OSError: it cannot be read, or is not a regular file but, for example, a device.
@@ -25,19 +25,19 @@ def read_bytes(path: str | os.PathLike[str], most: int = MAX_BYTES) -> bytes:
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     with path.open("rb") as file:
-        data = file.read(most + 1)
-    if len(data) > most:
-        raise ValueError(f"{path} is too long: expected at most {most} bytes")
+        data = file.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise ValueError(f"{path} is too long: expected at most {max_bytes} bytes")
     return data
 
 
-def read_text(path: str | os.PathLike[str], most: int = MAX_BYTES) -> str:
+def read_text(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> str:
     """Return the text of a file in UTF-8, without a byte order mark; see :func:`read_bytes`.
 
     Raises:
         ValueError: also if it is not UTF-8; the message names the file and the line.
     """
-    data = read_bytes(path, most)
+    data = read_bytes(path, max_bytes)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

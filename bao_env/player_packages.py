@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from bao_env.bots import Agent
 
 
-def packages(but: str = "") -> list[EntryPoint]:
-    """Return the entry points of packages with players, except those of the package ``but``."""
-    found = entry_points(group="bao_env.players")
-    return [entry for entry in found if entry.value.partition(".")[0] != but]
+def packages(except_package: str = "") -> list[EntryPoint]:
+    """Return the entry points of packages with players, except those of one package."""
+    entries = entry_points(group="bao_env.players")
+    return [entry for entry in entries if entry.value.partition(".")[0] != except_package]
 
 
 def load_from_packages(
-    name: str, ruleset: Ruleset, seed: int, threads: int, *, but: str = ""
+    name: str, ruleset: Ruleset, seed: int, threads: int, *, except_package: str = ""
 ) -> Agent:
     """Load a player from the packages that have an entry point; see the module.
 
@@ -36,14 +36,14 @@ def load_from_packages(
     Args:
         name: the player's name.
         ruleset, seed, threads: see :func:`bao_env.bots.get_agent`.
-        but: a package that is not asked.
+        except_package: a package that is not asked.
 
     Raises:
         ValueError: no package has the player; the message says why.
     """
     reasons: list[str] = []
     cause: BaseException | None = None
-    for entry in packages(but):
+    for entry in packages(except_package):
         package = entry.dist.name if entry.dist else entry.name
         load = None
         try:
@@ -64,6 +64,6 @@ def load_from_packages(
         )
     if not reasons:
         close = get_close_matches(name, ("random", "greedy"), n=1)
-        meant = f" (did you mean {close[0]!r}?)" if close else ""
-        reasons = [f"unknown opponent {name!r}{meant}: expected 'random', 'greedy' or an agent"]
+        hint = f" (did you mean {close[0]!r}?)" if close else ""
+        reasons = [f"unknown opponent {name!r}{hint}: expected 'random', 'greedy' or an agent"]
     raise ValueError("; ".join(reasons)) from cause

@@ -69,10 +69,10 @@ class PolicyAgent(Bot):
     def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`."""
         positions, legal = as_batch(positions, legal)
-        seen = make_observations(self._observer, positions, legal, movers(positions))
+        observations = make_observations(self._observer, positions, legal, movers(positions))
         action_masks = np.empty((len(legal), NUM_ACTIONS), np.bool_)
         unpack_masks(legal, action_masks)
-        return as_actions(self._choose(seen, action_masks), len(legal), "the policy")
+        return as_actions(self._choose(observations, action_masks), len(legal), "the policy")
 
 
 class Member(NamedTuple):

@@ -19,15 +19,15 @@ def legal_actions(masks: Any, rng: np.random.Generator) -> Any:
     return scores.argmax(1)
 
 
-def same(one: Any, other: Any) -> bool:
+def same(first: Any, second: Any) -> bool:
     """Return whether nested values are equal; dtypes may differ."""
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, (tuple, list)):
-        return len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, np.ndarray) and one.dtype == object:
-        return same(one.tolist(), other.tolist())
-    return np.array_equal(one, other)
+    if isinstance(first, dict):
+        return first.keys() == second.keys() and all(same(first[key], second[key]) for key in first)
+    if isinstance(first, (tuple, list)):
+        return len(first) == len(second) and all(map(same, first, second))
+    if isinstance(first, np.ndarray) and first.dtype == object:
+        return same(first.tolist(), second.tolist())
+    return np.array_equal(first, second)
 
 
 def arrays_of(value: Any) -> list[Any]:
@@ -49,13 +49,13 @@ def run(env: Any, steps: int, seed: int = 0) -> list[Any]:
     even = np.arange(env.num_envs) % 2 == 0
     rng = np.random.default_rng(seed)
     results = [env.reset(seed=seed)]
-    masks = results[0][1]["action_mask"]
+    action_masks = results[0][1]["action_mask"]
     for _ in range(steps):
-        results.append(env.step(legal_actions(masks, rng)))
-        masks = results[-1][4]["action_mask"]
+        results.append(env.step(legal_actions(action_masks, rng)))
+        action_masks = results[-1][4]["action_mask"]
         over = results[-1][2] | results[-1][3]
-        for some in (over & even, over & ~even):
-            if env.metadata["autoreset_mode"] is DISABLED and some.any():
-                results.append(env.reset(options={"reset_mask": some}))
-                masks = np.where(some[:, None], results[-1][1]["action_mask"], masks)
+        for mask in (over & even, over & ~even):
+            if env.metadata["autoreset_mode"] is DISABLED and mask.any():
+                results.append(env.reset(options={"reset_mask": mask}))
+                action_masks = np.where(mask[:, None], results[-1][1]["action_mask"], action_masks)
     return results

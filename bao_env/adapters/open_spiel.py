@@ -9,13 +9,11 @@
     state = game.new_initial_state()
 
 Parameters: ``ruleset``, a name; ``max_plies``, after which the game is cut short and nobody has
-won; and ``observation``, its name
-(:mod:`bao_env.observation.observer`).
+won; and ``observation``, a name (:mod:`bao_env.observation.observer`).
 
-South, player 0, begins under every rule set, and there are no random opening plies: the game has no
-chance nodes. Actions and observations are those of
-:class:`bao_env.envs.aec.raw_env`. OpenSpiel's C++ search does not play games written in Python; its
-Python search does.
+South, player 0, begins under every rule set. There are no chance nodes: neither the first player
+nor the opening is random. Actions and observations are those of :class:`bao_env.raw_env`.
+OpenSpiel's C++ search does not play games written in Python; its Python search does.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ except ModuleNotFoundError as error:
     raise
 
 _UNUSED = np.random.default_rng()
-"""The generator that draws first players and random plies; this game has neither."""
+"""The generator of random openings; this game has none."""
 _TYPE = pyspiel.GameType(
     short_name="python_bao",
     long_name="Bao la Kiswahili",
@@ -119,7 +117,7 @@ class BaoState(pyspiel.State):
         return [] if self.single_game.over else actions_of(self.single_game.legal[0])
 
     def _apply_action(self, action: int) -> None:
-        self.single_game.play(self.single_game.read(action))
+        self.single_game.play(self.single_game.check_action(action))
         self.single_game.cut()
 
     def _action_to_string(self, player: int, action: int) -> str:

@@ -105,11 +105,11 @@ class SB3VecEnv(VecEnv):
         lengths = self.envs.steps + 1
         observation, rewards, terminated, truncated, infos = self.envs.step(self._actions)
         ended = terminated | truncated
-        split = self._split(infos)
-        final, told = infos.get("final_info", {}), ("winner", "plies", "opponent")
+        game_infos = self._split(infos)
+        final_info, keys = infos.get("final_info", {}), ("winner", "plies", "opponent")
         for game in np.flatnonzero(ended):
-            split[game] |= {
-                **{key: int(final[key][game]) for key in told if key in final},
+            game_infos[game] |= {
+                **{key: int(final_info[key][game]) for key in keys if key in final_info},
                 "terminal_observation": infos["final_obs"][game],
                 "TimeLimit.truncated": bool(truncated[game]),
                 "episode": {
@@ -118,9 +118,9 @@ class SB3VecEnv(VecEnv):
                     "t": round(time.time() - self._start_time, 6),
                 },
             }
-            if "illegal" in final and final["illegal"][game]:
-                split[game]["illegal"] = True
-        return observation, rewards.astype(np.float32), ended, split
+            if "illegal" in final_info and final_info["illegal"][game]:
+                game_infos[game]["illegal"] = True
+        return observation, rewards.astype(np.float32), ended, game_infos
 
     def _split(self, infos: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the infos of each game."""

@@ -14,17 +14,17 @@ class Exclusive:
     can enter again, and so can every thread once that one has ended, as all have after a fork.
 
     Args:
-        what: the object used in the block, for the message.
+        name: what the object used in the block is called in the message.
     """
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, name: str) -> None:
+        self._name = name
         self._user: dict[None, int] = {}
         """The thread in the block, under the key None: an entry changes in one piece, so an
         interrupt falls either before or after."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._what,)
+        return type(self), (self._name,)
 
     def __enter__(self) -> None:
         """Enter the block.
@@ -53,5 +53,5 @@ class Exclusive:
         """Raise RuntimeError if a thread is another one, and has not ended."""
         if user != get_ident() and user in sys._current_frames():
             raise RuntimeError(
-                f"this {self._what} is in use by another thread: create one for each thread"
+                f"this {self._name} is in use by another thread: create one for each thread"
             )

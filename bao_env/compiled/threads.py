@@ -35,16 +35,16 @@ class Threads:
         Raises:
             BaseException: what the work raised for the earliest part that ended with an error.
         """
-        first, *others = parts
-        job = Job(work, others)
+        first_part, *later_parts = parts
+        job = Job(work, later_parts)
         try:
-            for _ in others:
+            for _ in later_parts:
                 self._jobs.put(job)
-            work(first)
-            job.wait(len(others))
+            work(first_part)
+            job.wait(len(later_parts))
         finally:
             left_out = list(job.parts)
-            job.wait(len(others) - len(left_out))
+            job.wait(len(later_parts) - len(left_out))
         job.check()
 
 

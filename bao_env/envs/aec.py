@@ -107,7 +107,7 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         plies = check_max_plies(max_plies)
         self._game = SingleGame(self.ruleset, plies, self.observer, opening_plies)
         self.state_space = self.observer.space
-        self._illegal = check_illegal(illegal)
+        self._illegal_policy = check_illegal(illegal)
         self._window = Window()
         self._np_random: np.random.Generator | None = None
 
@@ -120,7 +120,7 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: Options | None = None) -> None:
-        """Start a game; ``seed`` seeds the random first player and plies, if there are any.
+        """Start a game. ``seed`` seeds the random first player and opening plies, if there are any.
 
         Raises:
             TypeError: ``options`` is not a dict.
@@ -179,7 +179,7 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        played = game.read(action, self._illegal)
+        played = game.check_action(action, self._illegal_policy)
         with game.guard:
             game.play(played)
             game.cut()
@@ -188,8 +188,8 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
             agents = self.possible_agents
             self.agent_selection = agents[game.mover]
             if game.over:
-                told = game.end_info()
-                self.infos = {agent: dict(told) for agent in agents}
+                end_info = game.end_info()
+                self.infos = {agent: dict(end_info) for agent in agents}
                 if game.truncated:
                     self.truncations = dict.fromkeys(agents, True)
                 else:

@@ -19,7 +19,7 @@ class Afterstates(NamedTuple):
     """The observations of the player who moves after the action, K rows in the environment's
     format, without action masks."""
     legal: Legal
-    """Their legal actions, uint64[K], bit a = action a; 0 where the game is over."""
+    """Their legal actions, uint64[K]; 0 where the game is over."""
     actions: Actions
     """The actions, int64[K]."""
     indptr: npt.NDArray[np.int64]
@@ -49,17 +49,17 @@ def list_afterstates(
     """
     bits = np.arange(64, dtype=np.uint64)
     games, actions = np.nonzero((legal[:, None] >> bits) & np.uint64(1))
-    after, legal_after = positions[games], legal[games]
+    positions_after, legal_after = positions[games], legal[games]
     winners = np.full(len(games), NO_WINNER, np.int8)
-    before = movers(after)
-    engine.step(after, actions, legal_after, winners)
-    now = movers(after)
+    acting_movers = movers(positions_after)
+    engine.step(positions_after, actions, legal_after, winners)
+    next_movers = movers(positions_after)
     return Afterstates(
-        observations=make_observations(observer, after, legal_after, now),
+        observations=make_observations(observer, positions_after, legal_after, next_movers),
         legal=legal_after,
         actions=actions,
         indptr=np.searchsorted(games, np.arange(len(legal) + 1)),
-        results=np.where(winners < 0, 0, np.where(winners == before, 1, -1)).astype(np.int8),
-        signs=np.where(now == before, 1, -1).astype(np.int8),
-        positions=after,
+        results=np.where(winners < 0, 0, np.where(winners == acting_movers, 1, -1)).astype(np.int8),
+        signs=np.where(next_movers == acting_movers, 1, -1).astype(np.int8),
+        positions=positions_after,
     )

@@ -54,15 +54,15 @@ def check_max_plies(max_plies: int | None) -> int:
 
 
 def check_autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
-    """Return a mode that is given itself, by its name or by its value.
+    """Return the mode for an :class:`AutoresetMode`, its name or its value.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: ``mode`` is none of these.
     """
-    for known in AutoresetMode:
-        if mode in (known, known.name, known.value):
-            return known
-    names = ", ".join(known.name for known in AutoresetMode)
+    for member in AutoresetMode:
+        if mode in (member, member.name, member.value):
+            return member
+    names = ", ".join(member.name for member in AutoresetMode)
     raise ValueError(f"autoreset_mode={mode!r}: expected one of {names}")
 
 
@@ -77,7 +77,7 @@ def check_seed(seed: int | None) -> None:
 
 
 def check_illegal(illegal: Illegal) -> Illegal:
-    """Return ``illegal`` if it is ``"raise"`` or ``"lose"``.
+    """Return ``illegal``, the policy for illegal actions, if it is ``"raise"`` or ``"lose"``.
 
     Raises:
         ValueError: it is not.
@@ -87,12 +87,12 @@ def check_illegal(illegal: Illegal) -> Illegal:
     return illegal
 
 
-def check_options(options: Options | None, *known: str) -> Options:
+def check_options(options: Options | None, *keys: str) -> Options:
     """Return the options of a reset, an empty dict for None.
 
     Args:
         options: the caller's value.
-        known: the keys that the environment has.
+        keys: the keys that the environment has.
 
     Raises:
         TypeError: ``options`` is not a dict.
@@ -103,11 +103,11 @@ def check_options(options: Options | None, *known: str) -> Options:
     if not isinstance(options, dict):
         raise TypeError(f"options={options!r}: expected a dict or None")
     for key in options:
-        if key not in known:
-            close = get_close_matches(str(key), known, n=1)
-            meant = f" (did you mean {close[0]!r}?)" if close else ""
+        if key not in keys:
+            close = get_close_matches(str(key), keys, n=1)
+            hint = f" (did you mean {close[0]!r}?)" if close else ""
             raise ValueError(
-                f"options: unknown key {key!r}{meant}; expected {', '.join(map(repr, known))}"
+                f"options: unknown key {key!r}{hint}; expected {', '.join(map(repr, keys))}"
             )
     if options.get("position") is not None and options.get("first_player") is not None:
         raise ValueError("options: a position already says who is to move; drop first_player")

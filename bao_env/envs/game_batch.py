@@ -4,7 +4,7 @@ One step fills these arrays, each with one row per game::
 
     actions ---> Engine.step ---> GameStates            positions, legal actions, winners
     agent -----> _reply --------> GameStates            its answers, if there is an opponent
-    GameStates > _set_viewers --> ObservationBuffer     who is shown a game, what they may play
+    GameStates > _set_viewers --> ObservationBuffer     whose view is observed, what they may play
     GameStates > Observer ------> ObservationBuffer     observations and action masks
     GameStates > _score --------> StepResult            rewards, terminated, truncated
 
@@ -56,7 +56,7 @@ class GameStates(NamedTuple):
     positions: PackedPositions
     """Packed positions, uint64[n, 6]."""
     legal: Legal
-    """The mover's legal actions, uint64[n], bit a = action a; 0 once the game is over."""
+    """The mover's legal actions, uint64[n]; 0 once the game is over."""
     winners: Seats
     """The seats that have won, int8[n]; -1 while nobody has."""
     learner_seats: Seats
@@ -84,7 +84,7 @@ class ObservationBuffer(NamedTuple):
     viewers: Seats
     """Their seats, int8[n]."""
     legal: Legal
-    """Their legal actions as bits, uint64[n]; 0 where they are not to move."""
+    """Their legal actions, uint64[n]; 0 where they are not to move."""
     action_masks: npt.NDArray[np.int8]
     """The same, int8[n, 64], 1 = legal."""
     arrays: Arrays
@@ -118,7 +118,7 @@ def _mover(positions, g):
 
 @jit_inline
 def _set_viewer(state, viewers, legal, g):
-    """Write who is shown game g and what they may play; see :class:`ObservationBuffer`."""
+    """Write whose view of game g is observed, and what they may play."""
     viewer, learner = _mover(state.positions, g), state.learner_seats[g]
     bits = state.legal[g]
     if learner >= 0 and learner != viewer:
@@ -130,7 +130,7 @@ def _set_viewer(state, viewers, legal, g):
 
 @jit
 def _set_viewers(state, viewers, legal):
-    """Write who is shown each game and what they may play; see :class:`ObservationBuffer`.
+    """Write whose view of each game is observed, and what they may play.
 
     Args:
         state: the :class:`GameStates` as a plain tuple, which numba recognises faster.
@@ -272,8 +272,7 @@ class GameBatch:
         Args:
             actions: int64[B], legal in the games that run.
             actors: int8[B], the seats whose rewards are returned.
-            buffer: B games, filled with what they show now.
-
+            buffer: B games, filled with their observations.
         """
         state, size = self.state, self.size
         if self.before_actions:
@@ -298,13 +297,13 @@ class GameBatch:
         return result
 
     def observe_again(
-        self, games: GameIndices, shown: ObservationBuffer, buffer: ObservationBuffer
+        self, games: GameIndices, last_view: ObservationBuffer, buffer: ObservationBuffer
     ) -> None:
-        """Fill a buffer of B games: ``games`` as they are now, the others as they were shown."""
+        """Fill a buffer of B games: ``games`` as they are now, the others as last observed."""
         state = self.state.rows(games)
         viewers, legal = np.empty(len(games), np.int8), np.empty(len(games), np.uint64)
         _set_viewers(tuple(state), viewers, legal)
-        buffer.viewers[:], buffer.legal[:] = shown.viewers, shown.legal
+        buffer.viewers[:], buffer.legal[:] = last_view.viewers, last_view.legal
         buffer.viewers[games], buffer.legal[games] = viewers, legal
 
         def work(part: slice) -> None:
@@ -313,7 +312,7 @@ class GameBatch:
         self.engine.share(self.size, work)
 
     def observe_some(self, games: GameIndices, buffer: ObservationBuffer) -> None:
-        """Fill the rows ``games`` of a buffer of B games with what those games show now."""
+        """Fill the rows ``games`` of a buffer of B games with those games as they are now."""
         state, rows = self.state.rows(games), ObservationBuffer.empty(len(games), self.observer)
         _set_viewers(tuple(state), rows.viewers, rows.legal)
         rows.fill(state.positions, self.observer)

@@ -10,15 +10,15 @@ from bao_env.compiled.exclusive import Exclusive
 
 
 class Guard(Exclusive):
-    """Track whether an environment's games match what it has shown.
+    """Track whether an environment's games match what it has returned.
 
     An opponent that fails, an observer that raises, or Ctrl-C can end a step midway. The games then
-    differ from what the environment has shown, and it could take the learner's next action for the
-    opponent's. So all code that changes games runs in a ``with`` block of the guard. Until such a
-    block has ended without an exception, :meth:`check` asks for a reset.
+    differ from what the environment has returned, and the learner's next action could be played as
+    the opponent's. Code that changes games therefore runs inside ``with guard:``. After an
+    exception in such a block, :meth:`check` asks for a reset.
 
-    What is left is an interrupt after the environment's own step has returned, for example in a
-    wrapper: the step has happened, but its caller does not see the result.
+    One case remains: an interrupt after ``step()`` has returned, for example in a wrapper. The step
+    has happened, but its caller does not see the result.
     """
 
     def __init__(self) -> None:
@@ -61,8 +61,8 @@ class Guard(Exclusive):
         super().__exit__(*error)
 
 
-def _restore(begun: bool, ready: bool) -> Guard:
+def _restore(has_begun: bool, ready: bool) -> Guard:
     """Return a copy of a guard, in which no thread is."""
     guard = Guard()
-    guard._begun, guard.ready = begun, ready
+    guard._begun, guard.ready = has_begun, ready
     return guard

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from bao_env.compiled.compile import jit
 from bao_env.engine.argument_checks import as_integer
@@ -17,7 +18,7 @@ from bao_env.engine.batch import Engine
 from bao_env.engine.bits import ONE, ZERO, popcount, select_bit, xorshift
 from bao_env.engine.kernel import advance, legal_of
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import WORDS, Legal, PackedPositions, Seats, to_packed
+from bao_env.engine.position import WORDS, Legal, PackedPositions, to_packed
 from bao_env.engine.ruleset import Ruleset
 from bao_env.notation.positions import parse_position
 
@@ -104,19 +105,19 @@ class Openings:
         self,
         count: int,
         rng: np.random.Generator,
-        first_player: int | Seats | None = None,
+        first_player: int | None = None,
     ) -> tuple[PackedPositions, Legal]:
         """Draw where games begin: positions uint64[count, 6] and their legal actions uint64[count].
 
         Args:
             count: number of games.
-            rng: the generator that draws first players and plies; unused if there are none.
-            first_player: a seat, or int8[count]; None for the rule set's: South, or a random one.
+            rng: the generator of random first players and plies, if there are any.
+            first_player: a seat; None for the rule set's own rule, South or a random player.
         """
-        if first_player is None:
-            at_random = self._ruleset.first_player == "random"
-            first_player = rng.integers(2, size=count, dtype=np.int8) if at_random else SOUTH
-        firsts = np.full(count, first_player)
+        first: int | npt.NDArray[np.int8] = SOUTH if first_player is None else first_player
+        if first_player is None and self._ruleset.first_player == "random":
+            first = rng.integers(2, size=count, dtype=np.int8)
+        firsts = np.full(count, first)
         positions, legal = self._positions[firsts], self._legal[firsts]
         low, high = self.plies
         if high:

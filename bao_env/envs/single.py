@@ -60,14 +60,14 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
         ruleset: a :class:`bao_env.Ruleset` or its name.
         observation: a name of :data:`bao_env.observation.observer.OBSERVATIONS`, or an
             :class:`bao_env.Observer` that you write.
-        dtype: ``np.float32``, or ``np.uint8`` for counts of seeds, which is faster; for
-            observations by name.
+        dtype: ``np.float32``, or ``np.uint8`` for counts of seeds, which is faster. An observer
+            that you write has its own.
         flat: return the observation without the dict around it.
         opening_plies: random legal plies before the first observation of a game, a number or the
             lowest and the highest; they never end the game. None means 0 to 8 against an opponent,
             and none in self-play.
-        first_player: ``"south"``, ``"north"``, or None for the rule set's own rule: South, or at
-            random.
+        first_player: ``"south"``, ``"north"``, or None for the rule set's own rule: South, or a
+            random player.
         seat: the learner's, ``"south"`` or ``"north"``; None draws it at each reset.
         max_plies: plies after which a game is cut short, at the learner's next turn; None means
             500.
@@ -109,7 +109,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
         space = self.observer.space
         self.observation_space = space if flat else masked_space(space)
         self._flat = flat
-        self._illegal = check_illegal(illegal)
+        self._illegal_policy = check_illegal(illegal)
         self._fixed_seat = check_seat(seat, opponent)
         self._first_player = seat_or_none(first_player, "first_player")
         self.opponent = opponent
@@ -128,8 +128,8 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
 
     @property
     def seat(self) -> int:
-        """The seat that is shown the game, SOUTH (0) or NORTH (1): the learner's, or in self-play
-        that of the player to act."""
+        """The seat whose observation is returned, SOUTH (0) or NORTH (1): the learner's, or in
+        self-play that of the player to act."""
         return self._game.mover if self._agent is None else self._seat
 
     @property
@@ -139,7 +139,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: Options | None = None
     ) -> tuple[Observation, Infos]:
-        """Start an episode; if the opponent begins, they have already moved.
+        """Start an episode. If the opponent moves first, its move has already been played.
 
         Raises:
             TypeError: ``options`` is not a dict.
@@ -189,7 +189,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
         game.guard.check()
         if game.over:
             raise ResetNeeded("the episode is over: call reset()")
-        played = game.read(action, self._illegal)
+        played = game.check_action(action, self._illegal_policy)
         with game.guard:
             actor = game.mover
             game.play(played)
@@ -213,7 +213,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
             game.play(int(action))
 
     def _observation_and_info(self) -> tuple[Observation, Infos]:
-        """Return what is shown now, and what :meth:`step` says beside it."""
+        """Return the observation and the infos of the game as it stands."""
         game, seat = self._game, self.seat
         board, mask = game.observation(seat), game.action_mask(seat)
         info: Infos = {"action_mask": mask, "seat": seat}

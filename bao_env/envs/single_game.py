@@ -96,8 +96,7 @@ class SingleGame:
         self.positions = np.zeros((1, WORDS), np.uint64)
         """The packed position as a batch of one, uint64[1, 6]; changes in place."""
         self.legal = np.zeros(1, np.uint64)
-        """The legal actions as a batch of one, uint64[1], bit a = action a; 0 once somebody has
-        won."""
+        """The legal actions as a batch of one, uint64[1]; 0 once somebody has won."""
         self.mover = SOUTH
         """The seat to move."""
         self.outcome: Outcome | None = None
@@ -164,15 +163,15 @@ class SingleGame:
         text = options.get("position")
         if text is not None:
             return self.openings.from_texts([text])
-        wanted = seat_or_none(options.get("first_player"), "first_player")
-        return first_player if wanted is None else wanted
+        seat = seat_or_none(options.get("first_player"), "first_player")
+        return first_player if seat is None else seat
 
     def start(self, start: Start, rng: np.random.Generator) -> None:
         """Begin a game.
 
         Args:
             start: what :meth:`read_options` returned.
-            rng: the generator that draws the first player and plies; unused if there are none.
+            rng: the generator of the random first player and opening plies, if there are any.
         """
         if isinstance(start, tuple):
             self.positions, self.legal = (array.copy() for array in start)
@@ -181,7 +180,7 @@ class SingleGame:
         self.mover, self.outcome = turn_of(self.positions[0]), None
         self._start, self.actions = self.positions[0].copy(), []
 
-    def read(self, action: Any, illegal: str = "raise") -> int | None:
+    def check_action(self, action: Any, illegal: str = "raise") -> int | None:
         """Return an action as an int; None if it is illegal and an illegal action loses.
 
         Args:
@@ -207,7 +206,7 @@ class SingleGame:
         """Play a legal action, or end the game as a loss of the player to move.
 
         Args:
-            action: what :meth:`read` returned; None means an illegal action.
+            action: what :meth:`check_action` returned; None means an illegal action.
         """
         if action is None:
             self.outcome = Outcome(1 - self.mover, Termination.ILLEGAL_ACTION)
@@ -239,7 +238,7 @@ class SingleGame:
 
 
 class SingleGameEnv:
-    """What the environments with a single game share: access to the game, and rendering."""
+    """Give the environments with a single game access to it, and rendering."""
 
     metadata: dict[str, Any]
     render_mode: str | None
@@ -263,7 +262,7 @@ class SingleGameEnv:
 
     @property
     def _viewer(self) -> int:
-        """The seat of the player who is shown the game."""
+        """The seat whose observation is returned."""
         raise NotImplementedError
 
     @property
@@ -303,7 +302,7 @@ class SingleGameEnv:
 
     @property
     def legal(self) -> Legal:
-        """The legal actions of :attr:`positions`, uint64[1], a copy: bit a = action a."""
+        """The legal actions of :attr:`positions`, uint64[1], a copy."""
         return self._game.legal.copy()
 
     def render(self) -> str | npt.NDArray[np.uint8] | None:

@@ -74,7 +74,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     * ``DISABLED``: by ``reset(options={"reset_mask": bool[B]})``; a step before that is an error.
 
     **Reset options** are for all games that the reset begins: all, or where ``"reset_mask"``,
-    bool[B], is True. ``"position"`` may also be a list of B texts, one for each game.
+    bool[B], is True.
 
     **In self-play** the sum of a game's rewards, which loggers call its return, adds up those of
     both players and says nothing about their strength; ``"winner"`` and ``"plies"`` say who won and
@@ -160,7 +160,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             opening_plies, self.max_plies, against_an_opponent=opponent is not None
         )
         self._openings = Openings(self.ruleset, plies)
-        self._illegal = check_illegal(illegal)
+        self._illegal_policy = check_illegal(illegal)
         self._first_player = seat_or_none(first_player, "first_player")
         self._fixed_seat = check_seat(seat, opponent)
         self._flat = flat
@@ -171,12 +171,12 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self.guard = Guard()
         """Asks for a reset after an interruption."""
         self._seeded = False
-        self._shown = ObservationBuffer.empty(num_envs, self.observer)
-        """The last returned observation. The caller may have changed its arrays since, but not
-        ``viewers`` and ``legal``."""
-        self._shown.legal.fill(0)
+        self._last_view = ObservationBuffer.empty(num_envs, self.observer)
+        """The last observation. Its arrays belong to the caller, who may have changed them, but
+        ``viewers`` and ``legal`` do not."""
+        self._last_view.legal.fill(0)
 
-    # --- what the games look like ---------------------------------------------------------------
+    # --- the games as they stand ----------------------------------------------------------------
 
     @property
     def positions(self) -> PackedPositions:
@@ -185,8 +185,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 
     @property
     def legal(self) -> Legal:
-        """The legal actions as last shown, uint64[B], a copy: bit a = action a."""
-        return self._shown.legal.copy()
+        """The legal actions that the last observation shows, uint64[B], a copy."""
+        return self._last_view.legal.copy()
 
     @property
     def seats(self) -> Seats:
@@ -194,9 +194,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         return self._batch.state.learner_seats.copy()
 
     def action_masks(self) -> Flags:
-        """Return the legal actions as last shown, a fresh bool[B, 64]."""
+        """Return the legal actions that the last observation shows, a fresh bool[B, 64]."""
         masks = np.empty((self.num_envs, NUM_ACTIONS), np.bool_)
-        unpack_masks(self._shown.legal, masks)
+        unpack_masks(self._last_view.legal, masks)
         return masks
 
     def sample_legal_actions(self) -> Actions:
@@ -205,7 +205,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         Each game has its own generator for them, which ``reset(seed=...)`` seeds.
         """
         actions = np.empty(self.num_envs, np.int64)
-        draw_actions(self._shown.legal, self._sampler, actions)
+        draw_actions(self._last_view.legal, self._sampler, actions)
         return actions
 
     def board(self, game: int) -> Board:
@@ -221,7 +221,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         """
         batch = self._batch
         return list_afterstates(
-            batch.engine, self.observer, batch.state.positions, self._shown.legal
+            batch.engine, self.observer, batch.state.positions, self._last_view.legal
         )
 
     def render(self) -> tuple[Any, ...] | None:
@@ -258,8 +258,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     ) -> tuple[Observation, Infos]:
         """Begin new games: all of them, or those of ``options["reset_mask"]``.
 
-        ``seed`` seeds the learner's seats, the first players, the random plies, the random bot and
-        :meth:`sample_legal_actions`.
+        ``seed`` seeds the learner's seats, the random first players and opening plies, the random
+        bot and :meth:`sample_legal_actions`.
 
         Raises:
             ResetNeeded: the first reset would begin only some games.
@@ -280,8 +280,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             self._begin(games, seat, first_player, start)
             self._awaiting_reset[games] = False
             buffer = ObservationBuffer.empty(self.num_envs, self.observer)
-            self._batch.observe_again(games, self._shown, buffer)
-            self._shown = buffer
+            self._batch.observe_again(games, self._last_view, buffer)
+            self._last_view = buffer
             return self._observation_and_infos({})
 
     def step(
@@ -311,30 +311,30 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             )
         batch = self._batch
         actions = as_actions(actions, self.num_envs, "actions")
-        illegal = illegal_games(actions, batch.state.legal)
-        if len(illegal) and self._illegal == "raise":
+        losing = illegal_games(actions, batch.state.legal)
+        if len(losing) and self._illegal_policy == "raise":
             check_legal(actions, batch.state.legal)
         with self.guard:
-            return self._step(actions, illegal, waiting)
+            return self._step(actions, losing, waiting)
 
     def _step(
-        self, actions: Actions, illegal: GameIndices, waiting: GameIndices
+        self, actions: Actions, losing: GameIndices, waiting: GameIndices
     ) -> tuple[Observation, npt.NDArray[np.float64], Flags, Flags, Infos]:
         """Play checked actions.
 
         Args:
             actions: int64[B].
-            illegal: the games that their action loses.
+            losing: the games that their action loses.
             waiting: the games that are over.
         """
         batch, buffer = self._batch, ObservationBuffer.empty(self.num_envs, self.observer)
         infos: Infos = {}
-        if len(illegal):
-            batch.forfeit(illegal)
+        if len(losing):
+            batch.forfeit(losing)
             flags = np.zeros(self.num_envs, np.bool_)
-            flags[illegal] = True
+            flags[losing] = True
             infos |= _where(flags, illegal=flags)
-        result = batch.step(actions, self._shown.viewers, buffer)
+        result = batch.step(actions, self._last_view.viewers, buffer)
         self.steps += 1
         if len(waiting):
             for array in result:
@@ -346,7 +346,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             infos |= _where(ended, winner=batch.state.winners * ended, plies=plies)
             if isinstance(batch.agent, OpponentPool):
                 infos |= _where(ended, opponent=batch.agent.playing.number * ended)
-        self._shown = buffer
+        self._last_view = buffer
         if self.autoreset_mode is AutoresetMode.SAME_STEP:  # ended games restart now
             if len(games):
                 infos = self._final_infos(games, ended, infos)
@@ -361,9 +361,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     # --- the beginning of games -----------------------------------------------------------------
 
     def _restart(self, games: GameIndices) -> None:
-        """Restart some games, and show them."""
+        """Restart some games, and observe them."""
         self._begin(games)
-        self._batch.observe_some(games, self._shown)
+        self._batch.observe_some(games, self._last_view)
 
     def _masked_games(self, mask: Any) -> GameIndices:
         """Return the games that a reset begins, from its ``reset_mask``."""
@@ -455,23 +455,23 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         return arrays if self._flat else {"observation": arrays, "action_mask": action_masks}
 
     def _observation_and_infos(self, infos: Infos) -> tuple[Observation, Infos]:
-        """Return what is shown now, and ``infos`` with the masks and seats that go with it."""
-        shown = self._shown
+        """Return the observation, and ``infos`` with the masks and seats that go with it."""
+        view = self._last_view
         everywhere = np.ones(self.num_envs, np.bool_)
-        seen = {"action_mask": shown.action_masks.copy(), "seat": shown.viewers.copy()}
-        return self._value(shown.arrays, shown.action_masks), infos | _where(everywhere, **seen)
+        view_infos = {"action_mask": view.action_masks.copy(), "seat": view.viewers.copy()}
+        return self._value(view.arrays, view.action_masks), infos | _where(everywhere, **view_infos)
 
     def _final_infos(self, games: GameIndices, ended: Flags, infos: Infos) -> Infos:
         """Return Gymnasium's infos about ended games, which contain ``infos``."""
-        shown = self._shown
+        view = self._last_view
         final_obs = np.empty(self.num_envs, object)  # filled with None
-        arrays, masks = take_rows(shown.arrays, games), shown.action_masks[games]
+        arrays, masks = take_rows(view.arrays, games), view.action_masks[games]
         for row, game in enumerate(games.tolist()):
             final_obs[game] = self._value(take_rows(arrays, row), masks[row])
         action_masks = np.zeros((self.num_envs, NUM_ACTIONS), np.int8)
         action_masks[games] = masks
-        seen = _where(ended, action_mask=action_masks, seat=shown.viewers * ended)
-        return _where(ended, final_obs=final_obs, final_info=infos | seen)
+        view_infos = _where(ended, action_mask=action_masks, seat=view.viewers * ended)
+        return _where(ended, final_obs=final_obs, final_info=infos | view_infos)
 
 
 def _where(games: Flags, **infos: Any) -> Infos:

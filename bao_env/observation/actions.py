@@ -138,13 +138,13 @@ def _reply(rules, count, work):
         capture_turn, starts = candidates(rules, rows)
         # A takasa leaves the opponent's rows alone: unless they are stuck already, no reply wins.
         stuck = cannot_play(rows.other_front, rows.other_back, other_store_of(rows.meta))
-        every = capture_turn or stuck
+        all_replies = capture_turn or stuck
         while starts != ZERO:
             start = trailing_zeros(starts)
             starts &= starts - ONE
             work.scratch[0][jobs] = legal_job(row, capture_turn, ZERO, start)
             jobs += 1
-            if not every:
+            if not all_replies:
                 break
     run(rules, work.after, work.best, work.seats, jobs, work.scratch, FIND_BEST)
     for row in range(count):
@@ -189,11 +189,11 @@ def write_actions(rules, positions, legal, scale, work, out):
     size = positions.shape[0]
     for g in range(size):
         out[g, OBSERVATION_SIZE:] = 0
-        rest = legal[g]
-        while rest != ZERO:
+        unwritten = legal[g]
+        while unwritten != ZERO:
             work.games[count] = g
-            work.actions[count] = trailing_zeros(rest)
-            rest &= rest - ONE
+            work.actions[count] = trailing_zeros(unwritten)
+            unwritten &= unwritten - ONE
             count += 1
         if count > _ROWS - NUM_ACTIONS or g == size - 1:
             _play_out(rules, positions, count, work)

@@ -135,6 +135,12 @@ class SeedObserver:
         self.space = seed_space(self.shape, dtype)
         self._scale = seed_scale(dtype)
 
+    def fill(
+        self, positions: PackedPositions, legal: Legal, viewers: Seats, arrays: npt.NDArray[Any]
+    ) -> None:
+        """Write the observations; see :meth:`bao_env.observation.observer.Observer.fill`."""
+        raise NotImplementedError
+
 
 class BareBoard(SeedObserver):
     """The observer ``"board"``, which looks the same under all rules."""

@@ -35,7 +35,7 @@ from bao_env.engine.position import Legal, PackedPositions, Seats, packed_openin
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.observation.actions import Replies
 from bao_env.observation.arrays import Arrays, empty_arrays, one_line, take_rows
-from bao_env.observation.board import BareBoard
+from bao_env.observation.board import BareBoard, SeedObserver
 from bao_env.observation.planes import Planes
 
 
@@ -68,7 +68,7 @@ class Observer(Protocol):
         ...
 
 
-class OwnObserver:
+class UserObserver:
     """Wrap a caller's observer: give it read-only views, and try it out.
 
     Args:
@@ -102,18 +102,18 @@ class OwnObserver:
         arrays = empty_arrays(self.space, len(legal))
         for part in arrays.values() if isinstance(arrays, dict) else [arrays]:
             part.view(np.uint8).fill(0xFF)  # NaN as a float: outside the space
-        given: list[Any] = [positions, legal, viewers]
-        before = [array.copy() for array in given]
+        inputs: list[Any] = [positions, legal, viewers]
+        copies = [array.copy() for array in inputs]
         self.observer.fill(positions, legal, viewers, arrays)
-        if not all(map(np.array_equal, given, before)):
+        if not all(map(np.array_equal, inputs, copies)):
             raise ValueError(
                 f"observation={self.observer!r}: fill must not change positions, legal or viewers"
             )
-        for seen in (take_rows(arrays, i) for i in range(len(legal))):
-            if not self.space.contains(seen):
+        for observation in (take_rows(arrays, i) for i in range(len(legal))):
+            if not self.space.contains(observation):
                 raise ValueError(
                     f"observation={self.observer!r}: fill must write every number, each within "
-                    f"{self.space}; it wrote {one_line(seen)}"
+                    f"{self.space}; it wrote {one_line(observation)}"
                 )
         return arrays
 
@@ -142,24 +142,24 @@ def get_observer(
         ValueError: an unknown name, dtype or rule set; an object that is not an observer, or whose
             first observations are incomplete or outside its space.
     """
-    if type(observation).__module__.startswith(f"{__package__}."):  # this function made it
-        return observation  # type: ignore[return-value]
+    if isinstance(observation, (SeedObserver, UserObserver)):  # this function made it
+        return observation
     if not isinstance(observation, str):
         is_observer = callable(getattr(observation, "fill", None))
         if is_observer and isinstance(observation.space, (spaces.Box, spaces.Dict)):
-            own, rules = OwnObserver(observation), get_ruleset(ruleset)
+            wrapped, rules = UserObserver(observation), get_ruleset(ruleset)
             opening = packed_opening(rules, SOUTH)  # as both sides see it
             legal = np.array([legal_of(rules.kernel, opening), 0], np.uint64)
-            own.try_out(np.array([opening] * 2), legal, np.array([SOUTH, NORTH], np.int8))
-            return own
+            wrapped.try_out(np.array([opening] * 2), legal, np.array([SOUTH, NORTH], np.int8))
+            return wrapped
     elif observation in OBSERVATIONS:
         kind = np.dtype(dtype)
         if kind not in (np.float32, np.uint8):
             raise ValueError(f"dtype={kind}: expected float32 or uint8")
         return OBSERVATIONS[observation](get_ruleset(ruleset), kind)
-    known = ", ".join(map(repr, OBSERVATIONS))
+    names = ", ".join(map(repr, OBSERVATIONS))
     raise ValueError(
-        f"observation={observation!r}: expected one of {known}, or an object with a space (Box or "
+        f"observation={observation!r}: expected one of {names}, or an object with a space (Box or "
         "Dict) and fill(positions, legal, viewers, arrays)"
     )
 

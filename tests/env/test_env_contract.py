@@ -110,7 +110,7 @@ def test_ids(options: dict[str, Any]) -> None:
 
 
 @EVERY_ENV
-def test_the_lot_is_drawn(make: Make) -> None:
+def test_the_random_first_player_is_drawn(make: Make) -> None:
     env = make(ruleset="kujifunza")
     env.reset(seed=7)
     starts: set[str] = set()
@@ -126,7 +126,7 @@ def test_the_learners_seat_is_drawn() -> None:
 
 @EVERY_ENV
 def test_seeds(make: Make) -> None:
-    """The same seed gives the same first players and games; another, or none, gives others."""
+    """The same seed gives the same games and seats; another seed, or none, gives other games."""
 
     def games(seed: int | None) -> list[Any]:
         env = make(ruleset="kujifunza", opening_plies=(0, 9))
@@ -210,7 +210,7 @@ def test_copies_continue_the_games(make: Make, duplicate: Callable[[Any], Any]) 
     twin = duplicate(env)
     if duplicate is copy.deepcopy and not isinstance(env, VectorEnv):
         assert twin.ruleset is env.ruleset and twin.observer is env.observer  # or it takes long
-    mine, theirs = (play(one, 60, np.random.default_rng(9)) for one in (env, twin))
+    mine, theirs = (play(copied, 60, np.random.default_rng(9)) for copied in (env, twin))
     assert same(mine, theirs) and np.array_equal(env.positions, twin.positions)
     assert any(np.any(result[2]) for result in mine if result is not None and len(result) == 5)
 
@@ -251,8 +251,10 @@ def test_pictures_without_pygame(make: Make, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_specification_is_json() -> None:
-    made = gymnasium.make("bao_env:bao/Bao-v0", ruleset=bao_env.RULESETS["dutch"])
-    assert made.spec is not None
-    again: Any = gymnasium.make(gymnasium.envs.registration.EnvSpec.from_json(made.spec.to_json()))
-    assert again.unwrapped.ruleset == bao_env.RULESETS["dutch"]
+    env = gymnasium.make("bao_env:bao/Bao-v0", ruleset=bao_env.RULESETS["dutch"])
+    assert env.spec is not None
+    env_of_json: Any = gymnasium.make(
+        gymnasium.envs.registration.EnvSpec.from_json(env.spec.to_json())
+    )
+    assert env_of_json.unwrapped.ruleset == bao_env.RULESETS["dutch"]
     assert BaoEnv().sample_legal_actions() == raw_env().sample_legal_actions() == 0

@@ -110,16 +110,16 @@ def at_an_end(make: Callable[..., Any]) -> Any:
 
 
 @EVERY_ENV
-@pytest.mark.parametrize("what", ["step", "reset"])
-def test_interrupted_anywhere(make: Callable[..., Any], what: str) -> None:
+@pytest.mark.parametrize("method", ["step", "reset"])
+def test_interrupted_anywhere(make: Callable[..., Any], method: str) -> None:
     """Afterwards the environment asks for a reset, or is as it was before or after the call."""
     start = at_an_end(make)
     done = copy.deepcopy(start)
-    call = act if what == "step" else lambda env: env.reset(seed=6)
+    call = act if method == "step" else lambda env: env.reset(seed=6)
     call(done)
     before, after = (acted(copy.deepcopy(env)) for env in (start, done))
     stored = pickle.dumps(start)  # faster than as many copies
-    asked = 0
+    resets = 0
     for line in range(1, 10_000):
         env = pickle.loads(stored)
         if not interrupted(partial(call, env), line):
@@ -127,12 +127,12 @@ def test_interrupted_anywhere(make: Callable[..., Any], what: str) -> None:
         unchanged = np.array_equal(env.positions, start.positions)
         result = acted(env)
         if result is None:
-            asked += 1
+            resets += 1
             env.reset(seed=6)
             act(env)
             continue
         assert same(result, before if unchanged else after), line
-    assert line > 20 and asked > 10
+    assert line > 20 and resets > 10
     env.reset(seed=6)
     act(env)
 
@@ -147,7 +147,8 @@ def test_interrupted_board(call: Callable[[Board], Any]) -> None:
         board = start.copy()
         if not interrupted(partial(call, board), line):
             break
-        assert (board, board.move_stack) in [(one, one.move_stack) for one in (start, done)], line
+        states = [(state, state.move_stack) for state in (start, done)]
+        assert (board, board.move_stack) in states, line
         assert Board.from_transcript(board.transcript()).move_stack == board.move_stack, line
         assert board.legal_actions == Board.from_text(board.text()).legal_actions, line
     assert line > 3

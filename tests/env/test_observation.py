@@ -33,17 +33,17 @@ def seeds_in(position: reference.Position, holes: list[reference.Hole]) -> int:
 
 def captured(before: str, after: str, rules: Any) -> int:
     """Return the seeds that the mover of ``before`` captures on the way to ``after``."""
-    old = reference.parse(before, rules)
-    opponent = OPPONENT[old.mover]
-    if after == WINS[old.mover]:  # all that lay in their front row
-        return seeds_in(old, FRONT[opponent])
+    position_before = reference.parse(before, rules)
+    opponent = OPPONENT[position_before.mover]
+    if after == WINS[position_before.mover]:  # all that lay in their front row
+        return seeds_in(position_before, FRONT[opponent])
     if after == WINS[opponent]:  # the mover has emptied their own front row, by a takasa
         return 0
-    new = reference.parse(after, rules)
-    taken = seeds_in(old, SIDE[opponent]) - seeds_in(new, SIDE[opponent])
-    if new.pending is not None:  # Dutch I.a: still in their hole, but taken
-        taken += new.holes[reference.FACING[new.pending]]
-    return taken
+    position_after = reference.parse(after, rules)
+    seeds = seeds_in(position_before, SIDE[opponent]) - seeds_in(position_after, SIDE[opponent])
+    if position_after.pending is not None:  # Dutch I.a: still in their hole, but taken
+        seeds += position_after.holes[reference.FACING[position_after.pending]]
+    return seeds
 
 
 def has_no_hole_to_play(text: str, rules: Any) -> bool:
@@ -84,8 +84,8 @@ def test_columns_match_the_reference(ruleset: str, thorough: bool, seed: int) ->
     texts = some_positions(rules, 500 if thorough else 120, seed)
     texts += [ONE_WAY_WINS] * (ruleset == "kujifunza")
     actions = observe("replies", rules, *pack_texts(texts, rules))[:, 52:]
-    for text, found in zip(texts, actions, strict=True):
-        np.testing.assert_array_equal(found, columns(text, rules), err_msg=text)
+    for text, row in zip(texts, actions, strict=True):
+        np.testing.assert_array_equal(row, columns(text, rules), err_msg=text)
     assert actions.reshape(-1, 4, 64).any(axis=(0, 2)).all()  # all groups were met
 
 
@@ -122,24 +122,24 @@ def test_board_and_planes_match_the_reference(ruleset: str, seed: int) -> None:
             me, opponent = "SN"[viewer], "NS"[viewer]
             mine, theirs = SIDE[me], SIDE[opponent]
             # The opponent faces the viewer: their holes run from the viewer's right to the left.
-            seen = [theirs[:7:-1], theirs[7::-1], mine[:8], mine[8:]]
-            counts = np.array([[position.holes[hole] for hole in row] for row in seen])
+            rows = [theirs[:7:-1], theirs[7::-1], mine[:8], mine[8:]]
+            counts = np.array([[position.holes[hole] for hole in row] for row in rows])
             houses = {reference.HOUSE[player] for player in "SN" if position.owned[player]}
             own = position.mover == me
-            shown = [position.barred if own else None, position.pending if own else None]
+            marks = [position.barred if own else None, position.pending if own else None]
             stores = [position.stores[me], position.stores[opponent]]
             expected = [
                 *counts[[2, 3, 1, 0]].ravel(),
                 *stores,
                 *(position.owned[player] for player in (me, opponent)),
-                *(hole == mark for mark in shown for hole in mine[:8]),
+                *(hole == mark for mark in marks for hole in mine[:8]),
             ]
             np.testing.assert_array_equal(board, expected)
             np.testing.assert_array_equal(planes[0], counts)
             for plane, step in enumerate((1, 2, 3, 4, 5, 6, 8, 10, 12, 15), 1):
                 np.testing.assert_array_equal(planes[plane], counts >= step)
-            marked = [[[hole in houses for hole in row] for row in seen]]
-            marked += [[[hole == mark for hole in row] for row in seen] for mark in shown]
+            marked = [[[hole in houses for hole in row] for row in rows]]
+            marked += [[[hole == mark for hole in row] for row in rows] for mark in marks]
             np.testing.assert_array_equal(planes[11:14], marked)
             assert (planes[14] == stores[0]).all() and (planes[15] == stores[1]).all()
 
@@ -158,7 +158,7 @@ def test_afterstates_are_where_the_actions_lead(ruleset: str) -> None:
         opponent=None,
     )
     envs.reset(seed=3)
-    found = envs.afterstates()
+    afterstates = envs.afterstates()
     expected = []
     for game in range(100):
         board = envs.board(game)
@@ -170,11 +170,11 @@ def test_afterstates_are_where_the_actions_lead(ruleset: str) -> None:
             result = 0 if outcome is None else 1 if outcome.winner == board.turn else -1
             expected.append((game, action, after.packed, after.legal_actions, sign, result))
     games, actions, positions, legal, signs, results = zip(*expected, strict=True)
-    np.testing.assert_array_equal(np.diff(found.indptr), np.bincount(games, minlength=100))
-    np.testing.assert_array_equal(found.actions, actions)
-    np.testing.assert_array_equal(found.positions, positions)
-    np.testing.assert_array_equal(found.signs, signs)
-    np.testing.assert_array_equal(found.results, results)
-    assert tuple(map(actions_of, found.legal)) == legal and any(results)
-    shown = observe("replies", ruleset, found.positions, found.legal)
-    np.testing.assert_array_equal(found.observations, shown)
+    np.testing.assert_array_equal(np.diff(afterstates.indptr), np.bincount(games, minlength=100))
+    np.testing.assert_array_equal(afterstates.actions, actions)
+    np.testing.assert_array_equal(afterstates.positions, positions)
+    np.testing.assert_array_equal(afterstates.signs, signs)
+    np.testing.assert_array_equal(afterstates.results, results)
+    assert tuple(map(actions_of, afterstates.legal)) == legal and any(results)
+    observations = observe("replies", ruleset, afterstates.positions, afterstates.legal)
+    np.testing.assert_array_equal(afterstates.observations, observations)

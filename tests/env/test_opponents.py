@@ -38,8 +38,8 @@ def test_package_that_fails_is_named(
     monkeypatch.syspath_prepend(tmp_path)
     group = "bao_env.players"
     ours = EntryPoint("agents", "bao_agents.players.registry:load_ours", group)
-    found = [EntryPoint("failing-package", f"{module}:load", group), ours][:: 1 if first else -1]
-    monkeypatch.setattr("bao_env.player_packages.entry_points", lambda group: found)
+    entries = [EntryPoint("failing-package", f"{module}:load", group), ours][:: 1 if first else -1]
+    monkeypatch.setattr("bao_env.player_packages.entry_points", lambda group: entries)
     assert get_agent("alphabeta:2").act(*draw("zanzibar", 2)).shape
     expected = f"unknown player 'nobody'.*package failing-package .*{message}"
     with pytest.raises(ValueError, match=expected):

@@ -69,10 +69,10 @@ def test_torchrl(opponent: Any, observation: str) -> None:
     games = BaoVectorEnv(
         3, opponent=opponent, observation=observation, autoreset_mode="Disabled", max_plies=20
     )
-    made = TransformedEnv(GymWrapper(games, categorical_action_encoding=True), ActionMask())
-    made.set_seed(1)
-    utils.check_env_specs(made)
-    steps = made.rollout(60, break_when_any_done=False)
+    env = TransformedEnv(GymWrapper(games, categorical_action_encoding=True), ActionMask())
+    env.set_seed(1)
+    utils.check_env_specs(env)
+    steps = env.rollout(60, break_when_any_done=False)
     assert steps["action_mask"].gather(-1, steps["action"][..., None]).all()
     assert steps["next", "truncated"].any() and (steps["next", "reward"].abs() <= 1).all()
 

@@ -99,10 +99,10 @@ def test_games_side_by_side_look_as_each_alone(opponent: Any, seed: int) -> None
 
     An image needs no display.
     """
-    how: Any = {"opponent": opponent, "opening_plies": 0, "max_plies": 4}
-    how |= {"render_mode": "rgb_array", "seat": opponent and "north"}
-    games, rng = BaoVectorEnv(2, **how), np.random.default_rng(seed)
-    alone, over = [BaoEnv(**how), BaoEnv(**how)], [True, True]
+    arguments: Any = {"opponent": opponent, "opening_plies": 0, "max_plies": 4}
+    arguments |= {"render_mode": "rgb_array", "seat": opponent and "north"}
+    games, rng = BaoVectorEnv(2, **arguments), np.random.default_rng(seed)
+    alone, over = [BaoEnv(**arguments), BaoEnv(**arguments)], [True, True]
     games.reset(seed=seed)
     for step in range(8):
         actions = games.sample_legal_actions()

@@ -63,7 +63,8 @@ def test_options_and_invalid_arguments() -> None:
     assert len(envs.env_method("action_masks", indices=[0, 2])) == 2
     assert envs.get_attr("max_plies", 1) == [500]
     observer = SimpleNamespace(
-        space=Dict(one=Box(0, 1)), fill=lambda *given: given[-1]["one"].fill(0)
+        space=Dict(one=Box(0, 1)),
+        fill=lambda positions, legal, viewers, arrays: arrays["one"].fill(0),
     )
     for arguments, match in (
         ({"opponent": None}, "opponent=None"),

@@ -40,12 +40,12 @@ def last_legal(observations: Any, masks: Any) -> Any:
 def test_a_policy_sees_what_the_environments_show(observation: str, ruleset: str) -> None:
     arguments: Any = {"observation": observation, "ruleset": ruleset, "dtype": np.uint8}
     envs = BaoVectorEnv(20, opponent=None, autoreset_mode="SameStep", **arguments)
-    shown, _ = envs.reset(seed=1)
-    seen: dict[str, Any] = {}
+    observations, _ = envs.reset(seed=1)
+    policy_view: dict[str, Any] = {}
 
     def choose(observations: Any, masks: Any) -> Any:
         assert masks.dtype == np.bool_
-        seen.update(observation=observations, action_mask=masks.view(np.int8))
+        policy_view.update(observation=observations, action_mask=masks.view(np.int8))
         return masks.argmax(axis=1).astype(np.uint8)
 
     agent = PolicyAgent(choose, **arguments)
@@ -53,22 +53,22 @@ def test_a_policy_sees_what_the_environments_show(observation: str, ruleset: str
         actions = agent.act(envs.positions, envs.legal)
         assert actions.dtype == np.int64
         assert envs.action_masks()[np.arange(20), actions].all()
-        np.testing.assert_equal(seen, shown)
-        shown, *_ = envs.step(envs.sample_legal_actions())
+        np.testing.assert_equal(policy_view, observations)
+        observations, *_ = envs.step(envs.sample_legal_actions())
 
 
 def test_a_full_pool_keeps_the_first_and_the_newest() -> None:
     pool = OpponentPool("greedy", size=4, seed=3)
     added = [RandomAgent(seed) for seed in range(30)]
-    held: set[int] = set()
+    ages_held: set[int] = set()
     for number, agent in enumerate(added):
         pool.add(agent)
         assert len(pool.members) == min(4, number + 2)
         assert isinstance(pool.members[0].agent, GreedyAgent) and pool.members[-1].agent is agent
         ages = [added.index(member.agent) for member in pool.members[1:]]  # type: ignore[arg-type]
         assert ages == sorted(ages)
-        held |= {number - age for age in ages}
-    assert max(held) > 3  # not simply the last three
+        ages_held |= {number - age for age in ages}
+    assert max(ages_held) > 3  # not simply the last three
 
 
 def test_probabilities_of_the_members() -> None:
@@ -103,11 +103,11 @@ def test_a_pool_is_seeded_and_can_be_pickled() -> None:
             drawn.append(pool.members.index(pool.playing))
         return drawn
 
-    one, other = (OpponentPool(PolicyAgent(first_legal), size=8, seed=5) for _ in range(2))
-    assert players(one) == players(other) != players(OpponentPool("random", size=8, seed=6))
-    copied = pickle.loads(pickle.dumps(one))
+    pool, twin = (OpponentPool(PolicyAgent(first_legal), size=8, seed=5) for _ in range(2))
+    assert players(pool) == players(twin) != players(OpponentPool("random", size=8, seed=6))
+    copied = pickle.loads(pickle.dumps(pool))
     assert len(copied.members) == 8 and copied.size == 8
-    assert players(one) == players(copied)
+    assert players(pool) == players(copied)
 
 
 def test_bots_take_the_rules_of_the_game_or_refuse() -> None:
@@ -117,8 +117,9 @@ def test_bots_take_the_rules_of_the_game_or_refuse() -> None:
         pool.add(PolicyAgent(first_legal, "replies"))
         BaoVectorEnv(2, pool, ruleset=ruleset)
         assert {pool.ruleset, *(member.agent.ruleset for member in pool.members)} == {ruleset}
-        given = OpponentPool("greedy", ruleset=ruleset)
-        for bot in (pool, given, GreedyAgent(ruleset), PolicyAgent(first_legal, ruleset=ruleset)):
+        pool_with_rules = OpponentPool("greedy", ruleset=ruleset)
+        policy = PolicyAgent(first_legal, ruleset=ruleset)
+        for bot in (pool, pool_with_rules, GreedyAgent(ruleset), policy):
             calls: list[Callable[[Any], Any]] = [
                 lambda bot: BaoEnv(bot, ruleset="kibao"),
                 OpponentPool(ruleset="kibao").add,
@@ -180,9 +181,9 @@ def test_a_pool_in_a_subprocess_warns(method: str) -> None:
     queue = context.Queue()
     child = context.Process(target=ask, args=(pool, queue), daemon=True)  # type: ignore[attr-defined]
     child.start()
-    [said] = queue.get(timeout=120)
-    assert "a copy in a subprocess" in said
+    [messages] = queue.get(timeout=120)
+    assert "a copy in a subprocess" in messages
     child.join()
-    here: Any = SimpleQueue()
-    ask(pickle.loads(pickle.dumps(pool)), here)
-    assert here.get() == []
+    own_queue: Any = SimpleQueue()
+    ask(pickle.loads(pickle.dumps(pool)), own_queue)
+    assert own_queue.get() == []

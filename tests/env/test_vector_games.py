@@ -36,19 +36,21 @@ def test_games_are_gymnasiums_own(mode: AutoresetMode, arguments: dict[str, Any]
     assert ours.observation_space == sync.observation_space
     assert ours.action_space == sync.action_space
     cut = 0
-    for one, other in zip(run(ours, 60), run(sync, 60), strict=True):
-        assert one[0] in ours.observation_space and same(one[0], other[0])
-        if len(one) == 5:
-            assert same(one[1:4], other[1:4])
-            assert [array.dtype for array in one[1:4]] == [array.dtype for array in other[1:4]]
-            ends = one[4].get("final_info", one[4])
-            for game in np.flatnonzero(one[3]):
+    for result, expected in zip(run(ours, 60), run(sync, 60), strict=True):
+        assert result[0] in ours.observation_space and same(result[0], expected[0])
+        if len(result) == 5:
+            assert same(result[1:4], expected[1:4])
+            assert [array.dtype for array in result[1:4]] == [
+                array.dtype for array in expected[1:4]
+            ]
+            ends = result[4].get("final_info", result[4])
+            for game in np.flatnonzero(result[3]):
                 assert ends["winner"][game] == -1 and ends["_plies"][game]
                 cut += 1
     assert cut > 5
     assert same(ours.call("action_masks"), sync.call("action_masks"))
     assert ours.get_attr("ruleset") == sync.get_attr("ruleset")
-    assert (ours.seats == (one[-1]["seat"] if arguments["opponent"] else -1)).all()
+    assert (ours.seats == (result[-1]["seat"] if arguments["opponent"] else -1)).all()
 
 
 @pytest.mark.parametrize(
@@ -75,7 +77,7 @@ def test_games_do_not_depend_on_the_threads(ruleset: str, opponent: Opponent | N
 
 
 @EVERY_MODE
-def test_each_restart_draws_lots(mode: AutoresetMode) -> None:
+def test_each_restart_draws_who_begins(mode: AutoresetMode) -> None:
     env = BaoVectorEnv(64, ruleset="kujifunza", max_plies=1, autoreset_mode=mode, opponent=None)
     starts = []
     for result in run(env, 6):

@@ -33,11 +33,11 @@ HASTE = "import time; now = time.monotonic; time.monotonic = lambda: 100 * now()
 def test_compiling_prints_notices(tmp_path: Path) -> None:
     code = f"{HASTE}; import bao_env; bao_env.Board().push('A6L')"
     cold, warm = (run(code, tmp_path / "cache").stderr for _ in range(2))
-    first, *others = cold.splitlines()
+    first, *progress = cold.splitlines()
     assert first.startswith("bao_env: compiling the engine (first use only")
-    counts = [(int(line.split()[2]), int(line.split()[6])) for line in others]
-    said = [f"bao_env: compiling, {done} of at most {of} functions" for done, of in counts]
-    assert others == said and counts and counts == sorted(counts)
+    counts = [(int(line.split()[2]), int(line.split()[6])) for line in progress]
+    expected = [f"bao_env: compiling, {done} of at most {of} functions" for done, of in counts]
+    assert progress == expected and counts and counts == sorted(counts)
     assert all(done <= of for done, of in counts)
     assert warm == ""
     logged = f"import logging; logging.basicConfig(level=logging.DEBUG); {LEGAL}"
@@ -49,9 +49,9 @@ def test_damaged_cache_is_written_again(suffix: str, length: int, tmp_path: Path
     run(LEGAL, tmp_path)
     [file] = tmp_path.rglob(f"*is_legal*.{suffix}")
     file.write_bytes(file.read_bytes()[:length])
-    again, last = run(LEGAL, tmp_path), run(LEGAL, tmp_path)
-    assert again.stdout == "1\n" and "compiling" in again.stderr
-    assert last.stdout == again.stdout and last.stderr == ""
+    second, third = run(LEGAL, tmp_path), run(LEGAL, tmp_path)
+    assert second.stdout == "1\n" and "compiling" in second.stderr
+    assert third.stdout == second.stdout and third.stderr == ""
 
 
 REFUSE = (

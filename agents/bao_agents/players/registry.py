@@ -101,7 +101,9 @@ def _package(name: PlayerName, setting: Setting) -> Agent:
     from bao_agents.search.limits import check_threads
 
     threads = check_threads(setting.threads)
-    return load_from_packages(name.text, setting.ruleset, setting.seed, threads, but="bao_agents")
+    return load_from_packages(
+        name.text, setting.ruleset, setting.seed, threads, except_package="bao_agents"
+    )
 
 
 # --- the table ----------------------------------------------------------------------------------
@@ -248,7 +250,7 @@ def parse(
             raise _no_checkpoint(parsed, available)
     if checkpoints is None and (name.endswith(".safetensors") or os.sep in name):
         raise _no_file(name)
-    if ask_packages and checkpoints is None and packages(but="bao_agents"):
+    if ask_packages and checkpoints is None and packages(except_package="bao_agents"):
         return PlayerName(PACKAGE, name)
     raise _unknown(name, kinds, akin, available)
 
