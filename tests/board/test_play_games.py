@@ -67,7 +67,18 @@ def test_undo_and_redo(client: TestClient) -> None:
     look = game("look", ply=5)["state"]
     assert (look["text"], look["ply"], look["current_ply"]) == (texts[5], 5, 3)
     state = play_on(game, game("goto", ply=3)["state"], 1)
-    assert state["length"] == state["ply"] == 4  # the moves taken back are gone
+    assert state["length"] == state["ply"] == 4  # the moves taken back are a line beside
+    [line] = state["lines"]
+    assert line["ply"] == 4 and len(line["moves"]) == 4  # the same move was made again
+    state = game("line", index=0)["state"]
+    assert (state["length"], state["ply"]) == (8, 4)
+    assert game("goto", ply=8)["state"]["text"] == texts[8]
+    game("goto", ply=0)
+    second = game("look", ply=0)["state"]["legal"][1]
+    state = game("play", action=second["action"], ply=0)["state"]
+    assert [line["ply"] for line in state["lines"]] == [0] and state["length"] == 1
+    game("line", index=0)
+    game("goto", ply=4)
     for request in ("play", "why", "choice"):  # two clicks, or two pages of one game
         values = {"action": 28} if request == "play" else {"pit": 7, "direction": 0}
         assert "look again" in game(request, 409, ply=3, **values)["error"]

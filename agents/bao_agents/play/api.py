@@ -290,6 +290,7 @@ POSTS: dict[str, Handler] = {
     "/api/puzzles": begins(Lobby.puzzle),
     f"{GAME}/play": of_game(Game.play),
     f"{GAME}/move": of_game(Game.play_text),
+    f"{GAME}/line": of_game(Game.take_line),
     f"{GAME}/resign": of_game(Game.resign),
     f"{GAME}/goto": of_game(Game.go_to),
     f"{GAME}/look": of_game(Game.show),

@@ -23,6 +23,8 @@ from bao_env.rules_in_words import rules_in_words
 
 MAX_BOARD_PLIES = 400
 """The longest game; of 4,000 games of random moves, the longest has 221 plies."""
+MAX_LINES, MAX_LINE = 5, 6
+"""The most lines that are kept beside a game, and the moves of each that the page shows."""
 _MENTIONED = {
     EventKind.HOUSE_PLAYED,
     EventKind.HOUSE_STOP,
@@ -156,6 +158,8 @@ class Game:
         if self.ply > MAX_BOARD_PLIES:
             raise Refused(f"{self.ply} moves: expected at most {MAX_BOARD_PLIES}")
         self._moves: list[Data] = []
+        self._lines: list[tuple[Board, list[Data]]] = []
+        """Lines that were left for another move, with their moves, the last one first."""
         self._stated_winner = Transcript(board.record().head).stated_winner()
         """Who has won because the other resigned, at the end of the moves; None if nobody has."""
 
@@ -195,7 +199,7 @@ class Game:
 
     @check_types
     def play(self, action: int, ply: int) -> Data:
-        """Play an action at ``ply``, drop the undone moves, and return the action's events.
+        """Play an action at ``ply`` and return its events; undone moves are kept as a line beside.
 
         Raises:
             Refused: the game stands at another ply, is too long, or the action is illegal.
@@ -208,7 +212,9 @@ class Game:
         except IllegalMoveError as error:
             raise Refused(str(error)) from error
         events = board.trace(action)
-        self._moves[ply:] = [_move_values(board, action, events)]
+        if self._board.move_stack[ply:] not in ([], [action]):
+            self._lines = [(self._board, self._moves), *self._lines][:MAX_LINES]
+        self._moves = [*self._moves[:ply], _move_values(board, action, events)]
         board.push(action)
         self._board, self.ply, self._stated_winner = board, ply + 1, None
         self.version += 1
@@ -290,6 +296,29 @@ class Game:
         self.ply = len(self.board(ply).move_stack)
         self.version += 1
         return self.show()
+
+    @check_types
+    def take_line(self, index: Annotated[int, Field(ge=0)]) -> Data:
+        """Go back to a line that was left, where it parts from the game, which takes its place.
+
+        Raises:
+            Refused: there is no such line.
+        """
+        if index >= len(self._lines):
+            raise Refused(f"no such line: the game has {len(self._lines)} others")
+        line, game = self._lines.pop(index), (self._board, self._moves)
+        self.ply = self._shared_plies(line[0])
+        if self.ply < len(self._moves):
+            self._lines.insert(0, game)
+        self._board, self._moves = line
+        self._stated_winner = None
+        self.version += 1
+        return self.show()
+
+    def _shared_plies(self, line: Board) -> int:
+        """Return how many plies a line has in common with the game."""
+        pairs = zip(line.move_stack, self._board.move_stack, strict=False)
+        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
     @check_types
     def events(self, ply: Ply) -> Data:
@@ -406,6 +435,11 @@ class Game:
             "outcome": end,
             "legal": [hand_way(board, action) for action in legal],
             "moves": self._moves,
+            "lines": [
+                {"ply": ply, "moves": moves[ply : ply + MAX_LINE]}
+                for board, moves in self._lines
+                for ply in [self._shared_plies(board)]
+            ],
             "transcripts": [
                 self.board().transcript(self._players(), spelling) for spelling in SPELLINGS
             ],

@@ -312,3 +312,21 @@ def test_hints_are_in_sight(open_page: Open) -> None:
     page = open_page(viewport={"width": 1366, "height": 660})
     page.click("#hint")
     expect(page.locator("#hints table")).to_be_in_viewport(ratio=1)
+
+
+def test_a_line_that_was_left_comes_back(open_page: Open) -> None:
+    page = open_page()
+    page.select_option("#seat-1", "human")
+    page.click("#new-game [type=submit]")
+    see(page, "#players").to_contain_text("North: A person")
+    sow(page, "A6", "left")
+    see(page, "#status").to_have_text("North to move")
+    see(page, "#lines button").to_have_count(0)
+    page.click("#undo")
+    see(page, "#status").to_have_text("South to move")
+    sow(page, "A7", "left")
+    see(page, "#lines button").to_have_text("1. 6L*")
+    at_rest(page)
+    page.click("#lines button")
+    see(page, "#moves .undone").to_have_attribute("data-move", "6L*")
+    see(page, "#lines button").to_have_text("1. 7L*")

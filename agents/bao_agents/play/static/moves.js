@@ -56,6 +56,15 @@ export function showMoves(game, boardPly, marks, onMove) {
   box.scrollTop += middle - box.clientHeight / 2;
 }
 
+// Shows the lines that were left for another move, as buttons that go back to them.
+export function showLines(game, onLine) {
+  const buttons = game.lines.map(({ ply, moves }, index) => {
+    const texts = moves.map(({ texts: spellings }) => spellings[spelling()]).join(" ");
+    return button(`${numberOf(game, ply)}. ${texts}`, () => onLine(index), "move");
+  });
+  $("lines").replaceChildren(...(buttons.length ? [`${t("lines")}: `] : []), ...buttons);
+}
+
 function moveButton(game, ply, boardPly, mark, onMove) {
   const move = game.moves[ply];
   const text = move.texts[spelling()];

@@ -13,7 +13,7 @@
 import { post } from "./api.js";
 import { $, onClick } from "./dom.js";
 import { Latest } from "./latest.js";
-import { moveSummary, showMoves, spelling } from "./moves.js";
+import { moveSummary, showLines, showMoves, spelling } from "./moves.js";
 import { Pits } from "./pits.js";
 import { announce, caption, complain, refuse, say, sentences, serverAnswers, slowly, tell } from "./say.js";
 import { captionWords, showControls, showStatus, statusWords, whyWords } from "./status.js";
@@ -136,6 +136,7 @@ export class Table {
 
   showMoves() {
     showMoves(this.game, this.state.ply, this.marks, (ply) => this.look(ply));
+    showLines(this.game, (index) => this.change("line", { index }, true));
   }
 
   // Marks moves in the list, by ply.
