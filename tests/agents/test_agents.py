@@ -157,7 +157,7 @@ def test_choice_depends_on_the_position_alone(spec: str) -> None:
 
 @pytest.mark.parametrize("spec", ["random", "greedy", *SEARCHES])
 def test_plays_only_what_a_mask_allows(spec: str) -> None:
-    """The masks leave out legal actions, also those that are proved to win or not to lose."""
+    """The masks leave out legal actions, also those that are proven to win or not to lose."""
     positions, legal = draw("zanzibar", 80, (20, 50), seed=4)
     player, rng = bao_agents.load(spec, threads=2), np.random.default_rng(4)
     best = np.uint64(1) << player.act(positions, legal).astype(np.uint64)
