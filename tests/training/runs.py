@@ -55,7 +55,9 @@ def check_resumed(settings: str, path: Path, before: int, after: int) -> Any:
     straight.save(path)
     resumed.restore(path)
     for _ in range(after):
-        row, again = (without_times(one.train_update()) for one in (straight, resumed))
-        np.testing.assert_equal(row, again)
+        row, resumed_row = (
+            without_times(trainer.train_update()) for trainer in (straight, resumed)
+        )
+        np.testing.assert_equal(row, resumed_row)
     assert weights(resumed) == weights(straight)
     return straight

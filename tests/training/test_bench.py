@@ -10,8 +10,8 @@ from tests.training.runs import options
 
 
 def test_bench_measures_and_prints_json(says: Says) -> None:
-    said = says("bench engine --rounds 1 --seconds 0.01 --batches 8 --threads 1 --json -")
-    report = json.loads(said)
+    output = says("bench engine --rounds 1 --seconds 0.01 --batches 8 --threads 1 --json -")
+    report = json.loads(output)
     assert report["signature"] == recorded_numbers("zanzibar")["signature"]
     names = [case["name"] for case in report["cases"]]
     assert names == [
@@ -33,8 +33,8 @@ def test_search_bench_searches(says: Says) -> None:
 
 def test_training_bench_prints_a_table(says: Says) -> None:
     settings = options("method=td envs=32 rollout=4 minibatch=128 hidden=[16]")
-    said = says(f"bench train {settings} --updates 2 --threads 1")
-    network, workers, rate, rate_of_a_core = said.splitlines()[-1].split()
+    table = says(f"bench train {settings} --updates 2 --threads 1")
+    network, workers, rate, rate_of_a_core = table.splitlines()[-1].split()
     assert (network, workers) == ("16", "1") and rate == rate_of_a_core != "0"
 
 

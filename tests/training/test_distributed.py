@@ -47,8 +47,10 @@ def test_two_processes_are_one_run(tmp_path: Path, method: str, says: Says) -> N
     _, errors = done.communicate(timeout=200)
     assert done.returncode == 0, errors
     assert metrics(tmp_path / "1") == metrics(tmp_path / "2")
-    one, two = (checkpoint.load(tmp_path / n / "r" / "last.safetensors", arrays=True) for n in "12")
-    np.testing.assert_equal(two.arrays, one.arrays)
+    alone, shared = (
+        checkpoint.load(tmp_path / n / "r" / "last.safetensors", arrays=True) for n in "12"
+    )
+    np.testing.assert_equal(shared.arrays, alone.arrays)
 
 
 @pytest.mark.slow

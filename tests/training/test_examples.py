@@ -45,18 +45,20 @@ def test_report_fails_unless_greedy_is_beaten(
     wins: int, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
     """It gives the options to the training."""
-    given: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     points = np.repeat([[1.0, 1.0], [0.0, 0.0]], (wins, 100 - wins), axis=0)
     score: Any = score_pairs(points)
-    monkeypatch.setattr(measure, "play_match", lambda *_, **how: SimpleNamespace(score=score))
+    monkeypatch.setattr(measure, "play_match", lambda *_, **arguments: SimpleNamespace(score=score))
     monkeypatch.setattr(time, "process_time", iter([3.0, 64.4]).__next__)
     monkeypatch.setattr(sys, "argv", ["page.py", "--steps", "7", "--seed", "3"])
     fails = pytest.raises(SystemExit, match="did not clearly beat")
     with nullcontext() if wins == 90 else fails:
-        measure.report("numpy", "some route", lambda **how: given.update(how), lambda **_: score)
+        measure.report(
+            "numpy", "some route", lambda **arguments: options.update(arguments), lambda **_: score
+        )
     row = capsys.readouterr().out
     assert row.startswith(f"| numpy | {version('numpy')} | some route | 61 | {wins}.0% (")
-    assert given.pop("log").folder == "" and given == {"steps": 7, "seed": 3}
+    assert options.pop("log").folder == "" and options == {"steps": 7, "seed": 3}
 
 
 def test_help_does_not_train() -> None:
@@ -103,9 +105,9 @@ def test_pages_save_players_for_the_commands(
     page.train(measure.Log(str(tmp_path / "log")), steps=512)
     first = actions()
     [*_, last] = read_runs(tmp_path / "log")[str(tmp_path / "log")]
-    kept = sorted(int(file.stem) for file in tmp_path.glob("log/*.player"))
-    assert int(last["steps"]) in range(256, 513) and kept
-    if kept[-1] == 512:
+    saved_steps = sorted(int(file.stem) for file in tmp_path.glob("log/*.player"))
+    assert int(last["steps"]) in range(256, 513) and saved_steps
+    if saved_steps[-1] == 512:
         assert actions(f"@{tmp_path}/log/512.player") == first
     page.train(measure.Log(""), steps=512)
     assert actions() == first
@@ -137,13 +139,13 @@ def test_step_in_jax_plays_the_games_of_the_vector_environment() -> None:
     envs = BaoVectorEnv(
         20, opponent=None, observation=measure.OBSERVATION, autoreset_mode="Disabled"
     )
-    seen, _ = envs.reset(seed=1)
+    observations, _ = envs.reset(seed=1)
     games = mctx_gumbel.Games(envs.positions.view(np.uint32), envs.action_masks())
     step = jax.jit(mctx_gumbel.step)
     over = np.zeros(20, np.bool_)
     while not over.any():
         actions = envs.sample_legal_actions()
-        seen, rewards, terminated, truncated, _ = envs.step(actions)
+        observations, rewards, terminated, truncated, _ = envs.step(actions)
         over = terminated | truncated
         outcome = step(games, actions)
         games = outcome.games
@@ -152,4 +154,4 @@ def test_step_in_jax_plays_the_games_of_the_vector_environment() -> None:
         assert np.array_equal(outcome.signs, np.where(over, 0, -1))
         assert np.array_equal(games.masks[~over], envs.action_masks()[~over])
         assert not games.masks[over].any()
-        assert np.array_equal(outcome.boards, seen["observation"])
+        assert np.array_equal(outcome.boards, observations["observation"])

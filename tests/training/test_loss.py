@@ -31,15 +31,15 @@ def test_search_statistics() -> None:
     legal_actions, owners, log_probs = decisions(rng)
     action = torch.from_numpy(legal_actions & 63)
     values = torch.from_numpy(rng.uniform(-1, 1, len(legal_actions)))
-    chosen = np.array([rng.choice(np.flatnonzero(owners == i)) for i in range(SIZE)])
+    best = np.array([rng.choice(np.flatnonzero(owners == i)) for i in range(SIZE)])
     results = torch.from_numpy(rng.uniform(-1, 1, SIZE))
-    targets = Targets(action[chosen], results)
-    found = search_statistics(torch.from_numpy(legal_actions), log_probs, values, targets)
+    targets = Targets(action[best], results)
+    statistics = search_statistics(torch.from_numpy(legal_actions), log_probs, values, targets)
     expected = np.zeros(4)
     for i in range(SIZE):
         mine = log_probs[owners == i].numpy()
-        expected[0] -= log_probs[chosen[i]]
-        expected[1] += (values[chosen[i]] - results[i]) ** 2
+        expected[0] -= log_probs[best[i]]
+        expected[1] += (values[best[i]] - results[i]) ** 2
         expected[2] -= (np.exp(mine) * mine).sum()
-        expected[3] += log_probs[chosen[i]] == mine.max()
-    np.testing.assert_allclose(found, expected / SIZE, rtol=1e-5)
+        expected[3] += log_probs[best[i]] == mine.max()
+    np.testing.assert_allclose(statistics, expected / SIZE, rtol=1e-5)

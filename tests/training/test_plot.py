@@ -38,18 +38,18 @@ def test_words_are_runs_or_groups(runs: Path) -> None:
     (runs / "a" / "s[01]").mkdir()
     (runs / "a" / "s[01]" / "metrics.csv").write_text("steps,m\n1,2\n")
     words = ["a/s0", "x=a/s[01]", "large=b/*"]
-    found = [(line.name, [*line.runs]) for line in read_lines(words)]
-    assert found == [("a/s0", ["a/s0"]), ("x", ["a/s[01]"]), ("large", ["b/s0", "b/s1"])]
+    lines = [(line.name, [*line.runs]) for line in read_lines(words)]
+    assert lines == [("a/s0", ["a/s0"]), ("x", ["a/s[01]"]), ("large", ["b/s0", "b/s1"])]
 
 
 @pytest.mark.parametrize(
     ("name", "begins"), [("c.png", b"\x89PNG"), ("c.pdf", b"%PDF"), ("c.svg", b"<?xml")]
 )
 def test_the_file_is_what_its_name_says(runs: Path, name: str, begins: bytes, says: Says) -> None:
-    said = says(f"curve one=a/* two=b/* --x seconds --out {name}")
+    output = says(f"curve one=a/* two=b/* --x seconds --out {name}")
     assert (runs / name).read_bytes().startswith(begins)
     # The means of 30 and 40%, and of 50 and 60%, with their range.
-    assert "35 (30 to 40)" in said and "55 (50 to 60)" in said and name in said
+    assert "35 (30 to 40)" in output and "55 (50 to 60)" in output and name in output
 
 
 def test_several_runs_are_not_drawn_into_one_of_them(runs: Path, says: Says) -> None:

@@ -37,12 +37,12 @@ def test_results_are_those_of_the_games(monkeypatch: pytest.MonkeyPatch, ruleset
         settle(ended_games)
         for game in ended_games:
             length = int(histories.lengths[game])
-            places = histories.places[game, :length]
-            seats = movers(buffer.positions[places])
-            plies = buffer.positions[places, PLY].astype(np.int64)
+            slots = histories.slots[game, :length]
+            seats = movers(buffer.positions[slots])
+            plies = buffer.positions[slots, PLY].astype(np.int64)
             assert (np.diff(plies) > 0).all()
             last, winner = int(games.plies[game]), games.winners[game]
-            for seat, ply, result in zip(seats, plies, buffer.results[places], strict=True):
+            for seat, ply, result in zip(seats, plies, buffer.results[slots], strict=True):
                 sign = 0.0 if winner < 0 else 1.0 if seat == winner else -1.0
                 assert result == pytest.approx(sign * 0.99 ** (last - ply - 1), rel=1e-5)
             ended += 1
@@ -51,10 +51,10 @@ def test_results_are_those_of_the_games(monkeypatch: pytest.MonkeyPatch, ruleset
     for _ in range(12):
         worker.play()
     assert ended > 20 and buffer.count_settled() > 200
-    known = ~np.isnan(buffer.results)
-    legal = buffer.legal[known]
+    settled = ~np.isnan(buffer.results)
+    legal = buffer.legal[settled]
     assert ((legal & (legal - np.uint64(1))) != 0).all()  # every one of them has a choice
-    assert is_legal(buffer.actions[known].astype(np.int64), legal).all()
+    assert is_legal(buffer.actions[settled].astype(np.int64), legal).all()
 
 
 def trained(updates: int, settings: str) -> Any:
@@ -90,8 +90,8 @@ def test_what_the_nnue_learns(monkeypatch: pytest.MonkeyPatch) -> None:
     (after, valued), (searched, targets) = learnt
     legal = buffer.legal[index]
     assert sum(bin(bits).count("1") for bits in legal) >= len(after) > 200
-    known = set(zip(map(bytes, buffer.positions), chances(buffer.values), strict=True))
-    assert set(zip(map(bytes, searched), targets, strict=True)) <= known
+    searched_before = set(zip(map(bytes, buffer.positions), chances(buffer.values), strict=True))
+    assert set(zip(map(bytes, searched), targets, strict=True)) <= searched_before
     assert len(searched) == 300 and valued.min() >= 0 and valued.max() <= 1
     # Most boards after the actions that were played were searched, too, unless they were forced.
     assert len(set(map(bytes, after)) & set(map(bytes, buffer.positions))) > 20

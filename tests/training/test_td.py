@@ -53,18 +53,18 @@ def test_lambda_returns_follow_their_definition(gamma: float, lam: float) -> Non
 
 @pytest.mark.parametrize(("noise", "exploration"), [(0.0, 0.0), (0.5, 0.0), (0.0, 1.0), (0.5, 0.2)])
 def test_how_actions_are_chosen(noise: float, exploration: float) -> None:
-    """The best action, one drawn from the softmax of value / noise, or a random one."""
+    """The best_values action, one drawn from the softmax of value / noise, or a random one."""
     size = 60_000
     values = np.tile(np.array([0.1, 0.6, -0.4], np.float32), size)
     legal = np.full(size, 1 << 3 | 1 << 20 | 1 << 63, np.uint64)
-    chosen, actions = np.empty((2, size), np.int64)
-    best = np.empty(size, np.float32)
+    indices, actions = np.empty((2, size), np.int64)
+    best_values = np.empty(size, np.float32)
     indptr = np.arange(0, 3 * size + 1, 3)
     numbers = np.float32(noise), np.float32(exploration)
     rng = random_states(size, 1)
-    choose_actions(values, indptr, legal, *numbers, rng, chosen, actions, best)
-    assert (best == np.float32(0.6)).all()
-    picks = chosen - indptr[:-1]
+    choose_actions(values, indptr, legal, *numbers, rng, indices, actions, best_values)
+    assert (best_values == np.float32(0.6)).all()
+    picks = indices - indptr[:-1]
     np.testing.assert_array_equal(actions, np.array([3, 20, 63])[picks])
     shares = np.exp(values[:3] / noise) if noise else np.array([0.0, 1.0, 0.0])
     expected = exploration / 3 + (1 - exploration) * shares / shares.sum()

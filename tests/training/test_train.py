@@ -112,8 +112,8 @@ def finish(process: subprocess.Popen[str]) -> None:
 
 def wait_for_checkpoint(process: subprocess.Popen[Any], last: Path) -> None:
     """Wait until a run has written its next checkpoint (or other file), or has ended."""
-    seen = last.stat().st_mtime_ns if last.exists() else 0
-    while process.poll() is None and (not last.exists() or last.stat().st_mtime_ns == seen):
+    old_time = last.stat().st_mtime_ns if last.exists() else 0
+    while process.poll() is None and (not last.exists() or last.stat().st_mtime_ns == old_time):
         time.sleep(0.005)
 
 
@@ -133,8 +133,8 @@ def test_resume_after_kills(tmp_path: Path) -> None:
         kills += process.returncode == -signal.SIGKILL
     assert kills >= 1
     finish(start(f"{RUN}{killed} --resume"))
-    one, other = (load_file(run / "r" / "final.safetensors") for run in (alone, killed))
-    np.testing.assert_equal(one, other)
+    uninterrupted, resumed = (load_file(run / "r" / "final.safetensors") for run in (alone, killed))
+    np.testing.assert_equal(uninterrupted, resumed)
     assert not list((killed / "r").glob(".*.tmp"))  # left by a killed write
     assert metrics(alone) == metrics(killed)
     assert [int(row["update"]) for row in metrics(alone)] == list(range(13))
@@ -246,8 +246,8 @@ ONLY_AT_THE_END = "evaluate_every=0 checkpoint_every=1e9"
 def test_a_rule_file_and_a_seed(tmp_path: Path, says: Says) -> None:
     rules = tmp_path / "mine.toml"
     rules.write_text('base = "kibao"\ncapture_limit = 63')
-    how = f"--set steps=1024 --ruleset {rules} --seed 7 --out {tmp_path} --run r"
-    lines = says(f"train {NEW} {options(ONLY_AT_THE_END)} {how}").splitlines()
+    words = f"--set steps=1024 --ruleset {rules} --seed 7 --out {tmp_path} --run r"
+    lines = says(f"train {NEW} {options(ONLY_AT_THE_END)} {words}").splitlines()
     final = tmp_path / "r" / "final.safetensors"
     saved = checkpoint.load(final)
     assert saved.ruleset == load_ruleset(rules) and saved.info["config"]["seed"] == 7
@@ -302,8 +302,8 @@ def test_a_signal_saves_the_run(
         patch.setattr(TdTrainer, "train_update", stop)
         assert main([*words, *NEW.split(), "--set", "steps=2048"]) == 128 + number
     assert checkpoint.load(tmp_path / "r" / train.LAST).info["steps"] == 1024
-    said = f"stopped by {number.name}, and saved; continue with bao train --run r --out "
-    assert stream is Gone or said in errors.getvalue()
+    advice = f"stopped by {number.name}, and saved; continue with bao train --run r --out "
+    assert stream is Gone or advice in errors.getvalue()
     assert main([*words, "--resume"]) == 0
     assert (tmp_path / "r" / "final.safetensors").exists()
 
@@ -414,10 +414,10 @@ def test_a_caller_may_have_switched_gradients_off(mode: Any, tmp_path: Path) -> 
         trainer.save(tmp_path / train.LAST)
         trainer.restore(tmp_path / train.LAST)
         trainer.train_update()
-    other = tiny("workers=1")
+    usual = tiny("workers=1")
     for _ in range(2):
-        other.train_update()
-    assert weights(trainer) == weights(other)
+        usual.train_update()
+    assert weights(trainer) == weights(usual)
 
 
 def test_training_in_another_thread(tmp_path: Path) -> None:
@@ -434,11 +434,11 @@ def test_training_in_another_thread(tmp_path: Path) -> None:
 def test_metrics_of_a_resumed_run(tmp_path: Path) -> None:
     """Both files lose what came after the checkpoint; a column of another program stays."""
     columns = ["update", "steps", "td_loss"]
-    for begun in (0, 1):  # the second begins after update 1
-        written = Metrics(tmp_path, columns, begun, 64 * begun)
-        for update in range(begun + 1, 4):
-            written.write({"update": update, "steps": 64 * update, "td_loss": begun})
-        written.close()
+    for first_update in (0, 1):  # the second begins after update 1
+        log = Metrics(tmp_path, columns, first_update, 64 * first_update)
+        for update in range(first_update + 1, 4):
+            log.write({"update": update, "steps": 64 * update, "td_loss": first_update})
+        log.close()
         file = tmp_path / "metrics.csv"
         head, *rows = file.read_text("utf-8-sig").splitlines()
         noted = [f"{head},note", *(f"{row},x" for row in rows), "1"]  # a row that was cut short
@@ -482,8 +482,8 @@ def test_the_next_commands_work_as_printed(tmp_path: Path, says: Says) -> None:
     """In a folder with a space, and for rules that the ladder does not have."""
     out = tmp_path / "my runs"
     words = options(TINY + "evaluate_pairs=1 steps=1024")
-    said = says(f"train --out '{out}' --run r --ruleset kujifunza {words}")
-    [command] = [line for line in said.splitlines() if line.startswith("  bao ")]
+    output = says(f"train --out '{out}' --run r --ruleset kujifunza {words}")
+    [command] = [line for line in output.splitlines() if line.startswith("  bao ")]
     assert "match" in command
     assert "rule set kujifunza" in says(command.removeprefix("  bao ") + " --pairs 2")
 

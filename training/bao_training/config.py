@@ -191,9 +191,9 @@ def find_config(name: str | Path) -> Path:
     if str(name) in SHIPPED:
         return SHIPPED[str(name)]
     close = difflib.get_close_matches(path.stem, SHIPPED, 1)
-    meant = f" (did you mean {close[0]!r}?)" if close else ""
+    hint = f" (did you mean {close[0]!r}?)" if close else ""
     raise ConfigError(
-        f"there is no configuration {str(name)!r:.200}{meant}: expected a TOML file, or one of "
+        f"there is no configuration {str(name)!r:.200}{hint}: expected a TOML file, or one of "
         f"{', '.join(SHIPPED)}"
     )
 
@@ -218,14 +218,14 @@ def read_settings(path: str | Path | None, overrides: Sequence[str]) -> dict[str
         if not re.match(r"\w+(\.\w+)* *=", override):
             raise ConfigError(f"--set {override:.100}: expected key=value")
         try:
-            given = tomllib.loads(override)
+            assigned = tomllib.loads(override)
         except (tomllib.TOMLDecodeError, RecursionError):  # a string without quotes
             key, _, text = override.partition("=")
-            given = tomllib.loads(f"{key} = {json.dumps(text.strip())}")
-        for name, value in given.items():
-            both = [settings.get(name), value]
-            tables = all(isinstance(table, dict) for table in both)
-            settings[name] = both[0] | value if tables else value
+            assigned = tomllib.loads(f"{key} = {json.dumps(text.strip())}")
+        for name, value in assigned.items():
+            table = settings.get(name)
+            is_table = isinstance(table, dict) and isinstance(value, dict)
+            settings[name] = table | value if is_table else value
     return settings
 
 
@@ -248,13 +248,13 @@ def check_settings(
         raise ConfigError(f"method={method!r:.200} should be one of {', '.join(methods)}")
     common = {key: value for key, value in settings.items() if key not in methods}
     config = _validate(TrainConfig, common, "", names)
-    checked = {
+    tables = {
         name: _validate(table, settings.get(name, {}), f"{name}.", names)
         for name, table in methods.items()
     }
-    chosen = checked[config.method]
-    chosen.check(config)
-    return config, chosen
+    method_config = tables[config.method]
+    method_config.check(config)
+    return config, method_config
 
 
 def _validate(table: type[S], settings: Any, prefix: str, names: Sequence[str]) -> S:

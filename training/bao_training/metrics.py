@@ -31,18 +31,18 @@ class Metrics:
 
     def __init__(self, folder: Path, columns: Sequence[str], update: int, steps: int) -> None:
         self._path = folder / "metrics.csv"
-        head, kept = _rows_until(self._path, update) if update else ([], [])
-        columns = list(dict.fromkeys([*columns, *head]))
+        old_columns, old_rows = _rows_until(self._path, update) if update else ([], [])
+        columns = list(dict.fromkeys([*columns, *old_columns]))
         table = io.StringIO(newline="")
         writer = csv.DictWriter(table, columns, extrasaction="ignore")
         writer.writeheader()
-        writer.writerows(kept)
+        writer.writerows(old_rows)
         write_atomically(self._path, table.getvalue())
         self._file = self._path.open("a", newline="", encoding="utf-8")
         self._writer = csv.DictWriter(self._file, columns)
         # TensorBoard's steps are environment steps, as in other libraries.
-        first = steps + 1 if update else 0
-        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=first)
+        first_step = steps + 1 if update else 0
+        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=first_step)
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Add a row; missing columns stay empty.

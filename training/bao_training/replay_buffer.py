@@ -1,4 +1,4 @@
-"""Store searched positions in a replay buffer, and the history of each running game in it."""
+"""Keep searched positions in a replay buffer, and list those of each running game."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class ReplayBuffer:
     def __init__(self, size: int) -> None:
         self.positions = np.zeros((size, WORDS), np.uint64)
         self.legal = np.zeros(size, np.uint64)
-        """The legal actions as bits."""
+        """uint64[size], the legal actions as bits."""
         self.actions = np.zeros(size, np.uint8)
-        """The action played."""
+        """uint8[size], the actions played."""
         self.values = np.zeros(size, np.float32)
-        """The search's value."""
+        """float32[size], the searches' values."""
         self.results = np.full(size, np.nan, np.float32)
-        """The result for the player who was to move; NaN while the game runs."""
+        """float32[size], the results for the players to move; NaN while the game runs."""
         self.next = np.zeros(1, np.int64)
-        """The place of the next position."""
+        """int64[1], the slot of the next position."""
 
     def add(
         self, positions: PackedPositions, legal: Legal, actions: Actions, values: Float32Array
@@ -40,31 +40,31 @@ class ReplayBuffer:
             values: float32[B], the searches' values.
 
         Returns:
-            their places in the buffer, int64[B].
+            their slots in the buffer, int64[B].
         """
         size = len(self.legal)
-        places = (self.next + np.arange(len(legal))) % size
+        slots = (self.next + np.arange(len(legal))) % size
         self.next[:] = (self.next + len(legal)) % size
-        self.positions[places] = positions
-        self.legal[places] = legal
-        self.actions[places] = actions
-        self.values[places] = values
-        self.results[places] = np.nan
-        return places
+        self.positions[slots] = positions
+        self.legal[slots] = legal
+        self.actions[slots] = actions
+        self.values[slots] = values
+        self.results[slots] = np.nan
+        return slots
 
     def count_settled(self) -> int:
         """Return the number of positions whose results are known."""
         return int((~np.isnan(self.results)).sum())
 
     def draw(self, generator: np.random.Generator, count: int) -> Int64Array:
-        """Draw the places of ``count`` positions with known results, int64[count]; int64[0] if
+        """Draw the slots of ``count`` positions with known results, int64[count]; int64[0] if
         there are none."""
         settled = np.flatnonzero(~np.isnan(self.results))
         return generator.choice(settled, count) if len(settled) else settled
 
 
 class Histories:
-    """The searched positions of B running games, as places in the buffer.
+    """The searched positions of B running games, as slots in the buffer.
 
     Args:
         games: B.
@@ -73,9 +73,13 @@ class Histories:
 
     def __init__(self, games: int, max_plies: int) -> None:
         self.lengths = np.zeros(games, np.int64)
-        self.places = np.zeros((games, max_plies), np.int64)
+        self.slots = np.zeros((games, max_plies), np.int64)
 
-    def add(self, places: Int64Array) -> None:
-        """Add one position, at ``places`` int64[B], to each game."""
-        self.places[np.arange(len(places)), self.lengths] = places
+    def add(self, slots: Int64Array) -> None:
+        """Add a position to each game.
+
+        Args:
+            slots: int64[B], their slots in the buffer.
+        """
+        self.slots[np.arange(len(slots)), self.lengths] = slots
         self.lengths += 1

@@ -57,23 +57,25 @@ def write_note(folder: Path, note: Mapping[str, Any]) -> None:
     write_atomically(folder / NOTE, json.dumps(note, indent=2) + "\n")
 
 
-def check_changes(folder: Path, settings: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+def check_changes(
+    folder: Path, old_settings: Mapping[str, Any], new_settings: Mapping[str, Any]
+) -> None:
     """Check that a resumed run may change its settings.
 
     Args:
         folder: the run's folder, for the message.
-        settings: those that it was started with, its method's in a table of their own.
-        wanted: those that it would go on with.
+        old_settings: those that it was started with, its method's in a table of their own.
+        new_settings: those that it would go on with.
 
     Raises:
         ConfigError: more would change than may, or the run would become shorter.
     """
-    old, new = _flat(settings), _flat(wanted)
+    old_values, new_values = _flat(old_settings), _flat(new_settings)
     refused = [
-        f"{name}={json.dumps(old[name])}, not {json.dumps(value)}"
-        for name, value in new.items()
-        if value != old.get(name, value)
-        and (name not in MAY_CHANGE or (name == "steps" and value < old[name]))
+        f"{name}={json.dumps(old_values[name])}, not {json.dumps(value)}"
+        for name, value in new_values.items()
+        if value != old_values.get(name, value)
+        and (name not in MAY_CHANGE or (name == "steps" and value < old_values[name]))
     ]
     if refused:
         raise ConfigError(
@@ -88,7 +90,7 @@ def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in settings.items():
         if isinstance(value, dict) and name != "rules":
-            flat |= {f"{name}.{key}": one for key, one in value.items()}
+            flat |= {f"{name}.{key}": entry for key, entry in value.items()}
         else:
             flat[name] = value
     return flat

@@ -50,7 +50,7 @@ from bao_training.config import ConfigError, MethodConfig, TrainConfig
 from bao_training.evaluation import GUIDED_OPPONENT, OPPONENTS
 from bao_training.nnue_model import NNUEModel
 from bao_training.replay_buffer import Histories, ReplayBuffer
-from bao_training.saved import join
+from bao_training.run_state import with_prefix
 from bao_training.trainer import Trainer, plies_per_game
 from bao_training.worker import Model, Worker, log_softmax
 
@@ -75,16 +75,16 @@ class SearchGuidedConfig(MethodConfig):
     @override
     def check(self, config: TrainConfig) -> None:
         learnable = 4 * config.minibatch + config.steps_per_update
-        least = max(learnable, config.envs * config.max_plies)
-        if self.buffer < least:
+        minimum = max(learnable, config.envs * config.max_plies)
+        if self.buffer < minimum:
             raise ConfigError(
-                f"search_guided.buffer={self.buffer} should be at least {least}, so that there is "
-                "enough to learn from and no game outlives its positions"
+                f"search_guided.buffer={self.buffer} should be at least {minimum}, so that "
+                "there is enough to learn from and no game outlives its positions"
             )
 
 
 def chances(results: Float32Array) -> Float32Array:
-    """Return the chances of winning, 0 to 1, that expected results, -1 to 1, mean."""
+    """Convert expected results, -1 to 1, into chances of winning, 0 to 1."""
     half = np.float32(0.5)
     return half + half * results
 
@@ -110,10 +110,10 @@ def search_statistics(
         targets: those of the B positions.
     """
     count = len(targets.actions)
-    wanted = torch.arange(count, device=values.device) * NUM_ACTIONS + targets.actions
-    chosen = torch.searchsorted(legal_actions, wanted)
-    policy_loss = -log_probs[chosen].sum()
-    value_loss = (values[chosen] - targets.values).square().sum()
+    keys = torch.arange(count, device=values.device) * NUM_ACTIONS + targets.actions
+    chosen_indices = torch.searchsorted(legal_actions, keys)
+    policy_loss = -log_probs[chosen_indices].sum()
+    value_loss = (values[chosen_indices] - targets.values).square().sum()
     entropy = -(log_probs.exp() * log_probs).sum()
     dense = log_probs.new_full((count, NUM_ACTIONS), -torch.inf)
     dense.view(-1)[legal_actions] = log_probs.detach()
@@ -183,11 +183,11 @@ class SearchGuidedWorker(Worker[SearchGuidedConfig, GuidedModel]):
     def _settle(self, ended: Int64Array) -> None:
         """Write the results of ended games, int64[N], to their positions."""
         for game in ended:
-            places = self.histories.places[game, : self.histories.lengths[game]]
-            positions, winner = self.buffer.positions[places], int(self.games.winners[game])
+            slots = self.histories.slots[game, : self.histories.lengths[game]]
+            positions, winner = self.buffer.positions[slots], int(self.games.winners[game])
             sign = np.where(movers(positions) == winner, 1.0, -1.0) * (winner >= 0)
             ahead = float(self.games.plies[game]) - positions[:, PLY].astype(np.int64) - 1.0
-            self.buffer.results[places] = sign * self.config.gamma**ahead
+            self.buffer.results[slots] = sign * self.config.gamma**ahead
 
     def play(self) -> Int64Array:
         """Play ``config.rollout`` searched actions in every game.
@@ -272,8 +272,13 @@ class SearchGuidedWorker(Worker[SearchGuidedConfig, GuidedModel]):
 
     @override
     def state(self) -> Arrays:
-        saved = join("buffer", vars(self.buffer)) | join("history", vars(self.histories))
-        return super().state() | saved
+        # "places" is what a checkpoint calls the slots.
+        history = {"lengths": self.histories.lengths, "places": self.histories.slots}
+        return (
+            super().state()
+            | with_prefix("buffer", vars(self.buffer))
+            | with_prefix("history", history)
+        )
 
 
 class SearchGuidedTrainer(Trainer[SearchGuidedWorker, SearchGuidedConfig]):
@@ -293,13 +298,13 @@ class SearchGuidedTrainer(Trainer[SearchGuidedWorker, SearchGuidedConfig]):
 
     @override
     def learn(self) -> dict[str, float]:
-        config, guided = self.config, self.method_config
+        config, settings = self.config, self.method_config
         settled = min(self.map_workers(lambda worker: worker.buffer.count_settled()))
         # While the buffer fills, most games are still running, so there is little to learn from.
         share = config.minibatch // config.workers
-        enough = settled >= min(4 * share, guided.buffer // config.workers // 2)
+        enough = settled >= min(4 * share, settings.buffer // config.workers // 2)
         # The total after each update is rounded, so no fractions are lost.
-        per_update = config.steps_per_update * guided.replay_ratio / config.minibatch
+        per_update = config.steps_per_update * settings.replay_ratio / config.minibatch
         minibatches = int((self.update + 1) * per_update) - int(self.update * per_update)
         if not enough or not minibatches:
             return {"gradient_norm": 0.0}

@@ -90,7 +90,7 @@ class Rollout:
 
 
 @jit
-def choose_actions(values, indptr, legal, noise, exploration, rng, chosen, actions, best):
+def choose_actions(values, indptr, legal, noise, exploration, rng, indices, actions, best_values):
     """Choose an action in each of B games: the best by noisy values, or a random one.
 
     The noise is Gumbel noise, so an action is taken with a probability proportional to
@@ -103,9 +103,9 @@ def choose_actions(values, indptr, legal, noise, exploration, rng, chosen, actio
         noise: the scale of the noise, float32; 0 for none.
         exploration: the probability of a random action, float32.
         rng: uint64[B], non-zero xorshift states, advanced in place.
-        chosen: int64[B], filled with the index in ``values`` of each action.
+        indices: int64[B], filled with the index in ``values`` of each action.
         actions: int64[B], filled with the actions.
-        best: float32[B], filled with the highest value of each game.
+        best_values: float32[B], filled with the highest value of each game.
     """
     for b in range(legal.shape[0]):
         low, high = indptr[b], indptr[b + 1]
@@ -114,9 +114,9 @@ def choose_actions(values, indptr, legal, noise, exploration, rng, chosen, actio
         state = xorshift(state)
         pick = low + np.int64((state >> U(32)) * popcount(legal[b]) >> U(32))
         top = np.float32(-np.inf)
-        best[b] = values[low]
+        best_values[b] = values[low]
         for k in range(low, high):
-            best[b] = max(best[b], values[k])
+            best_values[b] = max(best_values[b], values[k])
             state = xorshift(state)
             uniform = (np.float32(state >> U(40)) + np.float32(0.5)) * np.float32(2.0**-24)
             noisy = values[k] - noise * np.log(-np.log(uniform))
@@ -124,7 +124,7 @@ def choose_actions(values, indptr, legal, noise, exploration, rng, chosen, actio
                 top = noisy
                 pick = k
         rng[b] = state
-        chosen[b] = pick
+        indices[b] = pick
         actions[b] = np.int64(select_bit(legal[b], U(pick - low)))
 
 
@@ -185,9 +185,9 @@ class TdWorker(Worker[TdConfig, Model]):
         Returns:
             int64[2], the games that ended and their plies.
         """
-        roll, games, totals = self.rollout, self.games, np.zeros(2, np.int64)
+        rollout, games, totals = self.rollout, self.games, np.zeros(2, np.int64)
         size, noise = len(games), np.float32(self.method_config.noise)
-        chosen, actions = np.empty(size, np.int64), np.empty(size, np.int64)
+        indices, actions = np.empty(size, np.int64), np.empty(size, np.int64)
         for t in range(self.config.rollout + 1):
             encodings, values, indptr = self._value_actions(weights)
             # The last position only needs its value.
@@ -200,27 +200,27 @@ class TdWorker(Worker[TdConfig, Model]):
                 noise,
                 np.float32(exploration),
                 rng,
-                chosen,
+                indices,
                 actions,
-                roll.best[t],
+                rollout.best[t],
             )
             if last:
                 break
-            roll.encodings[t] = encodings[chosen]
-            roll.costs[t] = roll.best[t] - values[chosen]
-            ended = roll.step(t, games, actions)
+            rollout.encodings[t] = encodings[indices]
+            rollout.costs[t] = rollout.best[t] - values[indices]
+            ended = rollout.step(t, games, actions)
             totals += games.totals(ended)
             games.reset(ended)
         lambda_returns(
-            roll.rewards,
-            roll.best,
-            roll.costs,
-            roll.dones,
-            roll.turn_passed,
+            rollout.rewards,
+            rollout.best,
+            rollout.costs,
+            rollout.dones,
+            rollout.turn_passed,
             np.float32(self.config.gamma),
             np.float32(self.method_config.td_lambda),
             np.float32(self.method_config.max_cost),
-            roll.returns,
+            rollout.returns,
         )
         return totals
 
@@ -242,9 +242,9 @@ class TdWorker(Worker[TdConfig, Model]):
 
     def variances(self) -> Float64Array:
         """Return the variance of the returns, and that of the values' errors, float64[2]."""
-        roll = self.rollout
-        values = roll.best[:-1] - roll.costs
-        return np.array([roll.returns.var(), (roll.returns - values).var()], np.float64)
+        rollout = self.rollout
+        values = rollout.best[:-1] - rollout.costs
+        return np.array([rollout.returns.var(), (rollout.returns - values).var()], np.float64)
 
     @override
     def draw_minibatches(self, count: int) -> None:
@@ -282,8 +282,10 @@ class TdTrainer(Trainer[TdWorker, TdConfig]):
 
     @override
     def collect(self) -> dict[str, float]:
-        td, done = self.method_config, self.update / max(1, self.updates)
-        exploration = td.exploration + done * (td.final_exploration - td.exploration)
+        settings, progress = self.method_config, self.update / max(1, self.updates)
+        exploration = settings.exploration + progress * (
+            settings.final_exploration - settings.exploration
+        )
         weights = compile_if_faster(self.workers[0].replica.network)
         totals = self.map_workers(TdWorker.play, exploration, weights)
         returns, errors = np.mean(self.map_workers(TdWorker.variances), axis=0)

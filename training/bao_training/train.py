@@ -129,23 +129,23 @@ def start_run(folder: Path, config: TrainConfig, method_config: MethodConfig) ->
     return trainer
 
 
-def resume_run(folder: Path, given: Mapping[str, Any] | None = None) -> Trainer[Any, Any]:
+def resume_run(folder: Path, overrides: Mapping[str, Any] | None = None) -> Trainer[Any, Any]:
     """Continue the run in ``folder`` from its last checkpoint, or from its start if it has none.
 
     Args:
         folder: the run's folder.
-        given: settings that are given now; see :func:`check_changes`. Tables of other methods do
+        overrides: new values of settings; see :func:`check_changes`. Tables of other methods do
             not count.
 
     Raises:
         CheckpointError: its checkpoint cannot be resumed.
-        ConfigError: settings are given that it cannot change, or this machine cannot run it.
+        ConfigError: it cannot change these settings, or this machine cannot run it.
     """
     note = read_note(folder)
-    settings, wanted = note["config"], dict(note["config"]) | dict(given or {})
+    settings, new_settings = note["config"], dict(note["config"]) | dict(overrides or {})
     for table in settings.keys() & METHODS:
-        if isinstance(wanted[table], dict):
-            wanted[table] = settings[table] | wanted[table]
+        if isinstance(new_settings[table], dict):
+            new_settings[table] = settings[table] | new_settings[table]
     try:
         config_from_dict(settings)
     except ConfigError as error:
@@ -153,14 +153,14 @@ def resume_run(folder: Path, given: Mapping[str, Any] | None = None) -> Trainer[
             f"{folder} cannot be resumed: {error}. A run goes on with the version of the project "
             "that started it"
         ) from error
-    config, method_config = config_from_dict(wanted)
+    config, method_config = config_from_dict(new_settings)
     path = folder / LAST
     # A checkpoint has the weights, so the run no longer needs what it started with.
     needed = config.model_copy(update={"start": ""}) if path.exists() else config
     copies = {
         setting: copy
         for setting, copy in copies_in(folder).items()
-        if wanted[setting] == settings[setting]
+        if new_settings[setting] == settings[setting]
     }
     try:
         inputs = read_inputs(needed, copies)
@@ -310,15 +310,15 @@ def describe_settings() -> str:
 
 
 def train(
-    settings: Mapping[str, Any], folder: Path, given: Mapping[str, Any] | None = None
+    settings: Mapping[str, Any], folder: Path, overrides: Mapping[str, Any] | None = None
 ) -> tuple[Trainer[Any, Any], signal.Signals | None]:
     """Start or resume the run in a folder, and train it.
 
     Args:
         settings: of a new run: plain values, as in a configuration; the others have their defaults.
         folder: the run's folder.
-        given: continue the run if it exists. It keeps its own settings, except those given here
-            (see :func:`resume_run`); None starts a new run.
+        overrides: continue the run if it exists, with its own settings except for these (see
+            :func:`resume_run`). None starts a new run.
 
     Returns:
         the trainer, and the signal that stopped it; None if the run is finished.
@@ -329,13 +329,13 @@ def train(
         DivergedError, ValueError, OSError, ProcessLost: see :func:`run`.
     """
     exists = any((folder / name).exists() for name in (NOTE, LAST))
-    if exists and given is None:
+    if exists and overrides is None:
         raise ConfigError(
             f"{folder} already holds a run: continue it with --resume, or choose another --run"
         )
-    if given is not None and not exists and not settings:
-        known = ", ".join(runs_in(folder.parent)) or "none"
-        raise ConfigError(f"there is no run {folder} to resume; the runs there: {known}")
+    if overrides is not None and not exists and not settings:
+        names = ", ".join(runs_in(folder.parent)) or "none"
+        raise ConfigError(f"there is no run {folder} to resume; the runs there: {names}")
     checked = None if exists else config_from_dict(settings)
     with distributed.hold(folder):
         for unfinished in folder.glob(".*.tmp"):  # by a write that was killed
@@ -343,7 +343,7 @@ def train(
         if checked is not None:
             trainer = start_run(folder, *checked)
         else:
-            trainer = resume_run(folder, given)
+            trainer = resume_run(folder, overrides)
             say(
                 f"resumed {folder} at step {trainer.steps:,}"
                 if (folder / LAST).exists()

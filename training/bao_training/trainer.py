@@ -30,7 +30,7 @@ from bao_training.config import C, ConfigError, TrainConfig
 from bao_training.evaluation import OPPONENTS, Evaluation, Opponent
 from bao_training.inputs import Inputs, read_inputs
 from bao_training.memory import keep_freed_memory
-from bao_training.saved import check_arrays, digest, join
+from bao_training.run_state import check_arrays, digest, with_prefix
 from bao_training.worker import Model, Worker
 
 
@@ -48,9 +48,9 @@ def one_thread() -> Iterator[None]:
 class DivergedError(RuntimeError):
     """The network is no longer finite, so the run cannot continue."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, subject: str) -> None:
         super().__init__(
-            f"training has diverged: {what} not finite. If it diverges again, start another run "
+            f"training has diverged: {subject} not finite. If it diverges again, start another run "
             "from the last checkpoint (--set start=FILE) with a smaller learning_rate"
         )
 
@@ -91,7 +91,7 @@ class Trainer(ABC, Generic[W, C]):
         self.method_config = method_config
         self.ruleset = config.get_ruleset()
         self.device = pick_device(config.device)
-        self._here = _workers_here(config.workers)
+        self._worker_indices = _worker_indices_here(config.workers)
         seeds = np.random.SeedSequence(config.seed).spawn(config.workers + 1)
         with torch.random.fork_rng(devices=[]), torch.device("cpu"):
             torch.manual_seed(int(seeds[0].generate_state(1)[0]))
@@ -101,7 +101,8 @@ class Trainer(ABC, Generic[W, C]):
             self.model.take_over(inputs.start)
         self.evaluation = Evaluation(self.OPPONENTS, config.evaluate_pairs, inputs.won)
         self.workers = [
-            self.worker_class(config, method_config, self.model, seeds[1 + i]) for i in self._here
+            self.worker_class(config, method_config, self.model, seeds[1 + i])
+            for i in self._worker_indices
         ]
         """The workers of this process."""
         self.optimizer = torch.optim.Adam(
@@ -116,7 +117,7 @@ class Trainer(ABC, Generic[W, C]):
         self.update = 0
         self.steps = 0
         self.seconds = 0.0
-        self._threads = Threads(len(self._here) - 1)
+        self._threads = Threads(len(self._worker_indices) - 1)
 
     @property
     def network(self) -> PolicyNetwork:
@@ -145,7 +146,7 @@ class Trainer(ABC, Generic[W, C]):
         """
         arrays: Arrays = {}
         for i, worker in enumerate(self.map_workers(lambda worker: worker.state())):
-            arrays |= join(f"worker.{i}", worker)
+            arrays |= with_prefix(f"worker.{i}", worker)
         # A checkpoint has no scalars.
         return arrays | {
             name: tensor.cpu().numpy().reshape(-1) for name, tensor in self._tensors().items()
@@ -155,8 +156,8 @@ class Trainer(ABC, Generic[W, C]):
         """Continue from what :meth:`state` returned."""
         for name, tensor in self._tensors().items():
             tensor.copy_(torch.from_numpy(arrays[name]).view_as(tensor))
-        for i, worker in zip(self._here, self.workers, strict=True):
-            for name, array in join(f"worker.{i}", worker.state()).items():
+        for i, worker in zip(self._worker_indices, self.workers, strict=True):
+            for name, array in with_prefix(f"worker.{i}", worker.state()).items():
                 array[:] = arrays[name]
             worker.replica.sync_weights(self.model)
 
@@ -193,8 +194,8 @@ class Trainer(ABC, Generic[W, C]):
             group["lr"] = rate
         for worker in self.workers:
             worker.games.start_update(self.update)
-        collected = self.collect()
-        learnt = self.learn()
+        playing_columns = self.collect()
+        learning_columns = self.learn()
         if not all(bool(p.isfinite().all()) for p in self.model.parameters()):
             raise DivergedError(f"the weights after update {self.update + 1} are")
         steps = self.config.steps_per_update
@@ -209,7 +210,7 @@ class Trainer(ABC, Generic[W, C]):
             "steps_per_second": steps / seconds,
             "learning_rate": rate,
         }
-        return row | collected | learnt
+        return row | playing_columns | learning_columns
 
     @property
     def updates(self) -> int:
@@ -284,8 +285,8 @@ class Trainer(ABC, Generic[W, C]):
             DivergedError: the gradient is not finite; no step was taken.
         """
         replicas = [worker.replica for worker in self.workers]
-        totals, *others = (replica.gradients for replica in replicas)
-        for gradients in others:
+        totals, *addends = (replica.gradients for replica in replicas)
+        for gradients in addends:
             for total, gradient in zip(totals, gradients, strict=True):
                 total += gradient
         distributed.all_reduce_sum(totals)
@@ -329,10 +330,10 @@ class Trainer(ABC, Generic[W, C]):
         """
         arrays = self.state()
         if distributed.rank() == 0:
-            made = self._checkpoint(arrays)
-            made.info["update"] = self.update
-            made.info["digest"] = digest(made.info, arrays | model_arrays(made))
-            checkpoint.save(path, made)
+            whole_run = self._checkpoint(arrays)
+            whole_run.info["update"] = self.update
+            whole_run.info["digest"] = digest(whole_run.info, arrays | model_arrays(whole_run))
+            checkpoint.save(path, whole_run)
 
     def restore(self, path: Path) -> None:
         """Continue from what :meth:`save` wrote.
@@ -366,20 +367,20 @@ def plies_per_game(totals: Sequence[Int64Array]) -> dict[str, float]:
     return {"plies_per_game": plies / games} if games else {}
 
 
-def _workers_here(workers: int) -> range:
+def _worker_indices_here(workers: int) -> range:
     """Return the indices of this process's workers.
 
     Raises:
         ConfigError: the workers cannot be divided evenly among the processes.
     """
-    count = distributed.world_size()
-    if workers % count:
+    processes = distributed.world_size()
+    if workers % processes:
         raise ConfigError(
-            f"workers={workers} cannot be divided among {count} processes: expected a multiple of "
-            f"{count}"
+            f"workers={workers} cannot be divided among {processes} processes: expected a multiple "
+            f"of {processes}"
         )
-    here = workers // count
-    return range(distributed.rank() * here, (distributed.rank() + 1) * here)
+    per_process = workers // processes
+    return range(distributed.rank() * per_process, (distributed.rank() + 1) * per_process)
 
 
 def pick_device(name: str) -> torch.device:

@@ -89,13 +89,13 @@ class Games:
         """Play an action, int64[B], in every game that is not over."""
         self.engine.step(self.positions, actions, self.legal, self.winners)
 
-    def step_randomly(self, chosen: Flags) -> None:
+    def step_randomly(self, moving: Flags) -> None:
         """Play a random legal action in each of the games bool[B] that are not over."""
-        legal = np.where(chosen, self.legal, np.uint64(0))
+        legal = np.where(moving, self.legal, np.uint64(0))
         actions = np.zeros(len(legal), np.int64)
         random_actions(legal, self.rng, actions)
         self.engine.step(self.positions, actions, legal, self.winners)
-        self.legal = np.where(chosen, legal, self.legal)
+        self.legal = np.where(moving, legal, self.legal)
 
     def state(self) -> Arrays:
         """Return the running games and their random states: the arrays themselves, not copies."""
@@ -146,8 +146,8 @@ class Replica(Generic[M]):
     def sync_weights(self, model: Model) -> None:
         """Copy the weights of ``model``."""
         with torch.no_grad():
-            for mine, theirs in zip(self._parameters, model.parameters(), strict=True):
-                mine.copy_(theirs)
+            for parameter, trained in zip(self._parameters, model.parameters(), strict=True):
+                parameter.copy_(trained)
 
     def to_device(self, array: npt.NDArray[Any]) -> Tensor:
         """Return an array as a tensor on the network's device."""

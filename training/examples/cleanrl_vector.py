@@ -121,37 +121,37 @@ def train(log: Log, steps: int = STEPS, seed: int = SEED) -> None:
     )
     boards = torch.zeros(ROLLOUT, GAMES, INPUTS)
     masks = torch.zeros(ROLLOUT, GAMES, NUM_ACTIONS, dtype=torch.bool)
-    taken = torch.zeros(ROLLOUT, GAMES, dtype=torch.long)
+    actions = torch.zeros(ROLLOUT, GAMES, dtype=torch.long)
     log_probs, rewards, ends, values, advantages = torch.zeros(5, ROLLOUT, GAMES).unbind()
 
-    seen, infos = envs.reset(seed=seed)
-    for done in updates(steps, GAMES * ROLLOUT):
+    observations, infos = envs.reset(seed=seed)
+    for reached in updates(steps, GAMES * ROLLOUT):
         pool.draw()
         with torch.no_grad():
             for t in range(ROLLOUT):
-                boards[t] = torch.from_numpy(seen)
+                boards[t] = torch.from_numpy(observations)
                 masks[t] = torch.from_numpy(infos["action_mask"])
                 policy = network.policy(boards[t], masks[t])
-                taken[t] = policy.sample()
-                log_probs[t] = policy.log_prob(taken[t])
+                actions[t] = policy.sample()
+                log_probs[t] = policy.log_prob(actions[t])
                 values[t] = network.value(boards[t])
-                seen, reward, over, cut, infos = envs.step(taken[t].numpy())
+                observations, reward, terminated, truncated, infos = envs.step(actions[t].numpy())
                 rewards[t] = torch.from_numpy(reward)
-                ends[t] = torch.from_numpy(over | cut)
-            following = network.value(torch.from_numpy(seen))
+                ends[t] = torch.from_numpy(terminated | truncated)
+            next_value = network.value(torch.from_numpy(observations))
             advantage = torch.zeros(GAMES)
             for t in reversed(range(ROLLOUT)):
-                goes_on = 1.0 - ends[t]
-                error = rewards[t] + GAMMA * goes_on * following - values[t]
-                advantage = error + GAMMA * LAMBDA * goes_on * advantage
-                advantages[t], following = advantage, values[t]
+                running = 1.0 - ends[t]
+                td_error = rewards[t] + GAMMA * running * next_value - values[t]
+                advantage = td_error + GAMMA * LAMBDA * running * advantage
+                advantages[t], next_value = advantage, values[t]
 
-        parts = (boards, masks, taken, log_probs, advantages, advantages + values)
-        loss = learn(network, optimizer, [part.flatten(0, 1) for part in parts])
-        log(done, partial(save_file, network.state_dict()), loss=loss)
-        if done >= copied + COPY_EVERY:
+        columns = (boards, masks, actions, log_probs, advantages, advantages + values)
+        loss = learn(network, optimizer, [part.flatten(0, 1) for part in columns])
+        log(reached, partial(save_file, network.state_dict()), loss=loss)
+        if reached >= copied + COPY_EVERY:
             pool.add(past_self(network))
-            copied = done
+            copied = reached
     save_file(network.state_dict(), FILE)
 
 

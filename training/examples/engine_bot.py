@@ -20,17 +20,17 @@ def choose(position, legal):
 
 position, legal = "", []
 for line in sys.stdin:
-    word, _, rest = line.strip().partition(" ")
+    word, _, arguments = line.strip().partition(" ")
     if word == "seed":
-        random.seed(int(rest))
+        random.seed(int(arguments))
     elif word == "isready":
         answer("name Front row")
         answer("version 1")
         answer("ready")
     elif word == "position":
-        position = rest
+        position = arguments
     elif word == "legal":
-        legal = [int(action) for action in rest.split()]
+        legal = [int(action) for action in arguments.split()]
     elif word == "go":
         answer(f"move {choose(position, legal)}")
     elif word == "quit":

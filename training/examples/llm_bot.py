@@ -49,21 +49,27 @@ def read_move(text, moves):
 def play():
     """Answer the lines of the host."""
     for line in sys.stdin:
-        word, _, rest = line.strip().partition(" ")
+        word, _, arguments = line.strip().partition(" ")
         if word == "ruleset":
-            rules = Ruleset.from_dict(json.loads(rest)) if rest[0] == "{" else get_ruleset(rest)
+            rules = (
+                Ruleset.from_dict(json.loads(arguments))
+                if arguments[0] == "{"
+                else get_ruleset(arguments)
+            )
         elif word == "isready":
             if not (URL and MODEL):
                 raise ValueError("set OPENAI_BASE_URL and OPENAI_MODEL")
             Board(rules)  # compiles the rules before a clock runs
             answer(f"name {MODEL}\nready")
         elif word == "position":
-            board = Board.from_text(rest, rules)
+            board = Board.from_text(arguments, rules)
         elif word == "legal":
-            moves = {action_to_move(int(action)): int(action) for action in rest.split()}
+            moves = {action_to_move(int(action)): int(action) for action in arguments.split()}
         elif word == "go":
             question = f"{board}\nYour legal moves: {' '.join(moves)}"
-            text = ask(f"{rules_in_words(rules)}\n\n{FORM}", question, int(rest.split()[1]) / 1000)
+            text = ask(
+                f"{rules_in_words(rules)}\n\n{FORM}", question, int(arguments.split()[1]) / 1000
+            )
             answer(f"move {read_move(text, moves)}")
         elif word == "quit":
             break

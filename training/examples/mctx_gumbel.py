@@ -108,16 +108,16 @@ def play(games: Games, actions: Any) -> Outcome:
     legal = bits.view(np.uint64)[:, 0]
     over = legal == 0
     winners = np.full(len(legal), NO_WINNER, np.int8)
-    before = movers(positions)
+    movers_before = movers(positions)
     bao_env.Engine().step(positions, np.asarray(actions), legal, winners)
     legal[over | (positions[:, PLY] >= MAX_PLIES)] = 0
-    now = movers(positions)
-    rewards = np.where(winners == before, 1, -1) * (winners != NO_WINNER) * ~over
-    signs = np.where(now == before, 1, -1) * (legal != 0)
+    movers_after = movers(positions)
+    rewards = np.where(winners == movers_before, 1, -1) * (winners != NO_WINNER) * ~over
+    signs = np.where(movers_after == movers_before, 1, -1) * (legal != 0)
     masks = np.unpackbits(legal[:, None].view(np.uint8), axis=1, bitorder="little").view(np.bool_)
     return Outcome(
         games=Games(positions.view(np.uint32), masks),
-        boards=make_observations(get_observer(OBSERVATION), positions, legal, now),
+        boards=make_observations(get_observer(OBSERVATION), positions, legal, movers_after),
         rewards=rewards.astype(np.float32),
         signs=signs.astype(np.float32),
     )
@@ -128,8 +128,8 @@ def draw_openings(seed: int) -> tuple[Games, npt.NDArray[np.float32]]:
     envs = bao_env.BaoVectorEnv(
         OPENINGS, opponent=None, observation=OBSERVATION, opening_plies=(0, 8)
     )
-    seen, _ = envs.reset(seed=seed)
-    return Games(envs.positions.view(np.uint32), envs.action_masks()), seen["observation"]
+    observations, _ = envs.reset(seed=seed)
+    return Games(envs.positions.view(np.uint32), envs.action_masks()), observations["observation"]
 
 
 def make_layers(key: Any, outputs: int) -> Any:
@@ -206,7 +206,7 @@ def learn(key: Any, openings: tuple[Games, Any], updates: int) -> Any:
         opening = jax.random.randint(opening_key, (GAMES,), 0, OPENINGS)
         over = after.signs[:, None] == 0
         games, boards = jax.tree.map(
-            lambda begun, running: jnp.where(over, begun[opening], running),
+            lambda fresh, running: jnp.where(over, fresh[opening], running),
             openings,
             (after.games, after.boards),
         )

@@ -36,9 +36,9 @@ def value(board: Board, depth: int) -> int:
 def value_after(board: Board, action: int, depth: int) -> int:
     """Return what an action is worth to South; the board is as before when it returns."""
     board.push(action)
-    found = value(board, depth - 1)
+    action_value = value(board, depth - 1)
     board.pop()
-    return found
+    return action_value
 
 
 class Minimax:

@@ -53,9 +53,9 @@ class MaskedModule(TorchRLModule, ValueFunctionAPI):
         self.policy, self.value = nn.Linear(HIDDEN, NUM_ACTIONS), nn.Linear(HIDDEN, 1)
 
     def _forward(self, batch: dict[str, Any], **_: Any) -> dict[str, Any]:
-        seen = batch[Columns.OBS]
-        features = self.body(seen["observation"])
-        logits = self.policy(features).masked_fill(seen["action_mask"] < 0.5, FLOAT_MIN)
+        observations = batch[Columns.OBS]
+        features = self.body(observations["observation"])
+        logits = self.policy(features).masked_fill(observations["action_mask"] < 0.5, FLOAT_MIN)
         return {Columns.EMBEDDINGS: features, Columns.ACTION_DIST_INPUTS: logits}
 
     def compute_values(self, batch: dict[str, Any], embeddings: Any = None) -> Any:

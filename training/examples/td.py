@@ -92,27 +92,27 @@ def train(log: Log, steps: int = STEPS, seed: int = SEED) -> None:
     envs.reset(seed=seed)
     for reached in updates(steps, GAMES * ROLLOUT):
         boards = np.empty((ROLLOUT, GAMES, INPUTS), np.float32)
-        rewards, signs, best = np.empty((3, ROLLOUT + 1, GAMES), np.float32)
-        done = np.empty((ROLLOUT, GAMES), np.bool_)
+        rewards, signs, best_values = np.empty((3, ROLLOUT + 1, GAMES), np.float32)
+        ends = np.empty((ROLLOUT, GAMES), np.bool_)
         for t in range(ROLLOUT + 1):
             after = envs.afterstates()
             values = action_values(network, after)
-            best[t] = values[best_of(values, after.indptr)]
+            best_values[t] = values[best_of(values, after.indptr)]
             if t == ROLLOUT:
                 break
             noise = NOISE * rng.gumbel(size=len(values)).astype(np.float32)
             noise[rng.random(len(values)) < EXPLORATION] += 1.0  # a surprise now and then
-            chosen = best_of(values + noise, after.indptr)
-            boards[t], signs[t] = after.observations[chosen], after.signs[chosen]
-            _, rewards[t], terminated, truncated, _ = envs.step(after.actions[chosen])
-            done[t] = terminated | truncated
+            choices = best_of(values + noise, after.indptr)
+            boards[t], signs[t] = after.observations[choices], after.signs[choices]
+            _, rewards[t], terminated, truncated, _ = envs.step(after.actions[choices])
+            ends[t] = terminated | truncated
         returns = np.empty((ROLLOUT, GAMES), np.float32)  # for the player who acts
-        following = best[ROLLOUT]
+        next_return = best_values[ROLLOUT]
         for t in reversed(range(ROLLOUT)):
-            returns[t] = np.where(done[t], rewards[t], signs[t] * following)
-            following = (1 - LAMBDA) * best[t] + LAMBDA * returns[t]
-        inputs = torch.from_numpy(boards[~done])
-        targets = torch.from_numpy((signs[:-1] * returns)[~done])  # for who moves next
+            returns[t] = np.where(ends[t], rewards[t], signs[t] * next_return)
+            next_return = (1 - LAMBDA) * best_values[t] + LAMBDA * returns[t]
+        inputs = torch.from_numpy(boards[~ends])
+        targets = torch.from_numpy((signs[:-1] * returns)[~ends])  # for who moves next
         for index in torch.randperm(len(inputs)).split(MINIBATCH):
             loss = (network(inputs[index]).squeeze(-1) - targets[index]).square().mean()
             optimizer.zero_grad()

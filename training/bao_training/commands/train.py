@@ -79,7 +79,7 @@ def _train(args: argparse.Namespace) -> int:
 
     name = args.run or (args.config.stem if args.config else "default")
     folder = args.out / name
-    goes_on = f"continue with {_resume_command(args.out, name)}"
+    how_to_continue = f"continue with {_resume_command(args.out, name)}"
     try:
         if len(Path(name).parts) != 1 or not Path(name).name.strip(".") or len(name) > 200:
             raise ConfigError(
@@ -90,18 +90,18 @@ def _train(args: argparse.Namespace) -> int:
         options |= {} if args.seed is None else {"seed": args.seed}
         settings = read_settings(args.config, args.set) | options
         # A configuration is for a new run: a resumed one has its own settings.
-        given = read_settings(None, args.set) | options if args.resume else None
+        overrides = read_settings(None, args.set) | options if args.resume else None
         with memory_errors():
-            trainer, stop = train(settings, folder, given)
+            trainer, stop = train(settings, folder, overrides)
     except (distributed.ProcessLost, DivergedError, MemoryError, OSError) as error:
-        left = f"the last good checkpoint is {folder / LAST}: {goes_on}"
+        state = f"the last good checkpoint is {folder / LAST}: {how_to_continue}"
         if not os.path.exists(folder / LAST):  # Path.exists would raise some errors
-            left = f"{folder} has no checkpoint that can be read"
+            state = f"{folder} has no checkpoint that can be read"
         reason = "too little memory" if isinstance(error, MemoryError) else f"{error!s:.400}"
-        output.say(f"error: {reason}; {left}")
+        output.say(f"error: {reason}; {state}")
         return 1
     if stop:
-        say(f"stopped by {stop.name}, and saved; {goes_on}")
+        say(f"stopped by {stop.name}, and saved; {how_to_continue}")
         return 128 + stop
     if distributed.rank() == 0:
         output.say(closing_table(trainer, folder), sys.stdout)
@@ -124,7 +124,7 @@ def closing_table(trainer: Trainer[Any, Any], folder: Path) -> str:
     if any(opponent.guided for opponent in trainer.OPPONENTS):
         strongest, rival = f"guided:{run_folder}:5ms", "alphabeta:5ms"
     # The ladder has its own rules; a match takes those of the run.
-    rated = trainer.ruleset == get_ruleset("zanzibar")
+    has_ladder = trainer.ruleset == get_ruleset("zanzibar")
     return "\n".join(
         [
             *lines,
@@ -133,12 +133,12 @@ def closing_table(trainer: Trainer[Any, Any], folder: Path) -> str:
             f"  {folder / 'curves.png'}  how it learnt; metrics.csv has the numbers",
             "",
             f"  bao match {strongest} {rival}",
-            *([f"  bao rate {strongest}"] if rated else []),
+            *([f"  bao rate {strongest}"] if has_ladder else []),
         ]
     )
 
 
 def _resume_command(out: Path, name: str) -> str:
     """Return the command that resumes a run."""
-    elsewhere = "" if out == Path("runs") else f" --out {shlex.quote(str(out))}"
-    return f"bao train --run {shlex.quote(name)}{elsewhere} --resume"
+    out_option = "" if out == Path("runs") else f" --out {shlex.quote(str(out))}"
+    return f"bao train --run {shlex.quote(name)}{out_option} --resume"

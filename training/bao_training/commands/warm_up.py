@@ -28,13 +28,13 @@ from bao_env.observation.observer import OBSERVATIONS
 def games(observation: str) -> None:
     """Compile every environment with an observation."""
     for dtype in (np.float32, np.uint8):
-        shown: dict[str, Any] = {"observation": observation, "dtype": dtype, "opening_plies": 2}
-        many = [BaoVectorEnv(2, opponent=bot, **shown) for bot in (None, "greedy")]
-        environments: list[Any] = [raw_env(**shown), BaoEnv("greedy", **shown), *many]
+        options: dict[str, Any] = {"observation": observation, "dtype": dtype, "opening_plies": 2}
+        vectors = [BaoVectorEnv(2, opponent=bot, **options) for bot in (None, "greedy")]
+        environments: list[Any] = [raw_env(**options), BaoEnv("greedy", **options), *vectors]
         for env in environments:
             env.reset(seed=1)
             env.step(env.sample_legal_actions())
-        many[0].afterstates()
+        vectors[0].afterstates()
 
 
 def player(name: str) -> None:
@@ -59,14 +59,14 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 def _run(args: argparse.Namespace) -> None:
     os.environ["BAO_ENV_QUIET"] = "1"  # the bar replaces its notices
-    ours = [name for name in PLAYERS if not name.startswith(("runs/", "pipe:", "package."))]
-    parts: list[Callable[[], object]] = [Board]  # soon done: a cache that is read-only shows
-    parts += [partial(games, observation) for observation in OBSERVATIONS]
-    parts += [partial(player, name) for name in ours]
-    parts.append(training)
-    for part in Progress(parts, desc="compiling"):
+    names = [name for name in PLAYERS if not name.startswith(("runs/", "pipe:", "package."))]
+    tasks: list[Callable[[], object]] = [Board]  # soon done: a cache that is read-only shows
+    tasks += [partial(games, observation) for observation in OBSERVATIONS]
+    tasks += [partial(player, name) for name in names]
+    tasks.append(training)
+    for task in Progress(tasks, desc="compiling"):
         with suppress(ModuleNotFoundError):  # what is not installed is left out
-            part()
+            task()
         if not_kept:
             raise OSError(
                 "compiled code cannot be cached; set NUMBA_CACHE_DIR to a writable folder with "

@@ -51,6 +51,6 @@ def check_arrays(arrays: Arrays, expected: Arrays) -> None:
             )
 
 
-def join(prefix: str, arrays: Arrays) -> Arrays:
+def with_prefix(prefix: str, arrays: Arrays) -> Arrays:
     """Return the arrays with ``prefix.`` before each name."""
     return {f"{prefix}.{name}": array for name, array in arrays.items()}
