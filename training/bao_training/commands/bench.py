@@ -72,9 +72,9 @@ def _run(args: argparse.Namespace) -> None:
         measure(args.config, [*args.set, f"workers={workers}"], args.updates)
         for workers in sorted(set(args.threads))
     ]
-    where = machine() | {"torch": torch.__version__}
-    write_json(args.json, {"machine": where, "results": results})
+    hardware = machine() | {"torch": torch.__version__}
+    write_json(args.json, {"machine": hardware, "results": results})
     if args.json == "-":
         return
-    print(f"{where['cpu']}, {where['cores']} cores, torch {where['torch']}")
+    print(f"{hardware['cpu']}, {hardware['cores']} cores, torch {hardware['torch']}")
     print(tabulate(results, headers="keys", intfmt=","))
