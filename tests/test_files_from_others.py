@@ -115,9 +115,9 @@ def _read_note(path: Path) -> None:
 
 def _read_metrics(path: Path) -> None:
     pytest.importorskip("torch")
-    from bao_training.plot import draw_curves, read_lines
+    from bao_training.plot import Curves, read_lines
 
-    draw_curves(read_lines([str(path)]))
+    Curves(read_lines([str(path)])).draw()
 
 
 def _proof() -> bytes:

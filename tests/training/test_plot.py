@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bao_training.plot import Line, draw_curves, read_lines
+from bao_training.plot import Curves, Line, read_lines, student_t
 from tests.conftest import Says
 
 
@@ -30,7 +31,8 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def drawn(lines: list[Line], metric: str) -> tuple[Any, str]:
     """Draw lines; matplotlib's types leave open what a picture holds."""
-    return draw_curves(lines, [metric])
+    curves = Curves(lines, [metric])
+    return curves.draw(), curves.table()
 
 
 def test_words_are_runs_or_groups(runs: Path) -> None:
@@ -48,8 +50,14 @@ def test_words_are_runs_or_groups(runs: Path) -> None:
 def test_the_file_is_what_its_name_says(runs: Path, name: str, begins: bytes, says: Says) -> None:
     output = says(f"curve one=a/* two=b/* --x seconds --out {name}")
     assert (runs / name).read_bytes().startswith(begins)
-    # The means of 30 and 40%, and of 50 and 60%, with their range.
-    assert "35 (30 to 40)" in output and "55 (50 to 60)" in output and name in output
+    # The means of 30 and 40%, and of 50 and 60%: 12.706 standard errors of 5, and of 5 * sqrt(2).
+    rows = [line.split("|")[2:6] for line in output.splitlines() if line.startswith("| points")]
+    assert [[cell.strip() for cell in row] for row in rows] == [
+        ["one", "2", "180", "35.0 (-28.5 to 98.5)"],
+        ["two", "2", "180", "55.0 (-8.5 to 118.5)"],
+        ["two - one", "2, 2", "180", "20.0 (-10.4 to 50.4)"],  # 4.303 of them
+    ]
+    assert name in output
 
 
 def test_several_runs_are_not_drawn_into_one_of_them(runs: Path, says: Says) -> None:
@@ -59,6 +67,66 @@ def test_several_runs_are_not_drawn_into_one_of_them(runs: Path, says: Says) -> 
     assert (runs / "a/s1/curves.png").exists()
 
 
+@pytest.mark.parametrize(
+    ("freedom", "expected"), [(1, 12.7062), (2, 4.3027), (4, 2.7764), (9.5, 2.2443), (1e5, 1.96)]
+)
+def test_t_is_that_of_tables(freedom: float, expected: float) -> None:
+    """The one of 9.5 degrees lies between 2.2622 and 2.2281."""
+    assert student_t(freedom) == pytest.approx(expected, abs=1e-3)
+
+
+def test_intervals_over_seeds_cover_the_truth() -> None:
+    """Simulated: 95% of them hold the true mean, and the true difference."""
+    rng, seeds, covered = np.random.default_rng(1), (3, 5), np.zeros(2)
+    for _ in range(400):
+        groups = [rng.normal(70 + 10 * i, 2 + 4 * i, count) for i, count in enumerate(seeds)]
+        lines = [
+            Line(name, {f"{name}{i}": [{"steps": "1", "m": str(v)}] for i, v in enumerate(values)})
+            for name, values in zip("ab", groups, strict=True)
+        ]
+        ends = [
+            [float(end) for end in re.findall(r"-?[\d.]+", line.split("|")[5])[1:]]
+            for line in Curves(lines, ["m"]).table().splitlines()
+            if line.startswith("| m ")
+        ]
+        covered += [ends[1][0] <= 80 <= ends[1][1], ends[2][0] <= 10 <= ends[2][1]]
+    assert (abs(covered / 400 - 0.95) < 0.03).all(), covered
+
+
+def test_many_lines_do_not_hide_each_other(runs: Path) -> None:
+    """Their intervals are bars at other places; panels of single points come last."""
+    tables = [
+        {
+            "steps": str(10 * step),
+            "elo": "9",
+            "elo_low": "8",
+            "elo_high": "10",
+            "m": "1" * (step == 3),
+        }
+        for step in range(1, 19)
+    ]
+    lines = [Line(name, {name: tables}) for name in "abcd"]
+    curves = Curves(lines, ["m", "elo"])
+    figure: Any = curves.draw()
+    elo, single = figure.axes
+    assert (elo.get_title(), single.get_title()) == ("Elo", "m")
+    bars = [{*line.lines[0].get_xdata().tolist()} for line in elo.containers]
+    assert len(bars) == 4 and all(len(positions) >= 4 for positions in bars)
+    assert all(not bars[i] & bars[j] for i in range(4) for j in range(i)), bars
+
+
+def test_the_headline_names_rules_and_ladder(runs: Path, says: Says) -> None:
+    rows = "spec,steps,elo,ruleset,ladder\na/step-1,1,100,zanzibar,bao-ladder-3\n"
+    Path("elo.csv").write_text(rows + "b/step-1,1,200,zanzibar,bao-ladder-3\nc,,300,zanzibar,\n")
+    curves = Curves(read_lines(["elo.csv"]))
+    figure: Any = curves.draw()
+    assert figure.get_suptitle() == "zanzibar, Elo on bao-ladder-3"
+    assert "1 row without steps: elo.csv, c" in curves.table()
+    (runs / "a/s0/run.json").write_text('{"config": {"ruleset": "kibao", "rules": {}}}')
+    figure = Curves(read_lines(["a/s0"])).draw()
+    assert figure.get_suptitle() == "a/s0, kibao"
+
+
 RUNS = st.lists(
     st.lists(st.integers(0, 30), max_size=6, unique=True).map(sorted), min_size=2, max_size=4
 )
@@ -66,30 +134,30 @@ RUNS = st.lists(
 
 @settings(max_examples=40, deadline=None)
 @given(RUNS.filter(any), st.integers(0, 2**32))
-def test_a_mean_stays_within_all_of_its_runs(places: list[list[int]], seed: int) -> None:
+def test_a_mean_stays_within_all_of_its_runs(steps_of_runs: list[list[int]], seed: int) -> None:
     """It is drawn where all runs with values have rows, and each run that cuts it is named."""
     rng = np.random.default_rng(seed)
-    values = [np.round(rng.normal(size=len(steps)), 6) for steps in places]
+    values = [np.round(rng.normal(size=len(steps)), 6) for steps in steps_of_runs]
     tables = {
         f"run{i}": [{"steps": str(x), "m": str(y)} for x, y in zip(steps, m.tolist(), strict=True)]
-        for i, (steps, m) in enumerate(zip(places, values, strict=True))
+        for i, (steps, m) in enumerate(zip(steps_of_runs, values, strict=True))
     }
     figure, text = drawn([Line("g", tables)], "m")
-    known = [(np.array(x), y) for x, y in zip(places, values, strict=True) if x]
-    for name, steps in zip(tables, places, strict=True):
+    with_values = [(np.array(x), y) for x, y in zip(steps_of_runs, values, strict=True) if x]
+    for name, steps in zip(tables, steps_of_runs, strict=True):
         assert (f"no m: {name}" in text) == (not steps)
         if steps:
-            cut = any(x[0] < steps[0] or x[-1] > steps[-1] for x, _ in known)
+            cut = any(x[0] < steps[0] or x[-1] > steps[-1] for x, _ in with_values)
             assert (f"only from {steps[0]} to {steps[-1]} steps: {name}" in text) == cut
-    start, end = max(x[0] for x, _ in known), min(x[-1] for x, _ in known)
+    start, end = max(x[0] for x, _ in with_values), min(x[-1] for x, _ in with_values)
     assert ("no steps that all runs" in text) == (start > end)
     line = figure.axes[0].lines[1]
-    shown = np.isfinite(line.get_ydata())
-    expected = {x for run, _ in known for x in run.tolist() if start <= x <= end}
-    assert line.get_xdata()[shown].tolist() == sorted(expected)
+    drawn_points = np.isfinite(line.get_ydata())
+    expected = {x for run, _ in with_values for x in run.tolist() if start <= x <= end}
+    assert line.get_xdata()[drawn_points].tolist() == sorted(expected)
     if expected:
-        mean = np.mean([np.interp(end, *run) for run in known])
-        assert line.get_ydata()[shown][-1] == pytest.approx(mean)
+        mean = np.mean([np.interp(end, *run) for run in with_values])
+        assert line.get_ydata()[drawn_points][-1] == pytest.approx(mean)
 
 
 def test_interval_baseline_and_whole_dots(tmp_path: Path) -> None:
@@ -103,11 +171,11 @@ def test_interval_baseline_and_whole_dots(tmp_path: Path) -> None:
     edges = {(x, y) for x, y in band.get_paths()[0].vertices}
     assert {(2e6, 98.0), (2e6, 100.0), (1e6, 0.0), (1e6, 2.0)} <= edges
     assert axes.get_ylim()[0] < -2 and axes.get_ylim()[1] > 102
-    assert figure.get_suptitle() == "r; band: 95% interval of the games"
-    assert "100 (98 to 100)" in text
+    assert figure.get_suptitle() == "r; 95% interval of the games"
+    assert "100.0 (98.0 to 100.0)" in text
     file.write_text(rows[: rows.index("2e6")])
     figure, text = drawn(read_lines([f"r={file}"]), metric)
-    assert len(figure.axes[0].containers) == 1 and figure.get_suptitle() == "r"  # error bars
+    assert len(figure.axes[0].containers) == 1  # error bars
 
 
 def test_a_table_of_ratings_is_no_log(tmp_path: Path) -> None:
@@ -133,6 +201,6 @@ def test_a_table_of_ratings_is_no_log(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["_x", "$a$", "é|\\"])
 def test_any_name_is_drawn_as_it_is(name: str) -> None:
     rows = [{"steps": "1", "elo": "2"}]
-    figure: Any = draw_curves([Line(name, {"a": rows}), Line("b", {"b": rows})])[0]
+    figure: Any = Curves([Line(name, {"a": rows}), Line("b", {"b": rows})]).draw()
     labels = [label.get_text() for label in figure.axes[0].get_legend().get_texts()]
     assert labels[0].replace("\\$", "$").strip() == name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import io
 import json
@@ -28,9 +29,9 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from bao_agents.cli.main import main
 from bao_agents.exact.solved_positions import SolvedPositions
 from bao_agents.nets import checkpoint
-from bao_agents.support import files
+from bao_agents.support import files, provenance
 from bao_env.engine.ruleset import load_ruleset
-from bao_training import train
+from bao_training import run_state, train
 from bao_training.config import ConfigError
 from bao_training.metrics import Metrics
 from bao_training.td import TdConfig, TdTrainer
@@ -476,6 +477,70 @@ def test_a_run_holds_all_that_it_needs(
     error = run("--resume")
     assert "start='first.safetensors': there is no such checkpoint" in error
     assert "version" not in error
+
+
+def test_an_archived_run_is_repeated_to_equal_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Fails
+) -> None:
+    """Without the files that its settings name, and under whatever name; run.json says how."""
+    monkeypatch.chdir(tmp_path)
+    tiny().save_policy(Path("first.safetensors"))
+    SolvedPositions.load("zanzibar")[:50].save("won.npz")
+    files = options("start=first.safetensors blunder_positions=won.npz steps=3072 keep_every=1024")
+    command = f"{NEW} {files} --seed 5"
+    run(command, status=0)
+    shutil.move(tmp_path / "r", tmp_path / "archive")
+    for name in ("first.safetensors", "won.npz"):
+        (tmp_path / name).unlink()
+    for number, config in enumerate(("archive", "archive/run.json")):
+        run(f"{config} --run again{number}", status=0)
+        for file in (tmp_path / "archive").glob("*.safetensors"):
+            assert (tmp_path / f"again{number}" / file.name).read_bytes() == file.read_bytes(), file
+        again = json.loads((tmp_path / f"again{number}" / "run.json").read_text())
+        archived = json.loads((tmp_path / "archive" / "run.json").read_text())
+        assert again["config"] == archived["config"]
+        assert again["made_with"]["command"].startswith(f"bao train --out {tmp_path} --run r ")
+        assert again["made_with"].keys() >= {"commit", "packages", "machine", "networks", "seed"}
+        again["made_with"].pop("command")
+        assert archived["made_with"].pop("command").endswith("--seed 5")
+        assert again == archived
+    shutil.move(tmp_path / "archive", tmp_path / "r")
+    archived_rows = metrics(tmp_path)
+    shutil.rmtree(tmp_path / "r")
+    shutil.move(tmp_path / "again0", tmp_path / "r")
+    assert metrics(tmp_path) == archived_rows
+    info = checkpoint.load(tmp_path / "r" / "final.safetensors").info
+    assert info["made_with"]["packages"].keys() == {"bao_env", "numba", "numpy", "torch"}
+
+
+def test_a_run_that_goes_on_names_the_code_that_does(
+    tmp_path: Path, run: Fails, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have been started by a version that noted less, and wrote seconds into checkpoints."""
+    run(f"{NEW} {options('steps=1024 evaluate_every=0')}", status=0)
+    file, last = tmp_path / "r" / "run.json", tmp_path / "r" / train.LAST
+    note = json.loads(file.read_text())
+    commit = note.pop("made_with")["commit"]
+    file.write_text(json.dumps({"commit": "1234567", "torch": "2.6.0", **note}))
+    saved = checkpoint.load(last, arrays=True)
+    del saved.info["made_with"]
+    saved.info["seconds"] = 1.5
+    arrays = saved.arrays | checkpoint.model_arrays(saved)
+    saved.info["digest"] = run_state.digest(saved.info, arrays)
+    checkpoint.save(last, saved)
+    run("--resume --set steps=2048", status=0)
+    run("--resume", status=0)
+    monkeypatch.setattr(provenance, "current_commit", lambda: "7654321")
+    run("--resume --set steps=3072", status=0)
+    note = json.loads(file.read_text())
+    assert note["commit"] == "1234567" and note["torch"] == "2.6.0"
+    assert [(entry["steps"], entry["commit"], entry["changed"]) for entry in note["resumed"]] == [
+        (1024, commit, {"steps": [1024, 2048]}),
+        (2048, "7654321", {"steps": [2048, 3072]}),
+    ]
+    rows = csv.DictReader((tmp_path / "r" / "metrics.csv").read_text().splitlines())
+    seconds = [float(row["seconds"]) for row in rows]
+    assert seconds == sorted(seconds)
 
 
 def test_the_next_commands_work_as_printed(tmp_path: Path, says: Says) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import re
 import textwrap
 import tomllib
@@ -179,54 +180,50 @@ C = TypeVar("C", bound=MethodConfig)
 """The class of a method's settings."""
 
 
-def find_config(name: str | Path) -> Path:
-    """Return a configuration's file: yours, or a shipped one, such as ``quick``.
+def read_config(path: str | Path) -> dict[str, Any]:
+    """Read the settings of a configuration: a TOML file, or a shipped one, such as ``quick``.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is none, or it cannot be read.
     """
-    path = Path(name)
-    if path.is_file():
-        return path
-    if str(name) in SHIPPED:
-        return SHIPPED[str(name)]
-    close = difflib.get_close_matches(path.stem, SHIPPED, 1)
-    hint = f" (did you mean {close[0]!r}?)" if close else ""
-    raise ConfigError(
-        f"there is no configuration {str(name)!r:.200}{hint}: expected a TOML file, or one of "
-        f"{', '.join(SHIPPED)}"
-    )
+    file = Path(path) if os.path.isfile(path) else SHIPPED.get(str(path))
+    if file is None:
+        close = difflib.get_close_matches(Path(path).stem, SHIPPED, 1)
+        hint = f" (did you mean {close[0]!r}?)" if close else ""
+        raise ConfigError(
+            f"there is no configuration {str(path)!r:.200}{hint}: expected a TOML file, the folder "
+            f"of a run, or one of {', '.join(SHIPPED)}"
+        )
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise ConfigError(f"cannot read the configuration {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from error
 
 
-def read_settings(path: str | Path | None, overrides: Sequence[str]) -> dict[str, Any]:
-    """Read the settings of a configuration, overridden by ``key=value`` strings with TOML values.
+def override(settings: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """Return settings, overridden by ``key=value`` strings with TOML values.
 
     A key may be in a table: ``td.epochs=1``. A value that is not TOML counts as a string.
 
     Raises:
-        ConfigError: the file cannot be read, or an override is not of that form.
+        ConfigError: an override is not of that form.
     """
-    settings: dict[str, Any] = {}
-    if path is not None:
+    changed = dict(settings)
+    for text in overrides:
+        if not re.match(r"\w+(\.\w+)* *=", text):
+            raise ConfigError(f"--set {text:.100}: expected key=value")
         try:
-            settings = tomllib.loads(find_config(path).read_text(encoding="utf-8-sig"))
-        except OSError as error:
-            raise ConfigError(f"cannot read the configuration {path}: {error.strerror}") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise ConfigError(f"{path} is not valid TOML: {error}") from error
-    for override in overrides:
-        if not re.match(r"\w+(\.\w+)* *=", override):
-            raise ConfigError(f"--set {override:.100}: expected key=value")
-        try:
-            assigned = tomllib.loads(override)
+            assigned = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, RecursionError):  # a string without quotes
-            key, _, text = override.partition("=")
-            assigned = tomllib.loads(f"{key} = {json.dumps(text.strip())}")
+            key, _, value = text.partition("=")
+            assigned = tomllib.loads(f"{key} = {json.dumps(value.strip())}")
         for name, value in assigned.items():
-            table = settings.get(name)
+            table = changed.get(name)
             is_table = isinstance(table, dict) and isinstance(value, dict)
-            settings[name] = table | value if is_table else value
-    return settings
+            changed[name] = table | value if is_table else value
+    return changed
 
 
 def check_settings(

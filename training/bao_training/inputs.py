@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from bao_agents.exact.solved_positions import SolvedPositions
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Checkpoint
 from bao_agents.nets.checkpoint_files import find_checkpoint
 from bao_training.config import ConfigError, TrainConfig
+from bao_training.run_settings import read_note
 
 COPIES = {"start": "start.safetensors", "blunder_positions": "blunder_positions.npz"}
 """The settings that name a file, each with the name of its copy in the run's folder."""
@@ -29,22 +31,44 @@ class Inputs:
     won: SolvedPositions | None = None
     """The won positions of the metric ``blunders`` (``blunder_positions``)."""
 
-    def copy_into(self, folder: Path) -> None:
+    def copy_into(self, folder: Path) -> dict[str, Path]:
         """Write a copy of each into a run's folder.
+
+        Returns:
+            the copies of networks, by the names of their settings.
 
         Raises:
             OSError: it cannot be written.
         """
-        if self.start is not None:
-            checkpoint.save(folder / COPIES["start"], replace(self.start, arrays={}))
         if self.won is not None:
             self.won.save(folder / COPIES["blunder_positions"])
+        if self.start is None:
+            return {}
+        copy = folder / COPIES["start"]
+        checkpoint.save(copy, replace(self.start, arrays={}))
+        return {"start": copy}
 
 
-def copies_in(folder: Path) -> dict[str, Path]:
-    """Return the copies in a run's folder, by the names of their settings."""
+def copies_for(folder: Path, settings: Mapping[str, Any]) -> dict[str, Path]:
+    """Return the copies in a run's folder that stand for the files that settings name.
+
+    Args:
+        folder: the folder of a run.
+        settings: settings, perhaps of another run. A copy counts if they name the same file.
+
+    Returns:
+        the paths of the copies, by the names of their settings.
+
+    Raises:
+        ConfigError: run.json cannot be read.
+    """
+    copied = read_note(folder)["config"]
     paths = {setting: folder / name for setting, name in COPIES.items()}
-    return {setting: path for setting, path in paths.items() if path.exists()}
+    return {
+        setting: path
+        for setting, path in paths.items()
+        if path.exists() and settings.get(setting) == copied.get(setting)
+    }
 
 
 def read_inputs(config: TrainConfig, copies: Mapping[str, Path] | None = None) -> Inputs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,10 @@ class Metrics:
         self._path = folder / "metrics.csv"
         old_columns, old_rows = _rows_until(self._path, update) if update else ([], [])
         columns = list(dict.fromkeys([*columns, *old_columns]))
+        self.seconds = 0.0
+        """The seconds of the last row that stays; 0 without such a row."""
+        with suppress(KeyError, IndexError, ValueError):
+            self.seconds = float(old_rows[-1]["seconds"])
         table = io.StringIO(newline="")
         writer = csv.DictWriter(table, columns, extrasaction="ignore")
         writer.writeheader()

@@ -1,19 +1,22 @@
 """Keep the settings of a run in its folder, and decide what a resumed run may change.
 
 ``run.json`` is written when a run starts, before its first checkpoint, so a run that is killed at
-any moment goes on with the settings that it was given.
+any moment goes on with the settings that it was given. It holds ``config``, the settings;
+``made_with``, the record of :mod:`bao_agents.support.provenance`; and ``resumed``, if other code or
+other settings went on with the run: for each time the steps so far, the code and what changed.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bao_agents.support.files import write_atomically
 from bao_env.files import read_text
-from bao_training.config import ConfigError
+from bao_training.config import SHIPPED, ConfigError, override, read_config
 
 MAY_CHANGE = (
     "steps",
@@ -35,24 +38,48 @@ def runs_in(folder: Path) -> list[str]:
     return sorted(path.parent.name for path in folder.glob(f"*/{NOTE}"))
 
 
-def read_note(folder: Path) -> dict[str, Any]:
-    """Return what a run has noted when it started, its settings under ``config``.
+def find_run(path: str | Path | None) -> Path | None:
+    """Return the folder of a run, given that folder or its run.json; None for anything else."""
+    if path is None or str(path) in SHIPPED:
+        return None
+    folder = Path(path).parent if Path(path).name == NOTE else Path(path)
+    return folder if os.path.isfile(folder / NOTE) else None
+
+
+def read_settings(path: str | Path | None, overrides: Sequence[str]) -> dict[str, Any]:
+    """Read the settings of a run or a configuration, overridden as in :func:`~.config.override`.
 
     Raises:
-        ConfigError: there is no note, or it cannot be read.
+        ConfigError: they cannot be read, or an override is not ``key=value``.
+    """
+    if path is None:
+        return override({}, overrides)
+    folder = find_run(path)
+    return override(read_note(folder)["config"] if folder else read_config(path), overrides)
+
+
+def read_note(folder: Path) -> dict[str, Any]:
+    """Return what run.json says about a run, with its settings under ``config``.
+
+    Raises:
+        ConfigError: there is no such file, or it cannot be read.
     """
     path = folder / NOTE
     try:
         note = json.loads(read_text(path))
         if not isinstance(note["config"], dict):
             raise TypeError("its config is not an object")
+        if not isinstance(note.get("made_with", {}), dict):
+            raise TypeError("its made_with is not an object")
+        if not all(isinstance(entry, dict) for entry in note.get("resumed", [])):
+            raise TypeError("its resumed is not a list of objects")
     except (ValueError, KeyError, TypeError, RecursionError, OSError) as error:
         raise ConfigError(f"{path} is not the note of a run: {error!r:.300}") from error
     return dict(note)
 
 
 def write_note(folder: Path, note: Mapping[str, Any]) -> None:
-    """Write a run's note: ``config``, its settings, and what it was made with."""
+    """Write run.json; the module's docstring says what it holds."""
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / NOTE, json.dumps(note, indent=2) + "\n")
 
@@ -83,6 +110,27 @@ def check_changes(
             f"may change {', '.join(MAY_CHANGE[1:])}, and steps may grow; give another --run for a "
             "new run"
         )
+
+
+def note_of_resumed_run(
+    note: Mapping[str, Any], steps: int, settings: Mapping[str, Any], made_with: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the note of a run that goes on; other code and other settings are added to it.
+
+    Args:
+        note: what run.json says.
+        steps: the steps so far.
+        settings: those that the run goes on with.
+        made_with: the provenance of the code that goes on with it.
+    """
+    code = {key: made_with[key] for key in ("commit", "packages")}
+    resumed = note.get("resumed", [])
+    latest = resumed[-1] if resumed else note.get("made_with", {})
+    old, new = _flat(note["config"]), _flat(settings)
+    changed = {name: [old.get(name), new[name]] for name in new if new[name] != old.get(name)}
+    if changed or any(latest.get(key) != value for key, value in code.items()):
+        resumed = [*resumed, {"steps": steps, **code, "changed": changed}]
+    return {**note, "config": settings, **({"resumed": resumed} if resumed else {})}
 
 
 def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,10 +7,11 @@ guided by search (:mod:`bao_training.search_guided`). In each update every worke
 its games. Then the network takes one Adam step per minibatch. The workers compute its gradient side
 by side, and their parts are added up in a fixed order.
 
-``runs/NAME/`` keeps the configuration, the commit, metrics.csv, TensorBoard's log,
-``last.safetensors`` (everything needed to resume) and, at the end, ``final.safetensors``. A run can
-be stopped at any moment, even by SIGKILL. ``--resume`` continues it from its last checkpoint, and
-it ends with the same weights as if it had never stopped.
+``runs/NAME/`` keeps all that the run is made of: its settings and what made it (``run.json``),
+copies of the files that settings name, metrics.csv, TensorBoard's log, ``last.safetensors``
+(everything needed to resume) and, at the end, ``final.safetensors``. A run can be stopped at any
+moment, even by SIGKILL. ``--resume`` continues it from its last checkpoint, and it ends with the
+same weights as if it had never stopped. ``bao train runs/NAME --run again`` repeats it.
 
 Only one process may train in a run's folder. If it cannot write, or its network is no longer
 finite, it stops and leaves the last checkpoint as it was.
@@ -33,12 +34,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Self
 
-import torch
-
 from bao_agents.support import output
 from bao_agents.support.figures import try_to_save_figure
 from bao_agents.support.progress import Progress
-from bao_agents.support.provenance import current_commit
+from bao_agents.support.provenance import provenance
 from bao_training import distributed
 from bao_training.config import (
     ConfigError,
@@ -46,12 +45,19 @@ from bao_training.config import (
     TrainConfig,
     check_settings,
     describe,
-    read_settings,
 )
-from bao_training.inputs import Inputs, copies_in, read_inputs
+from bao_training.inputs import Inputs, copies_for, read_inputs
 from bao_training.metrics import Metrics
-from bao_training.plot import Line, draw_curves, read_runs
-from bao_training.run_settings import NOTE, check_changes, read_note, runs_in, write_note
+from bao_training.plot import Curves, Line, read_runs
+from bao_training.run_settings import (
+    NOTE,
+    check_changes,
+    note_of_resumed_run,
+    read_note,
+    read_settings,
+    runs_in,
+    write_note,
+)
 from bao_training.search_guided import SearchGuidedTrainer
 from bao_training.td import TdTrainer
 from bao_training.trainer import Trainer
@@ -83,7 +89,8 @@ def load_config(
 ) -> tuple[TrainConfig, Any]:
     """Read the common settings and those of the chosen method.
 
-    Defaults come first, then a TOML file, then ``key=value`` strings with TOML values.
+    Defaults come first, then a TOML file or the folder of a run, then ``key=value`` strings with
+    TOML values.
 
     Raises:
         ConfigError: the file cannot be read, a key is unknown, or a value has the wrong type or is
@@ -106,26 +113,35 @@ def make_trainer(
 # A run: started or resumed, then trained.
 
 
-def start_run(folder: Path, config: TrainConfig, method_config: MethodConfig) -> Trainer[Any, Any]:
+def start_run(
+    folder: Path,
+    config: TrainConfig,
+    method_config: MethodConfig,
+    copies: Mapping[str, Path] | None = None,
+    command: Sequence[str] = (),
+) -> Trainer[Any, Any]:
     """Start a run in ``folder``.
+
+    Args:
+        folder: the run's folder.
+        config: the common settings.
+        method_config: the method's settings.
+        copies: files to read in place of those that settings name (:func:`read_inputs`).
+        command: the words of the command, for run.json.
 
     Raises:
         ConfigError, CheckpointError: it cannot be started.
         OSError: the folder cannot be written.
     """
-    inputs = read_inputs(config)
+    inputs = read_inputs(config, copies)
     trainer = make_trainer(config, method_config, inputs)
     if distributed.rank() == 0:
         folder.mkdir(parents=True, exist_ok=True)
-        inputs.copy_into(folder)  # before the note: with it, the run exists
-        write_note(
-            folder,
-            {
-                "commit": current_commit(),
-                "torch": torch.__version__,
-                "config": trainer.settings(),
-            },
+        networks = inputs.copy_into(folder)  # before the note: with it, the run exists
+        made_with = provenance(
+            trainer.ruleset, networks=networks, seed=config.seed, command=command
         )
+        write_note(folder, {"made_with": made_with, "config": trainer.settings()})
     return trainer
 
 
@@ -157,13 +173,8 @@ def resume_run(folder: Path, overrides: Mapping[str, Any] | None = None) -> Trai
     path = folder / LAST
     # A checkpoint has the weights, so the run no longer needs what it started with.
     needed = config.model_copy(update={"start": ""}) if path.exists() else config
-    copies = {
-        setting: copy
-        for setting, copy in copies_in(folder).items()
-        if new_settings[setting] == settings[setting]
-    }
     try:
-        inputs = read_inputs(needed, copies)
+        inputs = read_inputs(needed, copies_for(folder, new_settings))
         trainer = make_trainer(config, method_config, inputs)
     except ConfigError as error:
         raise ConfigError(f"{folder} cannot be resumed: {error}") from error
@@ -174,7 +185,8 @@ def resume_run(folder: Path, overrides: Mapping[str, Any] | None = None) -> Trai
         trainer.restore(path)
     if distributed.rank() == 0:
         inputs.copy_into(folder)
-        write_note(folder, note | {"config": trainer.settings()})
+        new_note = note_of_resumed_run(note, trainer.steps, trainer.settings(), trainer.made_with)
+        write_note(folder, new_note)
     return trainer
 
 
@@ -227,8 +239,10 @@ class _Record:
             desc=folder.name,
             **({} if self._first else {"disable": True}),  # passing it would override --quiet
         )
-        columns = trainer.columns if self._first else ()
-        self._metrics = Metrics(folder, columns, trainer.update, trainer.steps) if columns else None
+        self._metrics: Metrics | None = None
+        if self._first:
+            self._metrics = Metrics(folder, trainer.columns, trainer.update, trainer.steps)
+            trainer.seconds = self._metrics.seconds
 
     def close(self) -> None:
         """Remove the bar, and close the files."""
@@ -294,7 +308,7 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> signal.Signals | None:
     if first:
         trainer.save_policy(folder / "final.safetensors")
         try_to_save_figure(
-            lambda: draw_curves([Line(folder.name, read_runs(folder))])[0], folder / "curves.png"
+            lambda: Curves([Line(folder.name, read_runs(folder))]).draw(), folder / "curves.png"
         )
     return None
 
@@ -310,7 +324,12 @@ def describe_settings() -> str:
 
 
 def train(
-    settings: Mapping[str, Any], folder: Path, overrides: Mapping[str, Any] | None = None
+    settings: Mapping[str, Any],
+    folder: Path,
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    repeated: Path | None = None,
+    command: Sequence[str] = (),
 ) -> tuple[Trainer[Any, Any], signal.Signals | None]:
     """Start or resume the run in a folder, and train it.
 
@@ -319,6 +338,9 @@ def train(
         folder: the run's folder.
         overrides: continue the run if it exists, with its own settings except for these (see
             :func:`resume_run`). None starts a new run.
+        repeated: the folder of the run from which a new run has its settings, and so the files that
+            they name.
+        command: the words of the command, for run.json.
 
     Returns:
         the trainer, and the signal that stopped it; None if the run is finished.
@@ -341,7 +363,8 @@ def train(
         for unfinished in folder.glob(".*.tmp"):  # by a write that was killed
             unfinished.unlink(missing_ok=True)
         if checked is not None:
-            trainer = start_run(folder, *checked)
+            copies = copies_for(repeated, settings) if repeated else None
+            trainer = start_run(folder, *checked, copies, command)
         else:
             trainer = resume_run(folder, overrides)
             say(

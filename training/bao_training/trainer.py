@@ -24,6 +24,7 @@ from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Arrays, Checkpoint, CheckpointError, model_arrays
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.support.array_types import Int64Array
+from bao_agents.support.provenance import provenance
 from bao_env.compiled.threads import Threads
 from bao_training import distributed
 from bao_training.config import C, ConfigError, TrainConfig
@@ -117,6 +118,9 @@ class Trainer(ABC, Generic[W, C]):
         self.update = 0
         self.steps = 0
         self.seconds = 0.0
+        """Seconds of all updates. They are no part of a checkpoint: equal runs are equal files."""
+        self.made_with = provenance(self.ruleset, with_machine=False)
+        """What makes the checkpoints; it is the same for equal runs on two machines."""
         self._threads = Threads(len(self._worker_indices) - 1)
 
     @property
@@ -315,7 +319,7 @@ class Trainer(ABC, Generic[W, C]):
 
     def _checkpoint(self, arrays: Arrays | None = None) -> Checkpoint:
         """Return the model, with the settings and the progress of the run."""
-        info = {"config": self.settings(), "steps": self.steps, "seconds": self.seconds}
+        info = {"config": self.settings(), "steps": self.steps, "made_with": self.made_with}
         nnue = self.model.quantised_nnue()
         return Checkpoint(self.network.arrays(), self.ruleset, info, arrays or {}, nnue)
 
@@ -353,7 +357,7 @@ class Trainer(ABC, Generic[W, C]):
             raise CheckpointError(f"{path} does not hold this run: {error}") from error
         self.network.load_state_dict(saved.network.state_dict())
         self.load(arrays)
-        self.update, self.seconds = info["update"], info["seconds"]
+        self.update = info["update"]
         self.steps = self.update * self.config.steps_per_update
 
 

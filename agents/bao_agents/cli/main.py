@@ -103,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _report(advice)
         return 2
     except MemoryError as error:
-        _report(f"too little memory: {error}")
+        _report(": ".join(filter(None, ["too little memory", str(error)])))
         return 2
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)

@@ -4,9 +4,9 @@
     bao curve 'small=runs/small*' 'large=runs/large*'
     bao curve elo.csv          a table of bao rate --csv
 
-The second form compares settings over seeds: a line is the mean, and its band reaches from the
-lowest to the highest run. Otherwise the band is the 95% interval of the games. All print a table
-of the last values, and what was left out.
+The second form compares settings over seeds: a line is the mean over the runs, with the 95%
+interval of that mean, and the table has the differences from the first setting. Otherwise intervals
+are those of the games. All print a table of the last values, and what was left out.
 """
 
 from __future__ import annotations
@@ -14,15 +14,11 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bao_agents.cli.options import Run, picture_file
 from bao_agents.support.figures import save_figure
 from bao_agents.support.output import say
-from bao_training.plot import X_AXES, draw_curves, read_lines
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from bao_training.plot import X_AXES, Curves, read_lines
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
@@ -32,7 +28,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         nargs="+",
         metavar="RUN",
         help="folder of a run, or the CSV of bao rate; NAME=PATTERN is the mean of the runs that "
-        "match, in a band from the lowest to the highest",
+        "match, with its 95%% interval over them",
     )
     parser.add_argument(
         "--out",
@@ -51,14 +47,9 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 
 def _run(args: argparse.Namespace) -> None:
-    lines = read_lines(args.runs)
-    only = Path(args.runs[0])
-    file = args.out or (only if args.runs[1:] == [] and only.is_dir() else Path()) / "curves.png"
-
-    def draw() -> Figure:
-        figure, table = draw_curves(lines, args.metrics, args.x)
-        say(table, sys.stdout)
-        return figure
-
-    save_figure(draw, file)
+    curves = Curves(read_lines(args.runs), args.metrics, args.x)
+    folder = Path(args.runs[0]) if len(args.runs) == 1 else Path()
+    file = args.out or (folder if folder.is_dir() else Path()) / "curves.png"
+    say(curves.table(), sys.stdout)
+    save_figure(curves.draw, file)
     say(f"\n{file}", sys.stdout)

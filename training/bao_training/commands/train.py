@@ -32,7 +32,8 @@ def command(parser: argparse.ArgumentParser) -> Run:
         nargs="?",
         type=Path,
         metavar="CONFIG",
-        help="a TOML file, or a name such as quick; bao train alone lists the names",
+        help="a TOML file, a name such as quick (bao train alone lists the names), or the folder "
+        "of a run, to repeat it under another name",
     )
     parser.add_argument(
         "--set",
@@ -73,11 +74,13 @@ def _train(args: argparse.Namespace) -> int:
     """Train the run that the options describe, report how it ends, and return the exit status."""
     from bao_agents.support import output
     from bao_training import distributed
-    from bao_training.config import ConfigError, read_settings, ruleset_settings
+    from bao_training.config import ConfigError, ruleset_settings
+    from bao_training.run_settings import find_run, read_settings
     from bao_training.train import LAST, say, train
     from bao_training.trainer import DivergedError
 
-    name = args.run or (args.config.stem if args.config else "default")
+    repeated = find_run(args.config)
+    name = args.run or _name_of_run(args.config, repeated)
     folder = args.out / name
     how_to_continue = f"continue with {_resume_command(args.out, name)}"
     try:
@@ -92,7 +95,9 @@ def _train(args: argparse.Namespace) -> int:
         # A configuration is for a new run: a resumed one has its own settings.
         overrides = read_settings(None, args.set) | options if args.resume else None
         with memory_errors():
-            trainer, stop = train(settings, folder, overrides)
+            trainer, stop = train(
+                settings, folder, overrides, repeated=repeated, command=["bao", *args.words]
+            )
     except (distributed.ProcessLost, DivergedError, MemoryError, OSError) as error:
         state = f"the last good checkpoint is {folder / LAST}: {how_to_continue}"
         if not os.path.exists(folder / LAST):  # Path.exists would raise some errors
@@ -112,7 +117,8 @@ def closing_table(trainer: Trainer[Any, Any], folder: Path) -> str:
     """Describe a finished run: its last scores, its files, and what to type next."""
     from bao_env.engine.ruleset import get_ruleset
 
-    lines = [f"{folder}: {trainer.steps:,} steps in {trainer.seconds / 60:.1f} minutes", ""]
+    lines = [f"{folder}: {trainer.steps:,} steps in {trainer.seconds / 60:.1f} minutes"]
+    lines += [""] if trainer.evaluation.scores else []
     for opponent, score in trainer.evaluation.scores.items():
         interval = f"{score.low:.1%} to {score.high:.1%}"
         lines.append(
@@ -136,6 +142,13 @@ def closing_table(trainer: Trainer[Any, Any], folder: Path) -> str:
             *([f"  bao rate {strongest}"] if has_ladder else []),
         ]
     )
+
+
+def _name_of_run(config: Path | None, repeated: Path | None) -> str:
+    """Return the name of a run that has no --run."""
+    if repeated is not None:
+        return repeated.resolve().name
+    return config.stem if config else "default"
 
 
 def _resume_command(out: Path, name: str) -> str:
