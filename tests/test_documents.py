@@ -183,6 +183,14 @@ def test_numbers_of_the_guide_name_its_file() -> None:
     assert f"the guide `{guide}`" in TEXTS["docs/known.md"], "measure its numbers again"
 
 
+def test_numbers_of_a_network_name_its_file() -> None:
+    """A network that changes needs the numbers that were measured with it again."""
+    digests = re.findall(r"`([\w/]+)`\s+`([0-9a-f]{16})`", "\n".join(TEXTS.values()))
+    assert len(digests) >= 9
+    for name, mark in digests:
+        assert mark == digest(CHECKPOINTS / f"{name}.safetensors"), f"measure {name} again"
+
+
 def test_readme_has_the_elos_of_the_ladder() -> None:
     elo = {player: f"{rating:.0f}" for player, rating in anchors_elo().items()}
     rows = re.findall(r"^\| (`[^|]+) \|[^|]+\| ([\d, ]+) \|", TEXTS["README.md"], re.MULTILINE)
