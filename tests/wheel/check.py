@@ -122,10 +122,15 @@ def players() -> None:
 
 
 def train() -> None:
-    """Train for seconds; the network plays by its run and by its path."""
+    """Train for seconds, and again from the run; the network plays by its run and by its path."""
     assert "quick" in bao("train")
     small = ("steps=20_000", "envs=256", "evaluate_pairs=1", "search_guided.nodes=20")
     bao("train", "quick", *(word for setting in small for word in ("--set", setting)))
+    bao("train", "runs/quick", "--run", "again")
+    first, again = (Path("runs", name, "final.safetensors") for name in ("quick", "again"))
+    assert first.read_bytes() == again.read_bytes()
+    made_with = json.loads(Path("runs/again/run.json").read_text(encoding="utf-8"))["made_with"]
+    assert made_with["commit"] == os.environ["BAO_COMMIT"]
     for name in ("runs/quick", "runs/quick/final.safetensors", "zanzibar"):
         bao("match", name, "random", "--pairs", "5")
 

@@ -237,9 +237,8 @@ class Curves:
             for curve in curves:
                 last = _last_cells(metric, curve) if curve.last >= 0 else ["", ""]
                 cells.append([title, curve.line.name, str(len(curve.line.runs)), *last])
-            for curve in curves[1:]:
-                if (difference := _difference(metric, curves[0], curve)) is not None:
-                    cells.append([title, *difference])
+            differences = [_difference(metric, curves[0], curve) for curve in curves[1:]]
+            cells += [[title, *difference] for difference in differences if difference]
         table = markdown_table(["metric", "line", "runs", self._x, "last"], cells)
         return "\n".join([table, "", *dict.fromkeys(self._notes)]).strip()
 
