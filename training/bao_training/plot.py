@@ -335,9 +335,8 @@ def _with_interval(metric: str, value: float, low: float, high: float) -> str:
         decimals = 0
     elif metric.startswith(_PERCENT):
         decimals = 1
-    else:  # four digits
-        largest = max(abs(value), 1e-9)
-        decimals = max(0, 3 - int(np.floor(np.log10(largest))))
+    else:  # three digits
+        decimals = max(0, 2 - int(np.floor(np.log10(max(abs(value), 1e-9)))))
     interval = f" ({low:z.{decimals}f} to {high:z.{decimals}f})" if np.isfinite(low + high) else ""
     return f"{value:z.{decimals}f}{interval}"
 
