@@ -107,7 +107,6 @@ def test_results_do_not_need_pictures(
 ) -> None:
     """A package is missing; matplotlib is told to use LaTeX and the backend of a notebook."""
     (tmp_path / "matplotlibrc").write_text("text.usetex: True\n")
-    settings = {"MPLBACKEND": "module://missing", "MATPLOTLIBRC": str(tmp_path)}
     lines = [line for line in DRAWING if line.split()[0] in commands]
     program = f"""
 import os, sys
@@ -117,7 +116,7 @@ from bao_agents.cli.main import main
 for line in {lines!r}:
     print("status", main([*line.split(), "--quiet"]), file=sys.stderr)
 """
-    run = python(program, **settings)
+    run = python(program, MPLBACKEND="module://missing", MATPLOTLIBRC=str(tmp_path))
     assert package not in ("PIL", "pygame") or "A4 was empty" not in run.stdout
     for line, status in zip(
         lines, re.findall("^status (.)", run.stderr, re.MULTILINE), strict=True
