@@ -76,7 +76,7 @@ class _Ply(NamedTuple):
     action: int
     """The action that led here; -1 at the start."""
     stated: bool = False
-    """Whether the end is known from elsewhere, and neither from the position nor the action."""
+    """Whether the caller set the outcome, rather than the rules."""
 
 
 class Board:
@@ -154,8 +154,8 @@ class Board:
         Args:
             packed: uint64[6]; it is not validated.
             ruleset: name of a rule set, or a :class:`Ruleset`.
-            outcome: how the game ended there, also against the rules, as by an illegal action; None
-                if the rules decide whether it has ended.
+            outcome: the outcome, where the rules alone do not give it (an illegal action, say);
+                None if they do.
 
         Raises:
             ValueError: the rule set is unknown.
@@ -166,7 +166,7 @@ class Board:
         return board
 
     def end(self, outcome: Outcome | None) -> None:
-        """End the game here, also against the rules, as by an illegal action; None ends nothing."""
+        """Set the outcome where the rules do not give it (an illegal action, say); None sets none."""
         if outcome not in (None, self._now.outcome):
             self._plies[-1] = self._now._replace(legal=0, outcome=outcome, stated=True)
 
@@ -305,6 +305,8 @@ class Board:
         """
         if self._now.outcome:
             raise IllegalMoveError(f"{_shown(move)}: the game is over, {self._now.outcome}")
+        if move == "":
+            raise IllegalMoveError(f"expected a move; legal: {' '.join(self.legal_moves)}")
         action = self._named(move)
         if action is None:
             try:

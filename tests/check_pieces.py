@@ -34,14 +34,17 @@ def value_of(position: str, answers: Answers, ruleset: Ruleset) -> tuple[int, Le
 
 
 def _value_of(
-    position: str, answers: Answers, ruleset: Ruleset, known: dict[str, tuple[int, Leaves]]
+    position: str,
+    answers: Answers,
+    ruleset: Ruleset,
+    proven: dict[str, tuple[int, Leaves]],
 ) -> tuple[int, Leaves]:
-    if position in known:
-        return known[position]
-    known[position] = UNKNOWN, {}  # a position that repeats proves nothing
+    if position in proven:
+        return proven[position]
+    proven[position] = UNKNOWN, {}  # a position that repeats proves nothing
     if position not in answers:
-        return known[position]
-    said = {one.action: one.value for one in answers[position].actions}
+        return proven[position]
+    claims = {claim.action: claim.value for claim in answers[position].actions}
     values, proofs = [], []
     for action, after in legal_moves(position, ruleset).items():
         mover, leaves = position.split()[3], Leaves()
@@ -49,17 +52,20 @@ def _value_of(
             value = WIN if after == WINS[mover] else LOSS
         else:
             sign = 1 if after.split()[3] == mover else -1
-            value, leaves = said[action], {after: sign * said[action]}
+            value, leaves = claims[action], {after: sign * claims[action]}
             if value == UNKNOWN:
-                value, leaves = _value_of(after, answers, ruleset, known)
+                value, leaves = _value_of(after, answers, ruleset, proven)
                 value *= sign
         values.append(value)
         proofs.append(leaves)
     if WIN in values:
-        known[position] = WIN, proofs[values.index(WIN)]
+        proven[position] = WIN, proofs[values.index(WIN)]
     elif set(values) <= {LOSS}:
-        known[position] = LOSS, {text: value for leaves in proofs for text, value in leaves.items()}
-    return known[position]
+        proven[position] = (
+            LOSS,
+            {text: value for leaves in proofs for text, value in leaves.items()},
+        )
+    return proven[position]
 
 
 def prove_again(leaves: Leaves, ruleset: Ruleset) -> Iterator[str]:

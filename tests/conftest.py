@@ -81,9 +81,9 @@ def fails(capsys: Capsys) -> Fails:
 
     def run(line: str, status: int = 2) -> str:
         assert main(shlex.split(line.replace(os.sep, "/"))) == status
-        said = capsys.readouterr()
-        assert status != 2 or not said.out
-        return said.err
+        output = capsys.readouterr()
+        assert status != 2 or not output.out
+        return output.err
 
     return run
 

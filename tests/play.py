@@ -35,8 +35,8 @@ def ask(client: httpx2.Client, path: str, status: int = 200, **data: Any) -> dic
     """Send data as JSON, check the status of the answer, and return the answer."""
     answer = post(client, path, data)
     assert answer.status_code == status, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    content: dict[str, Any] = answer.json()
+    return content
 
 
 class Table:
@@ -54,10 +54,10 @@ class Table:
         return self.client.get(self.path).json()["state"]
 
 
-def start(client: httpx2.Client, **how: Any) -> tuple[Table, dict[str, Any]]:
+def start(client: httpx2.Client, **settings: Any) -> tuple[Table, dict[str, Any]]:
     """Start a game; return it and its state."""
-    made = ask(client, "/api/games", **{"seats": ["human", "human"], **how})
-    return Table(client, made["id"]), made["state"]
+    content = ask(client, "/api/games", **{"seats": ["human", "human"], **settings})
+    return Table(client, content["id"]), content["state"]
 
 
 class Lowest:

@@ -52,20 +52,20 @@ def _names(actions: Iterable[int]) -> str:
 
 def _ply(board: Board, env: raw_env, action: int) -> list[str]:
     """Return the lines about a position and the action played there."""
-    seen, *_ = env.last()
+    observation, *_ = env.last()
     forbidden: dict[str, list[int]] = {}
-    for other in sorted({*range(NUM_ACTIONS)} - {*board.legal_actions}):
-        rule = why_illegal(board.packed, board.ruleset, other).rule
-        forbidden.setdefault(rule, []).append(other)
-    assert np.flatnonzero(seen["action_mask"]).tolist() == board.legal_actions
+    for illegal in sorted({*range(NUM_ACTIONS)} - {*board.legal_actions}):
+        rule = why_illegal(board.packed, board.ruleset, illegal).rule
+        forbidden.setdefault(rule, []).append(illegal)
+    assert np.flatnonzero(observation["action_mask"]).tolist() == board.legal_actions
     legal = [f"{action_to_move(legal)} {board.move_text(legal)}" for legal in board.legal_actions]
     return [
         f"\n--- ply {board.ply}: {env.agent_selection}",
         str(board),
         f"position: {board.text()}",
-        f"observation: {' '.join(map(str, seen['observation']))}",
+        f"observation: {' '.join(map(str, observation['observation']))}",
         f"legal: {', '.join(legal)}",
-        *(f"illegal by {rule}: {_names(others)}" for rule, others in forbidden.items()),
+        *(f"illegal by {rule}: {_names(actions)}" for rule, actions in forbidden.items()),
         f"action: {action} ({action_to_move(action)}, written {board.move_text(action)})",
         *(f"  {event}" for event in board.trace(action)),
     ]

@@ -84,17 +84,17 @@ def lay(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, int], l
     layout = rng.choice(list(LAYOUTS))
     fronts, backs, mosts = LAYOUTS[layout]
     rows = (FRONT[player], rng.choice(fronts)), (BACK[player], rng.choice(backs))
-    most = rng.choice(mosts)
-    laid = {hole: rng.randint(1, most) for row, p in rows for hole in row if rng.random() < p}
+    most_seeds = rng.choice(mosts)
+    laid = {hole: rng.randint(1, most_seeds) for row, p in rows for hole in row if rng.random() < p}
     fixed: dict[Hole, int] = {}
-    other = rng.random()
+    chance = rng.random()
     if layout == "lone front":  # mostly a kichwa
         lone = rng.choice((FRONT[player][0], FRONT[player][7], rng.choice(FRONT[player])))
         fixed[lone] = rng.choice((1, 1, 2, 3, rng.randint(4, 20)))
-    elif layout in ("house", "lone house") or (layout == "singletons" and other < 0.3):
+    elif layout in ("house", "lone house") or (layout == "singletons" and chance < 0.3):
         around = rng.choice((-1, -1, 0, 0, 1, 1, rng.randint(2, 8)))
         fixed[HOUSE[player]] = max(1, rules.house_min + around)
-    elif layout == "singletons" and other < 0.5:
+    elif layout == "singletons" and chance < 0.5:
         fixed[rng.choice(FRONT[player])] = rng.randint(2, 4)
     elif layout == "huge":  # about 16 seeds, the limit for a capture, or more
         for hole in rng.sample(SIDE[player], rng.choice((1, 1, 2))):

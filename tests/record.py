@@ -81,8 +81,8 @@ def compare(folder: str, name: str) -> None:
     """
     file = recorded_file(folder, name)
     recorded = file.read_text(encoding="ascii") if file.exists() else ""
-    made = MAKERS[folder](name)
-    assert made.splitlines() == recorded.splitlines(), (
+    text = MAKERS[folder](name)
+    assert text.splitlines() == recorded.splitlines(), (
         f"recorded/{folder}/{file.name} differs. If this is intended, run "
         f"python -m tests.record {name}, and read the difference before you commit it"
     )

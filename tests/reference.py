@@ -331,7 +331,7 @@ def exempt_from_takasia(position: Position, hole: Hole, rules: Any) -> bool:
     if filled_front(position, mover) == [hole]:
         return True
     # ... and the only front hole with more than one seed.
-    return [other for other in FRONT[mover] if position.holes[other] >= 2] == [hole]
+    return [filled for filled in FRONT[mover] if position.holes[filled] >= 2] == [hole]
 
 
 def takasia_hole(position: Position, rules: Any) -> Hole | None:

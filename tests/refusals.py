@@ -52,15 +52,15 @@ def each(calls: Sequence[Callable[..., Any]], *values: Any, **arguments: Any) ->
     Raises:
         Exception: always, what the last of them raises; the first one may raise a broader type.
     """
-    said: list[Exception] = []
+    errors: list[Exception] = []
     for call in calls:
         try:
             call(*values, **arguments)
         except Exception as error:  # noqa: BLE001 (any refusal)
-            said.append(error)
-    assert len(said) == len(calls) and len({*map(str, said)}) == 1, said
-    assert all(isinstance(error, type(said[0])) for error in said), said
-    raise said[-1]
+            errors.append(error)
+    assert len(errors) == len(calls) and len({*map(str, errors)}) == 1, errors
+    assert all(isinstance(error, type(errors[0])) for error in errors), errors
+    raise errors[-1]
 
 
 def held(names: dict[str, Any]) -> dict[str, bytes]:
@@ -80,28 +80,28 @@ def refusal(call: str, names: dict[str, Any]) -> str:
     except (AssertionError, NameError):  # the text is wrong
         raise
     except SystemExit as error:
-        said = str(error)
+        message = str(error)
     except Exception as error:  # noqa: BLE001 (any refusal)
-        said = f"{type(error).__name__}: {error}"
+        message = f"{type(error).__name__}: {error}"
     else:
         raise AssertionError(f"this is not refused: {call}")
     assert held(names) == before, call
-    assert said.isascii() and "\n" not in said and len(said) < 1000, said
-    return said.replace(f"{ROOT}/", "").replace(str(Path.cwd()), ".")
+    assert message.isascii() and "\n" not in message and len(message) < 1000, message
+    return message.replace(f"{ROOT}/", "").replace(str(Path.cwd()), ".")
 
 
 def answered(text: str) -> str:
     """Return a text with the errors that its calls raise now, in an empty working folder."""
     names: dict[str, Any] = {"bao": bao, "each": each}
 
-    def answer(found: re.Match[str]) -> str:
-        lines, recorded = found.groups()
+    def answer(match: re.Match[str]) -> str:
+        lines, recorded = match.groups()
         if not recorded:
             exec(lines, names)
             return lines
-        said = f"! {refusal(lines, names)}\n"
-        begun = recorded.removesuffix("...\n")
-        return lines + (recorded if begun != recorded and said.startswith(begun) else said)
+        line = f"! {refusal(lines, names)}\n"
+        start = recorded.removesuffix("...\n")
+        return lines + (recorded if start != recorded and line.startswith(start) else line)
 
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         return re.sub(r"((?:[^!\n].*\n)+)(!.*\n)?", answer, text)

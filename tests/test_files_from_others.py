@@ -59,7 +59,9 @@ def _read_transcript(path: Path) -> None:
 def _small_ladder() -> bytes:
     ladder = json.loads(load_ladder().model_dump_json())
     ladder["openings"] = ladder["openings"][:4]
-    ladder["anchors"] = [one for one in ladder["anchors"] if one["player"] in ("random", "greedy")]
+    ladder["anchors"] = [
+        anchor for anchor in ladder["anchors"] if anchor["player"] in ("random", "greedy")
+    ]
     return json.dumps(ladder).encode()
 
 
@@ -157,9 +159,9 @@ def _watch(event: str, arguments: tuple[Any, ...]) -> None:
     writes = (
         event == "open" and arguments[2] is not None and arguments[2] & (os.O_WRONLY | os.O_RDWR)
     )
-    place = str(arguments[0]) if arguments else ""
-    if (event in RUNS or event in CHANGES or writes) and "__pycache__" not in place:
-        _seen.append(f"{event} {place}")
+    target = str(arguments[0]) if arguments else ""
+    if (event in RUNS or event in CHANGES or writes) and "__pycache__" not in target:
+        _seen.append(f"{event} {target}")
 
 
 @cache
@@ -172,10 +174,10 @@ def watched() -> Iterator[list[str]]:
     """Collect what Python runs, writes or changes in a block, as audit events."""
     global _seen
     _hook()
-    found: list[str] = []
-    _seen = found
+    events: list[str] = []
+    _seen = events
     try:
-        yield found
+        yield events
     finally:
         _seen = None
 
@@ -199,12 +201,12 @@ def read(name: str, content: bytes) -> None:
     """Read a file, or see it refused; it runs and writes nothing."""
     path = Path(KINDS[name].file)
     path.write_bytes(content)
-    with watched() as seen:
+    with watched() as events:
         try:
             KINDS[name].read(path)
         except (ValueError, OSError, RecursionError) as error:
             assert "\x1b" not in str(error)
-    assert seen == []
+    assert events == []
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -239,10 +241,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def test_the_watch_sees_what_a_file_could_do() -> None:
-    with watched() as seen:
+    with watched() as events:
         os.system("true")
         Path("written").write_text("")
-    assert [one.split()[0] for one in seen] == ["os.system", "open"]
+    assert [event.split()[0] for event in events] == ["os.system", "open"]
 
 
 def test_the_page_has_a_row_for_each_kind() -> None:

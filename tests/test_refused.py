@@ -51,7 +51,7 @@ def test_refusals_are_as_recorded(door: str) -> None:
 def test_long_words_give_short_errors(line: str, piece: str) -> None:
     """An error quotes little of a word of 100,000 characters."""
     word = "x" + piece * (100_000 // len(piece))
-    said = io.StringIO()
-    with contextlib.redirect_stderr(said):
+    stderr = io.StringIO()
+    with contextlib.redirect_stderr(stderr):
         assert main([part.replace("{}", word) for part in line.split()]) == 2
-    assert len(said.getvalue()) < 5000, said.getvalue()[:200]  # the usage comes with it
+    assert len(stderr.getvalue()) < 5000, stderr.getvalue()[:200]  # the usage comes with it

@@ -3,9 +3,10 @@
 Games are processed in blocks of :data:`~bao_env.engine.lanes.BLOCK`, whose moves run side by side
 in the lanes (:mod:`bao_env.engine.lanes`).
 
-Arrays: ``positions`` uint64[B, 6] (:mod:`bao_env.engine.position`), ``legal`` uint64[B] (bit a =
-action a is legal), ``winners`` int8[B] (the seat that has won, or -1), ``actions`` any integer
-dtype [B]. All but the actions must be C-contiguous. Where a game is over, ``legal`` is 0.
+Arrays: ``positions`` uint64[B, 6] (:mod:`bao_env.engine.position`), ``legal`` uint64[B]
+(:data:`~bao_env.engine.position.Legal`), ``winners`` int8[B] (the seat that has won, or -1),
+``actions`` any integer dtype [B]. All but the actions must be C-contiguous. Where a game is over,
+``legal`` is 0. In compiled functions ``rules`` are the :class:`KernelRules`.
 """
 
 from __future__ import annotations
@@ -79,7 +80,6 @@ def _find_legal(rules, positions, legal, winners, scratch):
     """Write the legal actions of a block, 0 for games with a winner.
 
     Args:
-        rules: the :class:`KernelRules`.
         positions, legal, winners: arrays of the block; see the module.
         scratch: the arrays of :func:`make_scratch`, one set per thread.
     """
@@ -108,7 +108,6 @@ def step_batch(rules, positions, actions, legal, winners, scratch):
     """Play a legal action in each running game of a batch, then write the new legal actions.
 
     Args:
-        rules: the :class:`KernelRules`.
         positions, actions, legal, winners: arrays of the batch; see the module.
         scratch: the arrays of :func:`make_scratch` for :data:`BLOCK` games, one set per thread.
     """
@@ -149,7 +148,6 @@ def _play_random(rules, positions, legal, winners, rng, opening, opening_legal, 
     """Play random legal actions, restart games that end, and return how many ended.
 
     Args:
-        rules: the :class:`KernelRules`.
         positions, legal, winners: arrays of the batch; see the module.
         rng: uint64[B], generator states, advanced in place.
         opening: uint64[6], the position in which ended games restart.
@@ -177,6 +175,15 @@ class Engine:
     anything. Two Python threads must not use one engine at the same time: give each its own. An
     engine can be used after a fork.
 
+    >>> from bao_env.engine.action import actions_of
+    >>> engine = Engine("zanzibar")
+    >>> positions, legal, winners = engine.new_games(3)
+    >>> actions_of(legal[0])
+    [20, 22, 24, 26]
+    >>> engine.step(positions, [20, 24, 26], legal, winners)
+    >>> [len(actions_of(actions)) for actions in legal], winners.tolist()
+    ([4, 2, 4], [-1, -1, -1])
+
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
         threads: number of threads that share a batch; results do not depend on it.
@@ -190,7 +197,7 @@ class Engine:
         self.rules = self.ruleset.kernel
         self.threads = as_integer(threads, "threads", 1, MAX_THREADS)
         self._exclusive = Exclusive("Engine")
-        self._others: Threads | None = None
+        self._helpers: Threads | None = None
         self._process = 0
         """The process that has the threads: a fork copies this object, but not its threads."""
 
@@ -232,7 +239,7 @@ class Engine:
             state = positions[part], no_actions, legal[part], winners[part]
             step_batch(self.rules, *state, _thread_scratch())
 
-        self.share(size, work)
+        self.run_in_blocks(size, work)
 
     def step(
         self,
@@ -276,7 +283,7 @@ class Engine:
             step_batch(self.rules, *state, _thread_scratch())
             on_part_done(part)
 
-        self.share(len(legal), work)
+        self.run_in_blocks(len(legal), work)
 
     def play_random(
         self,
@@ -301,17 +308,17 @@ class Engine:
         check_output("rng", rng, np.uint64, (size,))
         plies = as_integer(plies, "plies", 0, MAX_COUNT)
         opening = self.opening()
-        ended: list[int] = []
+        counts: list[int] = []
+        plies_per_call = max(1, _PLIES // max(1, size))  # so that Ctrl-C works
+        for played in range(0, plies, plies_per_call):
+            count = min(plies_per_call, plies - played)
 
-        def work(part: slice) -> None:
-            state = positions[part], legal[part], winners[part], rng[part]
-            ended.append(_play_random(self.rules, *state, *opening, some, _thread_scratch()))
+            def work(part: slice, count: int = count) -> None:
+                state = positions[part], legal[part], winners[part], rng[part]
+                counts.append(_play_random(self.rules, *state, *opening, count, _thread_scratch()))
 
-        at_once = max(1, _PLIES // max(1, size))
-        for played in range(0, plies, at_once):  # so that Ctrl-C works
-            some = min(at_once, plies - played)
-            self.share(size, work)
-        return sum(ended)
+            self.run_in_blocks(size, work)
+        return sum(counts)
 
     @staticmethod
     def _check_games(positions: object, legal: object, winners: object) -> int:
@@ -322,7 +329,7 @@ class Engine:
         check_output("winners", winners, np.int8, (size,))
         return size
 
-    def share(self, size: int, work: Callable[[slice], None]) -> None:
+    def run_in_blocks(self, size: int, work: Callable[[slice], None]) -> None:
         """Run ``work(part)`` over a batch of ``size``, each thread on consecutive whole blocks."""
         with self._exclusive:
             blocks = -(-size // BLOCK)
@@ -330,8 +337,8 @@ class Engine:
             if threads <= 1:
                 work(slice(0, size))
                 return
-            if self._others is None or self._process != os.getpid():
+            if self._helpers is None or self._process != os.getpid():
                 self._process = os.getpid()
-                self._others = Threads(self.threads - 1)
+                self._helpers = Threads(self.threads - 1)
             edges = [*(blocks * t // threads * BLOCK for t in range(threads)), size]
-            self._others.run(work, [slice(*pair) for pair in pairwise(edges)])
+            self._helpers.run(work, [slice(*pair) for pair in pairwise(edges)])

@@ -10,8 +10,9 @@ A move is a chain of sowings, simulated as a :class:`Hand`. It begins at one of 
     finish()      the position after the move
     simulate(), legal_of(), play(), advance()   combinations of these
 
-All values are uint64. A truth value in arithmetic is a mask, all ones or all zeros. ``down`` is 0
-for step +1 along the ring and 1 for step -1.
+``rules`` are the :class:`~bao_env.engine.ruleset.KernelRules` and ``rows`` a position, as
+:class:`~bao_env.engine.position.Rows`. All values are uint64. A truth value in arithmetic is a
+mask, all ones or all zeros. ``down`` is 0 for step +1 along the ring and 1 for step -1.
 
 Rule numbers are Donkers' unless another source is named; see ``bao_env/RULES.md``. To learn the
 rules from code, read ``tests/reference.py`` first: it does the same slowly, seed by seed.
@@ -259,8 +260,6 @@ def first_hand(rules, rows, capture_turn, start, stops):
     """Return the hand after the first lift of a move.
 
     Args:
-        rules: the :class:`KernelRules`.
-        rows: the position.
         capture_turn: whether the start captures.
         start: one of :func:`candidates`.
         stops: all ones to stop at a house that acts, in a capture move; a takasa always stops.
@@ -352,7 +351,6 @@ def finish(rules, rows, capture_turn, hand, bars=True):
     """Return the position after a finished move.
 
     Args:
-        rules: the :class:`KernelRules`.
         rows: the position before the move.
         capture_turn: whether the move captures.
         hand: the hand at its end.
@@ -431,7 +429,7 @@ def house_bits(tally):
 
 @jit_brief
 def legal_of(rules, packed):
-    """Return the legal actions of a packed position, uint64[6], as a uint64: bit a = action a.
+    """Return the legal actions of a packed position, uint64[6], as a uint64.
 
     Zero means that the mover has no legal move and has lost (1.2, 1.5a).
     """

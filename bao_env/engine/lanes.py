@@ -4,7 +4,8 @@ Each lane holds one :class:`Hand`. All lanes go through the kernel's branch-free
 which the compiler turns into vector instructions. When a hand ends, the next job of the block takes
 its lane. The last hands of a block, too few to fill the lanes, are finished one by one.
 
-A *job* is a start to play out, one uint64::
+``rules`` are the :class:`~bao_env.engine.ruleset.KernelRules`. A *job* is a start to play out, one
+uint64::
 
     bits 0..4   the start (bao_env.engine.start_encoding)
     bit  5      it captures
@@ -198,7 +199,6 @@ def _retire(rules, positions, legal, winners, job, hand, task):
     """Write the result of a job.
 
     Args:
-        rules: the :class:`KernelRules`.
         positions, legal, winners: see :func:`run`; changed in place.
         job: the job that has ended.
         hand: its last :class:`Hand`.
@@ -225,7 +225,6 @@ def run(rules, positions, legal, winners, count, scratch, task):
     """Run a block's job list through the lanes.
 
     Args:
-        rules: the :class:`KernelRules`.
         positions: uint64[B, 6]; B of about BLOCK is fastest.
         legal: uint64[B].
         winners: int8[B].

@@ -26,7 +26,7 @@ def random_actions(legal: Legal, rng: RandomStates, actions: Actions) -> None:
     """Fill ``actions``, int64[B], with uniformly random legal actions (0 where a game is over).
 
     Args:
-        legal: uint64[B], the legal actions, bit a = action a.
+        legal: uint64[B], the legal actions.
         rng: uint64[B], generator states (:func:`random_states`), advanced in place.
         actions: int64[B].
 

@@ -293,7 +293,7 @@ class GameBatch:
         else:
             self.engine.play_legal(state.positions, actions, state.legal, state.winners)
             self._reply(self.agent)
-            self.engine.share(size, finish)
+            self.engine.run_in_blocks(size, finish)
         return result
 
     def observe_again(
@@ -309,7 +309,7 @@ class GameBatch:
         def work(part: slice) -> None:
             buffer.rows(part).fill(self.state.positions[part], self.observer)
 
-        self.engine.share(self.size, work)
+        self.engine.run_in_blocks(self.size, work)
 
     def observe_some(self, games: GameIndices, buffer: ObservationBuffer) -> None:
         """Fill the rows ``games`` of a buffer of B games with those games as they are now."""

@@ -34,15 +34,15 @@ def test_push_and_pop_on_random_games(ruleset: str, first_player: int, seed: int
     outcome = end.outcome()
     assert outcome is not None and end.is_game_over()
     assert Board.from_packed(end.packed, ruleset, outcome) == end
-    seen = []
+    undone = []
     board = end.copy()
     while board.move_stack:
         action = board.peek()
         assert board.pop() == action and board.outcome() is None
-        seen.append((action, board.packed, board.legal_actions))
+        undone.append((action, board.packed, board.legal_actions))
     assert board == Board(ruleset, first_player)
     assert board.text() == opening(RULESETS[ruleset], "SN"[first_player])
-    for ply, (action, position, legal) in enumerate(reversed(seen)):
+    for ply, (action, position, legal) in enumerate(reversed(undone)):
         assert board.ply == ply and board.legal_actions == legal and action in legal
         assert np.array_equal(board.packed, position)
         board.push(action)
@@ -75,13 +75,13 @@ def test_repr_and_transcripts_make_the_board_again(ruleset: str | Ruleset) -> No
         board = played(ruleset, seed, first_player=seed % 2)
         for _ in range(seed * 5 % (board.ply + 1)):
             board.pop()
-        again = eval(repr(board), {"Board": Board, "Ruleset": Ruleset})
-        assert again == board and again.move_stack == board.move_stack
+        copy = eval(repr(board), {"Board": Board, "Ruleset": Ruleset})
+        assert copy == board and copy.move_stack == board.move_stack
         for spelling in ("donkers", "kibao"):
             text = board.transcript(spelling=spelling)
-            again = Board.from_transcript(text)
-            assert again == board and again.move_stack == board.move_stack
-            assert again.transcript(spelling=spelling) == text
+            copy = Board.from_transcript(text)
+            assert copy == board and copy.move_stack == board.move_stack
+            assert copy.transcript(spelling=spelling) == text
 
 
 def test_a_transcript() -> None:

@@ -69,13 +69,13 @@ def test_a_second_thread_raises() -> None:
 
 def test_an_error_leaves_no_thread_at_work() -> None:
     engine = Engine(threads=2)
-    begun, done = threading.Event(), threading.Event()
+    started, done = threading.Event(), threading.Event()
 
     def part_done(part: slice) -> None:
         if part.start == 0:
-            begun.wait()
+            started.wait()
             raise KeyboardInterrupt
-        begun.set()
+        started.set()
         time.sleep(0.2)
         done.set()
 
@@ -136,14 +136,14 @@ def test_settings_of_numba_in_the_current_folder_do_nothing(tmp_path: Path, firs
     (tmp_path / ".numba_config.yaml").write_text("cache_dir: planted")
     own = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
 
-    def settings(**given: str) -> list[str]:
+    def settings(**variables: str) -> list[str]:
         names = "CACHE_DIR", "CACHE_LOCATOR_CLASSES", "CHROME_TRACE", "ANNOTATE"
         program = (
             f"{first}import bao_env; from numba.core import config; "
             f"print(*(getattr(config, name) for name in {names}))"
         )
         command = [sys.executable, "-c", program]
-        environment = own | given
+        environment = own | variables
         return subprocess.check_output(command, cwd=tmp_path, env=environment, text=True).split()
 
     assert settings() == ["0"]

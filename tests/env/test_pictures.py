@@ -49,8 +49,8 @@ def test_marks_surround_their_hole(kind: MarkKind, viewer: int) -> None:
 def test_arrows_point_as_their_owner_sees_it(kind: MarkKind, viewer: int) -> None:
     for seat in (SOUTH, NORTH):
 
-        def middle(way: int) -> float:
-            marks = [Mark(kind, seat, 3, (way,))]  # noqa: B023
+        def middle(direction: int) -> float:
+            marks = [Mark(kind, seat, 3, (direction,))]  # noqa: B023
             shapes = drawing(Board().position, marks=marks, viewer=viewer)
             arrow = [s for s in shapes if isinstance(s, Polygon) and s.fill == kind.colour][-1]
             tips = [x for x, _ in arrow.points]
@@ -62,27 +62,27 @@ def test_arrows_point_as_their_owner_sees_it(kind: MarkKind, viewer: int) -> Non
 @pytest.mark.parametrize("ruleset", ["zanzibar", "dutch"])
 def test_a_ring_is_on_the_pit_and_the_arrow_where_the_hand_sows(ruleset: str) -> None:
     """So says the trace, of each kind of move: the page's drawing has its arrow there, too."""
-    seen = set()
+    starts_in_own_pit = set()
     for board in some_boards(ruleset):
         for action in board.legal_actions:
             first = next(
                 e for e in board.trace(action) if e.kind in (EventKind.SIDE, EventKind.SOW)
             )
-            pit, way, start = action >> 2, action >> 1 & 1, action >> 2
+            pit, direction, start = action >> 2, action >> 1 & 1, action >> 2
             waits = board.position.pending is not None
             if waits or (first.kind is EventKind.SIDE and board.position.store[board.turn]):
                 start = first.pits[0]
-                way = LEFT if start else RIGHT
+                direction = LEFT if start else RIGHT
             for kind in (MarkKind.LAST, MarkKind.HINT):
                 marks = action_marks(kind, board.packed, board.ruleset, [action])
                 assert [(mark.seat, mark.pit) for mark in marks if mark.ring] == [(board.turn, pit)]
                 assert [(mark.pit, mark.directions) for mark in marks if mark.directions] == [
-                    (start, (way,))
+                    (start, (direction,))
                 ]
-            shown = hand_way(board, action)
-            assert (shown["pit"], shown["start"], shown["way"]) == (pit, start, way)
-            seen.add(start == pit)
-    assert seen == {True, False}
+            hand = hand_way(board, action)
+            assert (hand["pit"], hand["start"], hand["way"]) == (pit, start, direction)
+            starts_in_own_pit.add(start == pit)
+    assert starts_in_own_pit == {True, False}
 
 
 def test_hole_5_is_square_if_it_is_a_house() -> None:

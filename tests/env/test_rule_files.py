@@ -48,8 +48,8 @@ def test_a_transcript_holds_each_name(name: str) -> None:
 
 
 def test_errors_tell_two_rule_sets_apart() -> None:
-    mine, other = Ruleset("mine", house_min=8), Ruleset("mine", takasia="none")
-    assert mine.contrast(other) == "'mine' (house_min=8, not 6; takasia='zanzibar', not 'none')"
+    mine, namesake = Ruleset("mine", house_min=8), Ruleset("mine", takasia="none")
+    assert mine.contrast(namesake) == "'mine' (house_min=8, not 6; takasia='zanzibar', not 'none')"
     assert mine.contrast(RULESETS["zanzibar"]) == "'mine', not 'zanzibar' (house_min=8, not 6)"
     assert RULESETS["dutch"].contrast(RULESETS["kibao"]) == "'dutch', not 'kibao'"
 

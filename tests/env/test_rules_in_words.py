@@ -25,12 +25,12 @@ def other_rules(switch: str) -> list[Ruleset]:
     value = getattr(ZANZIBAR, switch)
     if switch in OPENINGS:
         return [ZANZIBAR.replace(**OPENINGS[switch])]
-    others: list[Any] = [not value] if isinstance(value, bool) else []
+    values: list[Any] = [not value] if isinstance(value, bool) else []
     if isinstance(value, str):
-        others = [word for word in CHOICES[switch] if word != value]
-    elif not others:
-        others = [value + 1]
-    return [ZANZIBAR.replace(**{switch: other}) for other in others]
+        values = [word for word in CHOICES[switch] if word != value]
+    elif not values:
+        values = [value + 1]
+    return [ZANZIBAR.replace(**{switch: new_value}) for new_value in values]
 
 
 @pytest.mark.parametrize("switch", SWITCHES)

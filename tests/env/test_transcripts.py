@@ -82,10 +82,10 @@ def transcripts(draw: st.DrawFn) -> Transcript:
 @settings(deadline=None)
 @given(st.lists(transcripts(), max_size=4), st.sampled_from(["", "\n", "\n\n", "\r\n"]))
 def test_games_come_back_alone_and_joined(games: list[Transcript], between: str) -> None:
-    written = [format_transcript(game) for game in games]
-    assert [read_one(text) for text in written] == games
-    assert parse_transcripts(between.join(written)) == games
-    assert parse_transcripts("\ufeff" + between.join(written)) == games
+    games_as_text = [format_transcript(game) for game in games]
+    assert [read_one(text) for text in games_as_text] == games
+    assert parse_transcripts(between.join(games_as_text)) == games
+    assert parse_transcripts("\ufeff" + between.join(games_as_text)) == games
 
 
 @pytest.mark.parametrize(
@@ -173,9 +173,9 @@ def test_recorded_games_replay_and_come_out_again(path: Path) -> None:
     text = path.read_text(encoding="ascii")
     game = read_one(text, str(path))
     record = replay(game)
-    again = transcribe(record)
-    assert (again.turns, again.comments) == (game.turns, game.comments)
-    assert again.head == {**game.head, "ruleset": "zanzibar", "winner": again.head["winner"]}
+    copy = transcribe(record)
+    assert (copy.turns, copy.comments) == (game.turns, game.comments)
+    assert copy.head == {**game.head, "ruleset": "zanzibar", "winner": copy.head["winner"]}
     # Four end in a win; in the others a player resigned with a move still to make.
     assert (record.outcome is None) == (path.stem in ("voogt-3", "voogt-4", "voogt-6"))
 

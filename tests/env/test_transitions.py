@@ -36,15 +36,15 @@ def test_rows_are_the_steps_of_an_environment(ruleset: str, observation: str, se
     for game, board in enumerate(boards):
         env = BaoEnv(Follows(board), ruleset=ruleset, observation=observation, opening_plies=(0, 0))
         for seat in (0, 1):
-            seen, _ = env.reset(options={"seat": seat, "first_player": game % 2})
+            after, _ = env.reset(options={"seat": seat, "first_player": game % 2})
             ended = False
             while not ended:
                 action = int(data.actions[row])
-                before, (seen, reward, ended, _, info) = seen, env.step(action)
+                before, (after, reward, ended, _, info) = after, env.step(action)
                 assert np.array_equal(data.observations[row], before["observation"])
                 assert np.array_equal(data.masks[row], before["action_mask"])
-                assert np.array_equal(data.next_observations[row], seen["observation"])
-                assert np.array_equal(data.next_masks[row], seen["action_mask"])
+                assert np.array_equal(data.next_observations[row], after["observation"])
+                assert np.array_equal(data.next_masks[row], after["action_mask"])
                 assert (data.rewards[row], data.terminated[row]) == (reward, ended)
                 assert (data.games[row], data.seats[row], data.truncated[row]) == (
                     game,
