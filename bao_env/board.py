@@ -166,7 +166,7 @@ class Board:
         return board
 
     def end(self, outcome: Outcome | None) -> None:
-        """Set the outcome where the rules do not give it (an illegal action, say); None sets none."""
+        """Set the outcome, where the rules do not give it (an illegal action, say), unless None."""
         if outcome not in (None, self._now.outcome):
             self._plies[-1] = self._now._replace(legal=0, outcome=outcome, stated=True)
 
