@@ -116,7 +116,7 @@ class _Recorder:
 
     def __init__(self, packed: PackedPositions, ruleset: Ruleset) -> None:
         # The takasa of a lone house takes two seeds.
-        self.two_rule = "Donkers 2.4b" if ruleset.lone_house == "front" else "Dutch I.c"
+        self.two_seeds_rule = "Donkers 2.4b" if ruleset.lone_house == "front" else "Dutch I.c"
         self.before = unpack(packed)
         self.mover = self.before.mover
         self.namua = stage_of(self.before) is Stage.NAMUA
@@ -182,7 +182,7 @@ class _Recorder:
         count = self.pits[self.mover][pit]
         lifted = count if hand.tally & kernel.LOST else int(hand.seeds)
         rule = "Donkers 2.4" if self.namua else "Donkers 3.4" if captures else "Donkers 3.5"
-        self.take(EventKind.LIFT, self.two_rule if lifted < count else rule, pit, lifted)
+        self.take(EventKind.LIFT, self.two_seeds_rule if lifted < count else rule, pit, lifted)
 
     def sowing(self, before: Hand, hand: Hand) -> None:
         """Record a sowing and the event at its last pit."""
@@ -224,7 +224,7 @@ class _Recorder:
             self.hand = 0
         for seat in (self.mover, 1 - self.mover):
             if self.before.owns_house[seat] and not after.owns_house[seat]:
-                two_taken = any(event.rule == self.two_rule for event in self.events)
+                two_taken = any(event.rule == self.two_seeds_rule for event in self.events)
                 rule = "Dutch footnote 2" if seat == self.mover and two_taken else "Donkers 2.5a"
                 self.add(EventKind.HOUSE_LOST, rule, (HOUSE,), after.front[seat][HOUSE], seat)
 

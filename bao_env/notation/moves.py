@@ -176,12 +176,12 @@ def format_move(
     check_spelling(spelling)
     pit, direction, house = unpack_action(action)
     position = unpack(packed)
-    marks = stars(packed, ruleset, action)
+    move_stars = stars(packed, ruleset, action)
     front_only = stage_of(position) is Stage.NAMUA or position.pending is not None
     hole = hole_name(position.mover, pit)
     sides, house_sign = _SIGNS[spelling]
-    side = "" if _side_is_forced(position, not marks, pit) else sides[direction]
-    return f"{hole[1:] if front_only else hole}{side}{house_sign * house}{marks}"
+    side = "" if _side_is_forced(position, not move_stars, pit) else sides[direction]
+    return f"{hole[1:] if front_only else hole}{side}{house_sign * house}{move_stars}"
 
 
 def check_spelling(spelling: str) -> None:

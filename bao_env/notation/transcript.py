@@ -291,22 +291,22 @@ def _read_move_line(line: str) -> tuple[int, str, str]:
     return int(match[1]), match[2], _check_value(match[3])
 
 
-def _read_moves(number: int, moves: str, line_number: int, before: Sequence[Turn]) -> list[Turn]:
-    """Return the turns of a move line that follows the turns ``before``; none for number 0."""
-    due = before[-1].number + 1 if before else 1
+def _read_moves(number: int, moves: str, line_number: int, earlier: Sequence[Turn]) -> list[Turn]:
+    """Return the turns of a move line that follows the turns ``earlier``; none for number 0."""
+    expected = earlier[-1].number + 1 if earlier else 1
     tokens = moves.split()
-    if number == 0 and not tokens and not before:
+    if number == 0 and not tokens and not earlier:
         return []
-    if number != due:
-        raise NotationError(f"move number {number}; expected {due}")
-    if before and before[-1].seat == SOUTH:
-        raise NotationError(f"move {due - 1} lacks North's part, but the game continues")
+    if number != expected:
+        raise NotationError(f"move number {number}; expected {expected}")
+    if earlier and earlier[-1].seat == SOUTH:
+        raise NotationError(f"move {expected - 1} lacks North's part, but the game continues")
     if not 1 <= len(tokens) <= 2:
         raise NotationError(f"{len(tokens)} moves; expected South's and North's", number=number)
     turns = [
         Turn(token, seat, number, line_number)
         for seat, token in zip((SOUTH, NORTH), tokens, strict=False)
-        if not (token == _NOBODY and seat == SOUTH and not before)
+        if not (token == _NOBODY and seat == SOUTH and not earlier)
     ]
     if not turns:
         raise NotationError("no move after '-'", number=number)
