@@ -342,19 +342,20 @@ def test_our_engine_answers_what_a_file_asks() -> None:
 
 def test_a_program_ends_with_its_host(tmp_path: Path) -> None:
     """Even a stubborn one, which ignores SIGTERM and the end of its input."""
-    file = tmp_path / "stubborn.py"
-    file.write_text(HOSTILE["stubborn"][0])
-    program = f"""
+    file, pid_file = tmp_path / "stubborn.py", tmp_path / "pid"
+    note_pid = f"import os; open({str(pid_file)!r}, 'w').write(str(os.getpid()))\n"
+    file.write_text(note_pid + HOSTILE["stubborn"][0])
+    host = f"""
 import time
 from bao_agents.players.pipe import PipeAgent
 from bao_env.engine.ruleset import RULESETS
 agent = PipeAgent({f"{sys.executable} {file}"!r}, RULESETS["zanzibar"])
-print(agent._program._process.pid, flush=True)
+print("ready", flush=True)
 time.sleep(60)
 """
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        pid = int(process.stdout.readline())
+    with subprocess.Popen([sys.executable, "-c", host], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+        pid = int(pid_file.read_text())
         os.kill(pid, 0)
         process.kill()
     wait_for_end(pid)
