@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from starlette.testclient import TestClient
@@ -24,6 +25,8 @@ Capsys = pytest.CaptureFixture[str]
 pytest.register_assert_rewrite("tests.record")  # its assertions then show differences
 os.environ.setdefault("BAO_ENV_QUIET", "1")  # some tests compare stderr
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # more threads of torch would fight over the cores
+settings.register_profile("tests", deadline=None)  # a busy machine may take long for anything
+settings.load_profile("tests")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell script:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # processes of tests inherit it
 

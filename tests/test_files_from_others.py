@@ -186,7 +186,7 @@ def watched() -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("name", KINDS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_forged_files_are_read_or_refused(name: str, data: st.DataObject) -> None:
     content = good(name)

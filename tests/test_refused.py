@@ -19,7 +19,7 @@ def test_refusals_are_as_recorded(door: str) -> None:
     compare("refused", door)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.sampled_from(
         [

@@ -106,7 +106,7 @@ READERS: dict[str, tuple[Any, ...]] = {
 
 
 @pytest.mark.parametrize("reader", READERS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(data=st.data())
 def test_readers_raise_only_notation_errors(reader: str, data: st.DataObject) -> None:
     check, *arguments = READERS[reader]

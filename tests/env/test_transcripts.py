@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bao_env.board import Board
@@ -79,7 +79,6 @@ def transcripts(draw: st.DrawFn) -> Transcript:
     return Transcript(draw(heads), turns, draw(st.dictionaries(numbers, texts)))
 
 
-@settings(deadline=None)
 @given(st.lists(transcripts(), max_size=4), st.sampled_from(["", "\n", "\n\n", "\r\n"]))
 def test_games_come_back_alone_and_joined(games: list[Transcript], between: str) -> None:
     games_as_text = [format_transcript(game) for game in games]
@@ -98,7 +97,6 @@ def test_what_no_line_holds_is_not_written(wrong: str) -> None:
             format_transcript(game)
 
 
-@settings(deadline=None)
 @given(transcripts().filter(lambda game: game.turns and game.head), st.data())
 def test_text_that_lost_line_breaks_is_refused(game: Transcript, data: st.DataObject) -> None:
     """Not one line before the last move line may join the next."""

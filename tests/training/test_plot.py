@@ -132,7 +132,7 @@ RUNS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(RUNS.filter(any), st.integers(0, 2**32))
 def test_a_mean_stays_within_all_of_its_runs(steps_of_runs: list[list[int]], seed: int) -> None:
     """It is drawn where all runs with values have rows, and each run that cuts it is named."""
