@@ -92,8 +92,8 @@ class Board:
 
     Args:
         ruleset: name of a rule set, or a :class:`Ruleset`.
-        first_player: ``"south"`` or ``"north"``. A board draws nobody: South
-            begins also under rules that draw the first player at random.
+        first_player: ``"south"`` or ``"north"``. A board never draws the first player, not
+            even under rules where chance decides.
 
     Raises:
         ValueError: the rule set or the first player is unknown.

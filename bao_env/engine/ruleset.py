@@ -208,7 +208,7 @@ class Ruleset:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     def replace(self, **switches: Any) -> Ruleset:
-        """Return a copy with some switches changed; its name gains a ``+`` unless one is given.
+        """Return a copy with some switches changed; its name gains a ``+`` unless ``name`` is set.
 
         Raises:
             ValueError: a switch is unknown, or contradicts another.

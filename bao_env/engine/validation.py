@@ -65,7 +65,7 @@ def _check_counts(position: Position, seat: int, finished: bool) -> None:
 
 
 def _check_house(seeds: int, seat: int, ruleset: Ruleset) -> None:
-    """Check that a seat can own its house with so many seeds in it."""
+    """Check that a seat can own its house, which holds ``seeds`` seeds."""
     owner = _SEAT_NAMES[seat]
     if not ruleset.house:
         raise ValueError(f"{owner} owns a house, but rule set {ruleset.name!r} has none")
