@@ -496,14 +496,20 @@ def test_an_archived_run_is_repeated_to_equal_files(
         run(f"{config} --run again{number}", status=0)
         for file in (tmp_path / "archive").glob("*.safetensors"):
             assert (tmp_path / f"again{number}" / file.name).read_bytes() == file.read_bytes(), file
-        again = json.loads((tmp_path / f"again{number}" / "run.json").read_text())
+        repetition = json.loads((tmp_path / f"again{number}" / "run.json").read_text())
         archived = json.loads((tmp_path / "archive" / "run.json").read_text())
-        assert again["config"] == archived["config"]
-        assert again["made_with"]["command"].startswith(f"bao train --out {tmp_path} --run r ")
-        assert again["made_with"].keys() >= {"commit", "packages", "machine", "networks", "seed"}
-        again["made_with"].pop("command")
+        assert repetition["config"] == archived["config"]
+        assert repetition["made_with"]["command"].startswith(f"bao train --out {tmp_path} --run r ")
+        assert repetition["made_with"].keys() >= {
+            "commit",
+            "packages",
+            "machine",
+            "networks",
+            "seed",
+        }
+        repetition["made_with"].pop("command")
         assert archived["made_with"].pop("command").endswith("--seed 5")
-        assert again == archived
+        assert repetition == archived
     shutil.move(tmp_path / "archive", tmp_path / "r")
     archived_rows = metrics(tmp_path)
     shutil.rmtree(tmp_path / "r")

@@ -141,6 +141,6 @@ def _loss_and_gradient(weights, patterns, chances, gradient, units):
             units[j] = -error if units[j] > none else none
         step = load_vector(units, 0)
         for i in range(PAIRS):
-            at = np.int64(patterns[b, i]) * UNITS
-            store_vector(gradient, at, add(load_vector(gradient, at), step))
+            offset = np.int64(patterns[b, i]) * UNITS
+            store_vector(gradient, offset, add(load_vector(gradient, offset), step))
     return loss

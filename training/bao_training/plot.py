@@ -302,9 +302,9 @@ def _difference(metric: str, first: Curve, second: Curve) -> list[str] | None:
     """
     if min(len(first.runs), len(second.runs)) < 2 or min(first.last, second.last) < 0:
         return None
-    place = min(first.x[first.last], second.x[second.last])
+    last_x = min(first.x[first.last], second.x[second.last])
     values = [
-        np.array([np.interp(place, curve.x, run) for run in curve.runs])
+        np.array([np.interp(last_x, curve.x, run) for run in curve.runs])
         for curve in (first, second)
     ]
     parts = [value.var(ddof=1) / len(value) for value in values]
@@ -317,7 +317,7 @@ def _difference(metric: str, first: Curve, second: Curve) -> list[str] | None:
     return [
         f"{second.line.name} - {first.line.name}",
         f"{len(values[1])}, {len(values[0])}",
-        f"{place:,.0f}",
+        f"{last_x:,.0f}",
         _with_interval(metric, difference, difference - arm, difference + arm),
     ]
 
@@ -386,14 +386,16 @@ def _draw(axes: Axes, curve: Curve, i: int, lines: int) -> None:
     for position, bound, marker in curve.bounds:
         axes.plot(position, bound, **style | {"marker": marker})
     axes.plot(curve.x, curve.mean, **style | ({"marker": ""} if len(curve.x) > 50 else {}))
-    known = np.flatnonzero(np.isfinite(curve.low + curve.high))
-    if len(known) > 1 and lines <= _FEW_LINES:
+    with_interval = np.flatnonzero(np.isfinite(curve.low + curve.high))
+    if len(with_interval) > 1 and lines <= _FEW_LINES:
         axes.fill_between(
             curve.x, curve.low, curve.high, color=style["color"], alpha=0.2, linewidth=0
         )
-    elif len(known):
-        step = max(lines, -(-len(known) // _BARS))
-        bars = known[::-1][i % min(step, len(known)) :: step]  # each line at other places
+    elif len(with_interval):
+        step = max(lines, -(-len(with_interval) // _BARS))
+        bars = with_interval[::-1][
+            i % min(step, len(with_interval)) :: step
+        ]  # each line at other places
         arms = np.abs([curve.low[bars] - curve.mean[bars], curve.high[bars] - curve.mean[bars]])
         axes.errorbar(
             curve.x[bars], curve.mean[bars], arms, linestyle="", color=style["color"], capsize=3
