@@ -84,10 +84,10 @@ Opponent = str | Agent | ActFunction
 
 
 class Bot:
-    """What the bots of this package share: the rules that they play by, and a choice on a board."""
+    """Give the bots of this package rules to play by, and a choice on a board."""
 
     ruleset: Ruleset | None = None
-    """The rules, once they are known: those that it was given, or else those of its first game."""
+    """The rules that it was given, or those of its first game; None before that game."""
 
     def take_rules(self, ruleset: Ruleset) -> None:
         """Play by these rules from now on."""

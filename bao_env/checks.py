@@ -46,7 +46,8 @@ def check_agent(
 
     def act(part: slice) -> list[int]:
         answer = agent.act(positions[part].copy(), legal[part].copy())
-        return check_actions(answer, legal[part], "the agent").tolist()
+        actions: list[int] = check_actions(answer, legal[part], "the agent").tolist()
+        return actions
 
     together = act(slice(None))
     alone = [act(slice(i, i + 1))[0] for i in range(len(legal))]

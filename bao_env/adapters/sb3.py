@@ -83,7 +83,7 @@ class SB3VecEnv(VecEnv):
             ValueError: ``set_options`` has set different options for different games.
         """
         if any(options != self._options[0] for options in self._options):
-            raise ValueError("set_options: expected one dict for all; its values may be lists")
+            raise ValueError("set_options: expected one dict for all; its position may be a list")
         observation, infos = self.envs.reset(seed=self._seeds[0], options=self._options[0])
         self.reset_infos = self._split(infos)
         self._reset_seeds()

@@ -82,9 +82,9 @@ def observe_one(positions, k, viewer, scale, out, r):
     """
     meta = positions[k, META]
     moves = viewer < 0 or U(viewer) == mover_of(meta)
-    own, other = (MOVER_FRONT, OTHER_FRONT) if moves else (OTHER_FRONT, MOVER_FRONT)
-    front, back = positions[k, own], byteswap(positions[k, own + 1])
-    facing, behind = byteswap(positions[k, other]), positions[k, other + 1]
+    near, far = (MOVER_FRONT, OTHER_FRONT) if moves else (OTHER_FRONT, MOVER_FRONT)
+    front, back = positions[k, near], byteswap(positions[k, near + 1])
+    facing, behind = byteswap(positions[k, far]), positions[k, far + 1]
     for i in range(8):
         out[r, i] = np.uint8(byte(front, U(i))) * scale
         out[r, 8 + i] = np.uint8(byte(back, U(i))) * scale

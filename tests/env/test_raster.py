@@ -74,8 +74,8 @@ def test_a_window_leaves_signals_alone() -> None:
 # --- the environments ---------------------------------------------------------------------------
 
 
-def make(kind: str, **how: Any) -> Any:
-    return raw_env(**how) if kind == "aec" else BaoEnv(None, opening_plies=0, **how)
+def make(kind: str, **arguments: Any) -> Any:
+    return raw_env(**arguments) if kind == "aec" else BaoEnv(None, opening_plies=0, **arguments)
 
 
 def picture(action: int) -> Any:
