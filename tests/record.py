@@ -2,14 +2,14 @@
 
     python -m tests.record              all of them
     python -m tests.record kibao        those of a rule set
-    python -m tests.record engine       the refusals of a door
+    python -m tests.record engine       the refusals of an entry point
 
 Run it if a test names it and the change is intended. Read the difference before you commit it.
 
     recorded/playthroughs/NAME.txt    a random game of a rule set, ply by ply (tests/playthrough.py)
     recorded/numbers/NAME.json        the engine's signature, perft numbers of its opening, and what
                                       searches find in a few positions (tests/searches.py)
-    recorded/refused/DOOR.txt         refused calls, each with its error (tests/refusals.py)
+    recorded/refused/NAME.txt         refused calls, each with its error (tests/refusals.py)
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.refusals import answered
 from tests.searches import search_signature
 
 FOLDER = Path(__file__).parent / "recorded"
-DOORS = sorted(file.stem for file in (FOLDER / "refused").iterdir())
+ENTRY_POINTS = sorted(file.stem for file in (FOLDER / "refused").iterdir())
 """The texts of refusals."""
 MAX_PERFT = 100_000
 """Perft numbers stop at the first one above this."""
@@ -50,9 +50,9 @@ def numbers(name: str) -> str:
     return json.dumps(recorded) + "\n"
 
 
-def refusals(door: str) -> str:
-    """Return the calls of a door with the errors that they raise now."""
-    return answered((FOLDER / "refused" / f"{door}.txt").read_text(encoding="ascii"))
+def refusals(entry_point: str) -> str:
+    """Return the calls of an entry point with the errors that they raise now."""
+    return answered((FOLDER / "refused" / f"{entry_point}.txt").read_text(encoding="ascii"))
 
 
 MAKERS: dict[str, Callable[[str], str]] = {
@@ -89,12 +89,13 @@ def compare(folder: str, name: str) -> None:
 
 
 def main(names: list[str]) -> None:
-    """Make the files of some rule sets and doors, or all."""
-    unknown = {*names} - {*RULESETS, *DOORS}
+    """Make the files of some rule sets and entry points, or all."""
+    unknown = {*names} - {*RULESETS, *ENTRY_POINTS}
     if unknown:
-        sys.exit(f"expected rule sets or doors, of {', '.join([*RULESETS, *DOORS])}; not {unknown}")
+        expected = ", ".join([*RULESETS, *ENTRY_POINTS])
+        sys.exit(f"expected rule sets or entry points, of {expected}; not {unknown}")
     for folder, make in MAKERS.items():
-        for name in DOORS if folder == "refused" else RULESETS:
+        for name in ENTRY_POINTS if folder == "refused" else RULESETS:
             if not names or name in names:
                 recorded_file(folder, name).write_text(make(name), encoding="ascii")
 

@@ -1,9 +1,9 @@
 """Run refused calls, and write the error of each below it.
 
-A text in recorded/refused has the calls of a door: each above a line ``!`` with the error that it
-raises, and lines that prepare them; ``each`` makes a call at several doors. To add a call, write
-it above a line ``!`` and run ``python -m tests.record DOOR``. Write ``...`` for the rest of an
-error that another library words, or that lists names.
+A text in recorded/refused has the calls of an entry point: each above a line ``!`` with the error
+that it raises, and lines that prepare them; ``each`` makes a call at several entry points. To add a
+call, write it above a line ``!`` and run ``python -m tests.record NAME``. Write ``...`` for the
+rest of an error that another library words, or that lists names.
 """
 
 from __future__ import annotations

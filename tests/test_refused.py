@@ -1,4 +1,4 @@
-"""Compare what is refused, and how, with the recorded texts, one for each door."""
+"""Compare what is refused, and how, with the recorded texts, one for each entry point."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bao_agents.cli.main import main
-from tests.record import DOORS, compare
+from tests.record import ENTRY_POINTS, compare
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_refusals_are_as_recorded(door: str) -> None:
+@pytest.mark.parametrize("entry_point", ENTRY_POINTS)
+def test_refusals_are_as_recorded(entry_point: str) -> None:
     """Nothing changes meanwhile: no object of the text and, by a command, no file."""
-    compare("refused", door)
+    compare("refused", entry_point)
 
 
 @settings(max_examples=40)
