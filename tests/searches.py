@@ -14,6 +14,7 @@ from bao_agents.search.limits import Limit
 from bao_agents.search.mcts import MctsAgent
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
 from bao_agents.search.solver.solver import Solver
+from bao_env import Board
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
 from bao_env.engine.kernel import legal_of, play
@@ -96,7 +97,8 @@ def search_signature(name: str) -> dict[str, list[list[int]]]:
 
     Returns:
         action, value, depth and nodes of alpha-beta, plain to a depth and guided by the rule set's
-        network, if it has one; and the action of Monte Carlo tree search.
+        network, if it has one; the actions of a game that it remembers; and the action of Monte
+        Carlo tree search.
     """
     positions, legal = draw(name, 8, (8, 36), seed=11)
     searches = {
@@ -113,6 +115,70 @@ def search_signature(name: str) -> dict[str, list[list[int]]]:
         search: [list(map(int, agent.search(position)[:4])) for position in positions]
         for search, agent in searches.items()
     }
+    agent, board, game = AlphaBetaAgent(name, Limit(nodes=3_000), threads=1), Board(name), []
+    while len(game) < 16 and board.outcome() is None:
+        game += agent.act(*board.batch(), games=np.array([1])).tolist()
+        board.push(game[-1])
+    results["a game of alphabeta:3000n"] = [game]
     playouts = MctsAgent(name, Limit(nodes=400), seed=1, threads=1)
     results["mcts:400"] = [[int(action)] for action in playouts.act(positions, legal)]
     return results
+
+
+def reachable_values(
+    rules: KernelRules, position: np.ndarray, most: int
+) -> dict[bytes, tuple[np.ndarray, int]] | None:
+    """Return who wins each position that play can reach, by retrograde analysis.
+
+    It begins with the ends of games, and knows nothing of searches.
+
+    Args:
+        rules: the rules to play by.
+        position: where play begins.
+        most: the most positions.
+
+    Returns:
+        each position with WIN, LOSS or, where play may go on for ever, UNKNOWN for its mover; None
+        if there are more positions.
+    """
+    successors: dict[bytes, list[tuple[bytes, int]]] = {}
+    values: dict[bytes, int] = {}
+    before: dict[bytes, list[bytes]] = {}
+    positions = {_key(position): position}
+    waiting = [position]
+    while waiting:
+        position = waiting.pop()
+        key, after_key = _key(position), b""
+        successors[key] = []
+        for action in actions_of(legal_of(rules, position)):
+            after = position.copy()
+            result = int(play(rules, after, U(action)))
+            sign = 1 if movers(after[None]) == movers(position[None]) else -1
+            if result:
+                after_key, sign = b"won" if result == 1 else b"lost", 1
+            else:
+                after_key = _key(after)
+                if after_key not in positions:
+                    positions[after_key] = after
+                    waiting.append(after)
+            successors[key].append((after_key, sign))
+            before.setdefault(after_key, []).append(key)
+        if len(positions) > most:
+            return None
+    values[b"won"], values[b"lost"] = WIN, LOSS
+    decided = [b"won", b"lost", *(key for key in positions if not successors[key])]
+    values |= {key: LOSS for key in decided[2:]}  # 1.2: no legal move
+    while decided:
+        for key in before.get(decided.pop(), []):
+            if key in values:
+                continue
+            results = {sign * values.get(after, UNKNOWN) for after, sign in successors[key]}
+            if WIN in results or results == {LOSS}:
+                values[key] = WIN if WIN in results else LOSS
+                decided.append(key)
+    return {key: (position, values.get(key, UNKNOWN)) for key, position in positions.items()}
+
+
+def _key(position: np.ndarray) -> bytes:
+    """Return a position without its ply."""
+    return position[:5].tobytes()

@@ -59,6 +59,7 @@ def analyse(
     *,
     lines: int | None = 3,
     proof_nodes: int = PROOF_NODES,
+    threads: int | None = None,
 ) -> Analysis:
     """Return what a player thinks of a position, and what the solver can prove about it.
 
@@ -78,6 +79,8 @@ def analyse(
             alpha-beta, guided or plain, the solver, or a network. Its limit is shared by the moves.
         lines: the number of moves to return; None for all.
         proof_nodes: positions that the solver visits to prove who wins, and as many for the moves.
+        threads: number of threads; all cores by default. With one, and a limit of nodes, an
+            analysis is always the same.
 
     Raises:
         ValueError: the game is over, or the player is unknown, cannot be used under these rules or
@@ -87,11 +90,11 @@ def analyse(
     if not legal:
         raise ValueError("the game is over: there is no move to analyse")
     if not isinstance(player, NamedPlayer):
-        player = registry.load(player, ruleset=board.ruleset, threads=1)
+        player = registry.load(player, ruleset=board.ruleset, threads=threads)
     opinions = player.analyse(board)
     if opinions is None:
         raise ValueError(f"{player.name} gives no analysis: expected a player such as {PLAYER}")
-    solver = Solver(board.ruleset, nodes=proof_nodes)
+    solver = Solver(board.ruleset, nodes=proof_nodes, threads=threads)
     position_proof = solver.solve(board.packed, shortest=True)
     proofs = {action: _prove(solver, board, action, proof_nodes // len(legal)) for action in legal}
     proven_best, *continuation = position_proof.line or (None,)
@@ -194,20 +197,21 @@ def review(
     player: str | PlayerName | NamedPlayer = PLAYER,
     *,
     proof_nodes: int = PROOF_NODES,
+    threads: int | None = None,
 ) -> Iterator[Reviewed]:
     """Analyse each move of a game, from the first to the last.
 
     Args:
         board: the game at its end.
-        player, proof_nodes: see :func:`analyse`.
+        player, proof_nodes, threads: see :func:`analyse`.
 
     Raises:
         ValueError: see :func:`analyse`.
     """
     if not isinstance(player, NamedPlayer):
-        player = registry.load(player, ruleset=board.ruleset, threads=1)
+        player = registry.load(player, ruleset=board.ruleset, threads=threads)
     for ply in range(len(board.move_stack)):
-        yield review_move(board, ply, player, proof_nodes=proof_nodes)
+        yield review_move(board, ply, player, proof_nodes=proof_nodes, threads=threads)
 
 
 def review_move(
@@ -216,17 +220,18 @@ def review_move(
     player: str | PlayerName | NamedPlayer = PLAYER,
     *,
     proof_nodes: int = PROOF_NODES,
+    threads: int | None = None,
 ) -> Reviewed:
     """Analyse the move of a game after ``ply`` others; see :func:`review`."""
     board_before, actions = board.copy(), board.move_stack
     for _ in actions[ply:]:
         board_before.pop()
-    analysis = analyse(board_before, player, lines=None, proof_nodes=proof_nodes)
+    analysis = analyse(board_before, player, lines=None, proof_nodes=proof_nodes, threads=threads)
     played = next(line for line in analysis.lines if line.action == actions[ply])
     reviewed = Reviewed(ply, board_before.turn, played, analysis)
     if reviewed.leaves_win_open and analysis.score - played.score >= MISTAKE:
         # Before anything is said against it, the move gets all that the position got.
-        solver = Solver(board.ruleset, nodes=proof_nodes)
+        solver = Solver(board.ruleset, nodes=proof_nodes, threads=threads)
         proof = _prove(solver, board_before, played.action, proof_nodes)
         played = _with_proof(played, proof, board_before.turn)
         reviewed = reviewed._replace(played=played)

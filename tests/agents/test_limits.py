@@ -60,13 +60,13 @@ import numpy as np, sys, bao_agents
 from bao_env import Board
 board = Board()
 for name in sys.argv[1:]:
-    for threads, batch, fresh in ((1, 1, True), (2, 4, True), (2, 4, False)):
+    for threads, batch, fresh in ((1, 1, True), (2, 4, True), (2, 4, False), (2, 1, False)):
         if fresh:
             player = bao_agents.load(name, threads=threads)
         positions, legal = (np.repeat(array, batch, axis=0) for array in board.batch())
         try:
             print("begin", flush=True)
-            player.act(positions, legal)
+            player.act(positions, legal, together=True)
             print("finished", name, flush=True)
         except KeyboardInterrupt:
             print("stopped", flush=True)
@@ -118,7 +118,7 @@ for call in (
 """
 
 
-@pytest.mark.parametrize(("program", "calls"), [(INTERRUPTED, 3 * len(HUGE)), (ENGINE, 2)])
+@pytest.mark.parametrize(("program", "calls"), [(INTERRUPTED, 4 * len(HUGE)), (ENGINE, 2)])
 def test_ctrl_c_stops_every_search_and_the_engine(program: str, calls: int) -> None:
     """It stops searches on one and on several threads, and again with the same player."""
     process = subprocess.Popen(

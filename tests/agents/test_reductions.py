@@ -22,7 +22,7 @@ from bao_agents.search.alphabeta.reductions import (
     reduction_by_policy,
 )
 from bao_agents.search.alphabeta.transposition import PROVEN, WIN_VALUE
-from bao_agents.search.alphabeta.workspace import make_workspace
+from bao_agents.search.alphabeta.workspace import make_workspaces
 from bao_agents.search.limits import Limit
 from bao_env import RULESETS
 from bao_env.engine.action import actions_of
@@ -73,7 +73,7 @@ def test_actions_are_in_the_order_of_the_policy() -> None:
     """
     batch, legal = draw("zanzibar", 40, 16, seed=7)
     policy = NetworkAgent(network(), RULESETS["zanzibar"]).evaluate(batch, legal)
-    policy_guide, memory = make_guides(network().arrays(), 1)[0], make_workspace(1).memory
+    policy_guide, memory = make_guides(network().arrays(), 1)[0], make_workspaces(1, 64)[0].memory
     stack, frame, ply = memory["stack"][0], memory["frames"][0, 3:4], 3
     scores, gaps = memory["scores"][0], memory["gaps"][0, ply]
     compared = 0

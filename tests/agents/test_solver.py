@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
 
 from bao_agents import solve
+from bao_agents.search import sharing
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN, WIN_VALUE
 from bao_agents.search.limits import Limit
-from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
+from bao_agents.search.solver import proof_search
+from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN, prove
 from bao_agents.search.solver.proof_search import ProofSearch
 from bao_agents.search.solver.solver import Solver
 from bao_env import NORTH, RULESETS, SOUTH, Board
@@ -24,7 +27,7 @@ from tests.conftest import Says
 from tests.positions import STUCK, board_of, draw, mixed_batch
 from tests.reference import WINS
 from tests.rulesets import every_ruleset
-from tests.searches import solved_values
+from tests.searches import reachable_values, solved_values
 
 EVERY_RULESET = every_ruleset("zanzibar", "dutch")
 
@@ -51,7 +54,7 @@ def test_wins_within_a_number_of_plies_match_a_literal_search(ruleset: str, thor
         )
         return any(after) if mover == player else all(after)
 
-    [search] = ProofSearch.for_threads(rules, 20, 1)
+    search = ProofSearch(rules, 20)
     found = 0
     for position in mixed_batch(rules, 80, seed=1):
         text = format_position(unpack(position))
@@ -112,6 +115,67 @@ def test_a_proof_goes_on_where_a_limit_stopped_it() -> None:
     assert pieces[-1].winner == whole.winner
     assert all(piece.nodes == 500 for piece in pieces[:-1])
     assert sum(piece.nodes for piece in pieces) < 1.25 * whole.nodes
+
+
+@pytest.mark.parametrize("bits", [4, 14])
+@every_ruleset("malawi", name="name")
+def test_threads_prove_what_retrograde_analysis_proves(
+    name: str, bits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They do with a table of 16 slots, too, where they write over each other's entries."""
+    monkeypatch.setattr(proof_search, "EASY_NODES", 1)
+    rules, values = RULESETS[name], dict[bytes, tuple[np.ndarray, int]]()
+    for position in draw(name, 200, (40, 60), seed=4)[0]:
+        values |= reachable_values(rules.kernel, position, 300) or {}
+    assert len(values) > (500 if name == "malawi" else 0)
+    for threads in (1, 2, 4, 8):
+        search, proofs = ProofSearch(rules, bits, threads), 0
+        for position, value in values.values():
+            search.clear()
+            search.begin(4000)
+            proved = search.prove(position)
+            assert proved in (value, UNKNOWN), (unpack(position), threads)
+            proofs += proved != UNKNOWN
+        assert proofs > 0.9 * len(values)
+
+
+def test_threads_that_fail_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error in a thread ends all, and the next call is right; without threads, one goes on."""
+    position, solver = draw("zanzibar", 40, (22, 34), seed=7)[0][12], Solver("zanzibar", threads=3)
+    calls: list[int] = []
+
+    def fail_in_second_thread(*arguments: Any) -> int:
+        calls.append(1)
+        if len(calls) == 3:
+            raise MemoryError
+        return int(prove(*arguments))
+
+    monkeypatch.setattr(proof_search, "EASY_NODES", 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(proof_search, "prove", fail_in_second_thread)
+        with pytest.raises(MemoryError):
+            solver.solve(position)
+    winner = Solver("zanzibar").solve(position).winner
+    assert solver.solve(position).winner == winner is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(sharing, "_thread", NoThreads)
+        assert Solver("zanzibar", threads=3).solve(position).winner == winner
+
+
+class NoThreads:
+    """A system that starts no more threads."""
+
+    @staticmethod
+    def start_new_thread(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+
+def test_memory_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bao_agents.search.memory.free_memory", lambda: 64 << 20)
+    with pytest.raises(ValueError, match="memory=65: 64 megabytes are free here"):
+        Solver("zanzibar", memory=65)
+    position = draw("zanzibar", 40, (22, 34), seed=7)[0][12]
+    assert Solver("zanzibar", nodes=10**9, memory=6).solve(position).winner is not None
 
 
 def test_game_that_is_over() -> None:

@@ -34,9 +34,13 @@ class Interrupted(Exception):
 
 
 @cache
-def program(side: int, spec: str, ruleset: Ruleset, threads: int) -> NamedPlayer:
-    """Start a program once for all parts of this process: their first player (0) or second (1)."""
-    return registry.load(spec, ruleset=ruleset, threads=threads)
+def program(side: int, spec: str, ruleset: Ruleset) -> NamedPlayer:
+    """Start a program once for all parts of this process: their first player (0) or second (1).
+
+    It gets one thread: it is asked one position after another, and matches are played on equal
+    terms.
+    """
+    return registry.load(spec, ruleset=ruleset, threads=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +83,7 @@ class Event:
         for side, spec in enumerate((first, second)):
             seed, parsed = self._seeds(part)[side], registry.parse(spec)
             if parsed.kind.is_program:
-                player = program(side, spec, self.ruleset, threads)
+                player = program(side, spec, self.ruleset)
                 player.reseed(seed)
             else:
                 player = registry.load(parsed, ruleset=self.ruleset, seed=seed, threads=threads)

@@ -29,7 +29,7 @@ from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 _SHARE = 0.02
 """The share of the host's time that a search leaves, besides the overhead."""
-_SETTINGS = "ruleset", "seed", "threads"
+_SETTINGS = "ruleset", "seed", "threads", "memory"
 """What a player is loaded with."""
 _MAX_ERROR = 1000
 """Most characters of an error's line."""
@@ -51,6 +51,7 @@ class Engine:
         self._ruleset = get_ruleset("zanzibar")
         self._seed = 0
         self._threads: int | None = None
+        self._memory: int | None = None
         self._player: NamedPlayer | None = None
         self._game: int | None = None
         self._position = ""
@@ -106,6 +107,8 @@ class Engine:
             self._seed = _number(word, rest)
         elif word == "threads":
             self._threads = _number(word, rest)
+        elif word == "memory":
+            self._memory = _number(word, rest)
         elif word == "isready":
             self._get_ready()
         elif word == "game":
@@ -120,7 +123,13 @@ class Engine:
             self._write(f"move {action}")
 
     def _load(self) -> NamedPlayer:
-        return load(self._spec, ruleset=self._ruleset, seed=self._seed, threads=self._threads)
+        return load(
+            self._spec,
+            ruleset=self._ruleset,
+            seed=self._seed,
+            threads=self._threads,
+            memory=self._memory,
+        )
 
     def _get_ready(self) -> None:
         self._write("info loading")  # the host then knows that its lines arrive

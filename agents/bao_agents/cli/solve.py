@@ -17,7 +17,9 @@ from bao_agents.cli.options import (
 from bao_agents.exact import exact_values
 from bao_agents.exact.exact_values import DatasetSettings, generate
 from bao_agents.exact.proof_tree import ProofTree, read_answers
-from bao_agents.search.solver.solver import Solution, solve
+from bao_agents.search.limits import Limit
+from bao_agents.search.memory import check_memory
+from bao_agents.search.solver.solver import Solution, solve, table_bits
 from bao_agents.support.files import hold
 from bao_agents.support.progress import Progress
 from bao_env.board import Board
@@ -27,6 +29,8 @@ from bao_env.notation.positions import action_to_move
 _SECONDS = 60.0
 _SAMPLE_NODES = 300_000
 _PIECE_NODES = 5_000_000
+_PIECES = 20
+"""The pieces whose positions the table of a proof in pieces has space for."""
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
@@ -47,7 +51,14 @@ def command(parser: argparse.ArgumentParser) -> Run:
         f"{_PIECE_NODES})",
     )
     parser.add_argument("--shortest", action="store_true", help="find the shortest win (slower)")
-    add_options(parser, "ruleset")
+    add_options(parser, "ruleset", "threads")
+    parser.add_argument(
+        "--memory",
+        type=at_least(1),
+        metavar="MB",
+        help="megabytes of the table (default: 12 bytes for each position of the limit, at most a "
+        "fourth of what is free)",
+    )
     many = parser.add_argument_group(
         "a file of exact values",
         "Half of the positions are from random games, half from games between two\n"
@@ -77,13 +88,14 @@ def command(parser: argparse.ArgumentParser) -> Run:
     add_options(many, "seed")
     pieces = parser.add_argument_group(
         "a proof of hours or days",
-        "It is made of searches of --nodes positions each, on all cores. The same\n"
-        "command continues a stopped one, on another machine too.",
+        "It is made of searches of --nodes positions each, one after another on all cores, or\n"
+        "side by side on the cores of a cluster, with 400 MB each. The same command continues a\n"
+        "stopped one, on another machine too.",
     )
     pieces.add_argument(
         "--pieces", type=new_file, metavar="FILE", help="the file that gets each answer"
     )
-    add_options(pieces, "threads", "ray")
+    add_options(pieces, "ray")
     add_player_options(parser)
     return _run
 
@@ -106,7 +118,7 @@ def _sample(args: argparse.Namespace) -> None:
     """Write a file of exact values."""
     if args.position is not None:
         raise ValueError("POSITION changes nothing with --sample: leave it out")
-    refuse_unused(args, "with --sample", "moves", "seconds", "shortest", "pieces", "ray")
+    refuse_unused(args, "with --sample", "moves", "seconds", "shortest", "pieces", "ray", "memory")
     lowest = max(0, 2 * args.ruleset.opening_store - exact_values.NAMUA_PLIES)
     plies = tuple(args.plies or (lowest, 999))
     nodes = args.nodes or _SAMPLE_NODES
@@ -125,9 +137,17 @@ def _prove(args: argparse.Namespace) -> None:
         refuse_unused(args, "with --pieces", "seconds", "shortest")
         _prove_in_pieces(board, args)
         return
-    refuse_unused(args, "without --sample or --pieces", "threads", "ray")
+    refuse_unused(args, "without --pieces", "ray")
     seconds = _SECONDS if args.seconds is None and args.nodes is None else args.seconds
-    print(describe(solve(board, seconds=seconds, nodes=args.nodes, shortest=args.shortest)))
+    solution = solve(
+        board,
+        seconds=seconds,
+        nodes=args.nodes,
+        shortest=args.shortest,
+        threads=args.threads,
+        memory=args.memory,
+    )
+    print(describe(solution))
 
 
 def _prove_in_pieces(board: Board, args: argparse.Namespace) -> None:
@@ -136,9 +156,17 @@ def _prove_in_pieces(board: Board, args: argparse.Namespace) -> None:
     with hold(file.with_name(file.name + ".lock")):
         answers = read_answers(file, board.ruleset)
         tree = ProofTree(board.ruleset, board.packed, answers)
-        pool = LocalPool(args.threads) if args.ray is None else RayPool(args.ray)
+        nodes = args.nodes or _PIECE_NODES
+        # On this machine a search has all cores; on a cluster there is one a core.
+        jobs, settings = args.threads, (nodes,)
+        if args.ray is not None:
+            refuse_unused(args, "with --ray", "memory")
+        else:
+            bits = table_bits(Limit(nodes=_PIECES * nodes), 1, check_memory(args.memory))
+            jobs, settings = 1, (nodes, bits, args.threads)
+        pool = LocalPool(1) if args.ray is None else RayPool(args.ray)
         with pool, Progress(unit="piece", initial=len(answers)) as bar:
-            for _ in tree.prove(file, pool, args.threads, args.nodes or _PIECE_NODES):
+            for _ in tree.prove(file, pool, jobs, *settings):
                 bar.set_postfix_str("numbers {:,} and {:,}".format(*tree.root.numbers))
                 bar.update()
     visited = sum(answer.visited for answer in answers.values())

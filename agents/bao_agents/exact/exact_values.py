@@ -48,8 +48,6 @@ OPENING_PLIES = (2, 16)
 NAMUA_PLIES = 10
 """By default, positions begin this many plies before the stores are spent, because earlier ones are
 rarely solved."""
-TABLE_BITS = 16
-"""The table is small because it is cleared every few positions."""
 
 
 class DatasetSettings(NamedTuple):
@@ -161,8 +159,8 @@ def generate(
     parts: list[SolvedPositions] = []
     counts: dict[str, dict[str, Counter[str]]] = {source: {} for source in SOURCES}
     ruleset, nodes = settings.ruleset, settings.nodes
-    exact = solver.Solver(ruleset, nodes=nodes, table_bits=TABLE_BITS, threads=threads)
-    kept_by = [rules_of(ruleset), nodes, TABLE_BITS, _code()]
+    exact = solver.Solver(ruleset, nodes=nodes, threads=threads)
+    kept_by = [rules_of(ruleset), nodes, _code()]
     with hold(folder), Progress(total=count, unit="position", smoothing=0.05) as bar:
         for number, low in enumerate(range(0, count, CHUNK)):
             drawn = sample(settings, number, min(CHUNK, count - low), threads)

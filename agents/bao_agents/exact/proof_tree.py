@@ -28,7 +28,7 @@ from bao_env.files import read_text
 from bao_env.notation.positions import format_position, parse_position
 
 TABLE_BITS = 22
-"""The table of a process has 2^22 slots, 400 MB."""
+"""The table of a process of a cluster has 2^22 slots, 400 MB."""
 
 
 class Answer(NamedTuple):
@@ -51,9 +51,19 @@ _search = cache(ProofSearch)
 """The search of this process, which keeps its table from one job to the next."""
 
 
-def job(ruleset: Ruleset, position: str, nodes: int) -> Answer:
-    """Ask the solver about a position, a text, with a limit of positions to visit."""
-    search = _search(ruleset, TABLE_BITS)
+def job(
+    ruleset: Ruleset, position: str, nodes: int, bits: int = TABLE_BITS, threads: int = 1
+) -> Answer:
+    """Ask the solver about a position.
+
+    Args:
+        ruleset: the rules.
+        position: the position as a text.
+        nodes: limit of positions to visit.
+        bits: the table has 2^``bits`` slots.
+        threads: the number of threads that search the position together.
+    """
+    search = _search(ruleset, bits, threads)
     search.begin(nodes)
     search.prove(to_packed(parse_position(position, ruleset)))
     return Answer(position, search.nodes, sorted(search.known()))
@@ -155,7 +165,7 @@ class ProofTree:
         self._nodes = {self.root.text: self.root}
         self._expand(self.root)
 
-    def prove(self, file: Path, pool: Executor, jobs: int, nodes: int) -> Iterator[Answer]:
+    def prove(self, file: Path, pool: Executor, jobs: int, *settings: int) -> Iterator[Answer]:
         """Prove the position; yield each answer once it is in the file.
 
         It ends early only if all lines that are left repeat a position.
@@ -164,7 +174,7 @@ class ProofTree:
             file: gets the answers, those that are known included.
             pool: runs the jobs.
             jobs: the number of jobs at once.
-            nodes: limit of positions to visit in a job.
+            settings: what else :func:`job` takes, first the limit of positions to visit.
 
         Raises:
             OSError: the file cannot be written.
@@ -176,7 +186,7 @@ class ProofTree:
             while self.root.winner is None:
                 while len(running) < jobs and (line := self._pick(self.root, [])):
                     line[-1].is_asked = True
-                    running[pool.submit(job, self._ruleset, line[-1].text, nodes)] = line
+                    running[pool.submit(job, self._ruleset, line[-1].text, *settings)] = line
                 if not running:
                     return
                 for future in wait(running, return_when=FIRST_COMPLETED).done:

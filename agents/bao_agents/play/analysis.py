@@ -143,7 +143,7 @@ def review(board: Board) -> dict[str, Any]:
     """
     ply, before = len(board.move_stack) - 1, board.copy()
     before.pop()
-    verdict = review_move(board, ply, REVIEW_PLAYER, proof_nodes=PROOF_NODES // 2)
+    verdict = review_move(board, ply, REVIEW_PLAYER, proof_nodes=PROOF_NODES // 2, threads=1)
     return {
         "ply": ply,
         "south": share_of(verdict.analysis.score, verdict.seat),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 from bao_agents.nets.checkpoint_files import find_guide, title, trained_under
 from bao_agents.search.limits import Limit
@@ -191,6 +191,13 @@ def _has_torch() -> bool:
     return find_spec("torch") is not None
 
 
+class Resources(TypedDict):
+    """What a search may use of the machine."""
+
+    threads: int | None
+    memory: int | None
+
+
 class Setting(NamedTuple):
     """What a player is made for."""
 
@@ -200,6 +207,13 @@ class Setting(NamedTuple):
     """The seed of the player's random choices."""
     threads: int | None
     """The number of threads of a search; None for all cores."""
+    memory: int | None = None
+    """The most megabytes of a search's tables; None for what its limit is worth."""
+
+    @property
+    def resources(self) -> Resources:
+        """The arguments ``threads`` and ``memory`` of a search."""
+        return {"threads": self.threads, "memory": self.memory}
 
     def checkpoint(self, name: PlayerName) -> Checkpoint:
         """Return the checkpoint that a player plays with; callers share it and must not change it.

@@ -93,6 +93,7 @@ class PipeAgent(Remade):
         ruleset: the rules.
         seed: the seed of its random choices.
         threads: the number of threads it may use; None for all cores.
+        memory: the megabytes that it may use for its tables; None to say nothing.
         seconds: the time limit per move, which the program is told.
         margin: the seconds that a move may take longer before it is a fault.
 
@@ -113,11 +114,12 @@ class PipeAgent(Remade):
         ruleset: Ruleset,
         seed: int = 0,
         threads: int | None = None,
+        memory: int | None = None,
         seconds: float = MOVE_SECONDS,
         margin: float = 0.0,
     ) -> None:
         self._command, self.ruleset = command, ruleset
-        self._seed, self._threads = seed, threads
+        self._seed, self._threads, self._memory = seed, threads, memory
         self._seconds, self._margin = seconds, margin
         self.name = f"pipe:{command}"
         self.fingerprint: str | None = None
@@ -197,6 +199,7 @@ class PipeAgent(Remade):
             f"ruleset {ruleset.name if ruleset.is_shipped else json.dumps(ruleset.to_dict())}",
             f"seed {self._seed}",
             f"threads {self._threads or cores()}",
+            *([] if self._memory is None else [f"memory {self._memory}"]),
             "isready",
         )
         while True:

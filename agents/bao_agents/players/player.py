@@ -47,6 +47,8 @@ class Player:
     """What it may use for a move; None if :meth:`act` and :meth:`analyse` take no limit."""
     remembers: bool = False
     """Whether its choice depends on the game so far: :meth:`act` then takes ``games``."""
+    searches_together: bool = False
+    """Whether :meth:`act` takes ``together``."""
     most_games: int | None = None
     """The most games that it remembers at once; None for any number."""
     fingerprint: str | None = None
@@ -60,6 +62,7 @@ class Player:
         *,
         limit: Limit | None = None,
         games: Int64Array | None = None,
+        together: bool = False,
     ) -> Actions:
         """Choose an action in each position.
 
@@ -69,6 +72,8 @@ class Player:
             limit: what it may use for each position, instead of :attr:`limit`.
             games: int64[B], numbers of the positions' games, all different. A number that it has
                 not met begins a game. None: each position is judged alone.
+            together: whether all its threads may search the only position together, in
+                :meth:`NamedPlayer.choose`; in a batch each position gets one.
 
         Returns:
             int64[B], a legal action for each position; any where there is none.
@@ -121,6 +126,7 @@ class NamedPlayer(Player):
         self.ruleset = getattr(agent, "ruleset", ruleset)
         self.seeded = bool(self._of_agent("seeded"))
         self.limit = self._of_agent("limit")
+        self.searches_together = bool(self._of_agent("searches_together"))
         self.remembers = bool(self._of_agent("remembers"))
         """Whether it remembers the games whose numbers it gets. Set it to False to have each
         position judged alone."""
@@ -155,11 +161,12 @@ class NamedPlayer(Player):
         *,
         limit: Limit | None = None,
         games: Int64Array | None = None,
+        together: bool = False,
     ) -> Actions:
         """Choose an action in each position; see :meth:`Player.act`.
 
         ``games`` are integers from 0 to 2^63 - 1 (:func:`new_games`), and ignored unless
-        :attr:`remembers`.
+        :attr:`remembers`; ``together`` is, unless :attr:`searches_together`.
 
         Raises:
             TypeError, ValueError: ``games`` is wrong, or there is a limit and the player is not a
@@ -168,6 +175,8 @@ class NamedPlayer(Player):
         options: dict[str, Any] = {}
         if self.remembers and games is not None:
             options["games"] = games
+        if self.searches_together and together:
+            options["together"] = True
         if limit is not None:
             if self.limit is None:
                 raise ValueError(
@@ -181,6 +190,9 @@ class NamedPlayer(Player):
     def choose(self, board: Board, limit: Limit | None = None, *, game: int | None = None) -> int:
         """Return the action that the player chooses on ``board``.
 
+        All threads of a search may share it: under a limit of time, and under one of nodes if the
+        player was loaded with a number of threads. The choice may then vary from call to call.
+
         Args:
             board: a game that is not over.
             limit: see :meth:`act`.
@@ -193,7 +205,7 @@ class NamedPlayer(Player):
         self._check(board, "choose")
         positions, legal = board.batch()
         games = None if game is None else np.array([as_integer(game, "game", 0, MAX_GAME)])
-        actions = self.act(positions, legal, limit=limit, games=games)
+        actions = self.act(positions, legal, limit=limit, games=games, together=True)
         return int(check_actions(actions, legal, self.name)[0])
 
     def analyse(self, board: Board, limit: Limit | None = None) -> list[Opinion] | None:

@@ -44,7 +44,7 @@ def _greedy(name: PlayerName, setting: Setting) -> Agent:
 def _alphabeta(name: PlayerName, setting: Setting, guide: Checkpoint | None = None) -> Agent:
     from bao_agents.search.alphabeta.player import AlphaBetaAgent
 
-    return AlphaBetaAgent(setting.ruleset, name.limit, guide=guide, threads=setting.threads)
+    return AlphaBetaAgent(setting.ruleset, name.limit, guide=guide, **setting.resources)
 
 
 def _guided(name: PlayerName, setting: Setting) -> Agent:
@@ -54,13 +54,13 @@ def _guided(name: PlayerName, setting: Setting) -> Agent:
 def _mcts(name: PlayerName, setting: Setting) -> Agent:
     from bao_agents.search.mcts import MctsAgent
 
-    return MctsAgent(setting.ruleset, name.limit, seed=setting.seed, threads=setting.threads)
+    return MctsAgent(setting.ruleset, name.limit, seed=setting.seed, **setting.resources)
 
 
 def _solver(name: PlayerName, setting: Setting) -> Agent:
     from bao_agents.search.solver.player import SolverAgent
 
-    return SolverAgent(setting.ruleset, name.limit, threads=setting.threads)
+    return SolverAgent(setting.ruleset, name.limit, **setting.resources)
 
 
 def _network(name: PlayerName, setting: Setting) -> Agent:
@@ -72,7 +72,9 @@ def _network(name: PlayerName, setting: Setting) -> Agent:
 def _pipe(name: PlayerName, setting: Setting) -> Agent:
     seconds, margin = read_time(name.text, name.parts.get("TIME"))
     command = name.parts["COMMAND"]
-    return PipeAgent(command, setting.ruleset, setting.seed, setting.threads, seconds, margin)
+    return PipeAgent(
+        command, setting.ruleset, setting.seed, seconds=seconds, margin=margin, **setting.resources
+    )
 
 
 def _function(name: PlayerName, setting: Setting) -> Agent:
@@ -306,6 +308,7 @@ def load(
     ruleset: str | Ruleset = "zanzibar",
     seed: int = 0,
     threads: int | None = None,
+    memory: int | None = None,
 ) -> NamedPlayer:
     """Load a player by its name; :data:`PLAYERS` has examples of every kind.
 
@@ -322,6 +325,8 @@ def load(
         ruleset: the rules to play; a checkpoint trained under others is refused.
         seed: the seed of the player's random choices.
         threads: the number of threads of a search; all cores by default.
+        memory: the most megabytes of a search's tables. By default they follow its limit, up to a
+            part of what the machine has free.
 
     Raises:
         ValueError: no player has that name, or the checkpoint cannot be used (a
@@ -333,7 +338,7 @@ def load(
     if not 0 <= operator.index(seed) < 1 << 64:
         raise ValueError(f"seed={seed}: expected 0 to 2**64 - 1")
     try:
-        agent = name.kind.load(name, Setting(rules, seed, threads))
+        agent = name.kind.load(name, Setting(rules, seed, threads, memory))
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise

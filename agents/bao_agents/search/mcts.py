@@ -56,7 +56,11 @@ MAX_SIMULATIONS = 10_000_000
 _NODES_PER_SIMULATION = 4
 """Space for nodes, for each simulation; a node is expanded at its second visit."""
 _MAX_NODES = 1 << 21
-"""The most nodes in a tree, 160 MiB. When a tree is full, leaves are played out unexpanded."""
+"""The most nodes in a tree, 160 MiB, unless the player has another limit of memory. When a tree is
+full, leaves are played out unexpanded."""
+_NODE_BYTES = 80
+_MOST_NODES = (1 << 31) - 1
+"""The most nodes that a tree can number."""
 _SIMULATION = 2e-5
 """Seconds that a simulation takes, at most and roughly."""
 
@@ -128,9 +132,9 @@ class PlayoutTree(NamedTuple):
     """int32[PLAYOUT_PLIES], the nodes of the current simulation."""
 
 
-def _make_tree(simulations: int) -> PlayoutTree:
-    """Return space for the tree of a search with ``simulations`` simulations."""
-    size = min(_NODES_PER_SIMULATION * simulations, _MAX_NODES) + 2 * MAX_SUCCESSORS
+def _make_tree(simulations: int, most: int = _MAX_NODES) -> PlayoutTree:
+    """Return space for the tree of a search with ``simulations`` simulations, of ``most`` nodes."""
+    size = min(_NODES_PER_SIMULATION * simulations, most) + 2 * MAX_SUCCESSORS
     positions = np.empty((size, SUCCESSOR_WORDS), np.uint64)
     first_child, num_children, node_visits, result_sums = np.zeros((4, size), np.int32)
     path = np.zeros(PLAYOUT_PLIES, np.int32)
@@ -276,7 +280,7 @@ class MctsAgent(SearchPlayer):
         ruleset: a :class:`Ruleset` or the name of one.
         limit: what it may use for each position: simulations, as ``nodes``, or time.
         seed: the seed of the playouts.
-        threads: see :class:`SearchPlayer`.
+        threads, memory: see :class:`SearchPlayer`; its threads share batches alone.
 
     Raises:
         TypeError, ValueError: the limit is not one, or out of range.
@@ -294,12 +298,17 @@ class MctsAgent(SearchPlayer):
         *,
         seed: int = 0,
         threads: int | None = None,
+        memory: int | None = None,
     ) -> None:
         self._seed = U(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
-        super().__init__(ruleset, limit, threads=threads)
+        super().__init__(ruleset, limit, threads=threads, memory=memory)
 
     def _prepare(self) -> None:
-        self._trees = [_make_tree(self.limit.nodes or MAX_SIMULATIONS) for _ in self._deadlines]
+        most = _MAX_NODES
+        if self._memory is not None:
+            most = min(self._memory // _NODE_BYTES // len(self._deadlines), _MOST_NODES)
+        playouts = self.limit.nodes or MAX_SIMULATIONS
+        self._trees = [_make_tree(playouts, most) for _ in self._deadlines]
 
     def _expected_seconds(self, limit: Limit) -> float:
         return limit.seconds or (limit.nodes or MAX_SIMULATIONS) * _SIMULATION

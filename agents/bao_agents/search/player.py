@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from bao_agents.search.limits import Limit, check_limit, check_threads, deadline
+from bao_agents.search.memory import check_memory
 from bao_agents.search.sharing import SHORT, search_in_threads
 from bao_agents.support.array_types import Int64Array, Uint64Array
 from bao_agents.support.remade import Remade
@@ -18,6 +19,8 @@ from bao_env.engine.bits import FULL, ONE
 from bao_env.engine.position import Actions, Legal, PackedPositions, packed_opening
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
+WORTH_SHARING = 0.01
+"""The least seconds of a search that several threads do together: starting them takes time."""
 MAX_GAME = 2**63 - 1
 """The highest number of a game."""
 
@@ -66,8 +69,10 @@ class SearchPlayer(Remade):
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
         limit: what it may use for each position.
-        threads: number of threads that share a batch; each position is searched on one. None for
-            all cores.
+        threads: number of threads that share a batch, each position on one; and that search a
+            position together if it is asked alone (:meth:`act`). None for all cores.
+        memory: the most megabytes of its tables; by default they follow the limit, up to a part of
+            what the machine has free.
 
     Raises:
         TypeError, ValueError: see :func:`~bao_agents.search.limits.check_limit`.
@@ -83,11 +88,24 @@ class SearchPlayer(Remade):
     """Its play does not depend on a seed; see :class:`bao_env.Agent`."""
     remembers = False
     """Whether it remembers the games whose numbers it is told."""
+    searches_together = True
+    """Whether :meth:`act` takes ``together``."""
     PART: ClassVar[int] = 1
     """Positions that a thread takes at a time, unless there is a time limit."""
 
-    def __init__(self, ruleset: str | Ruleset, limit: Limit, *, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        ruleset: str | Ruleset,
+        limit: Limit,
+        *,
+        threads: int | None = None,
+        memory: int | None = None,
+    ) -> None:
         self.ruleset = get_ruleset(ruleset)
+        self._memory = check_memory(memory)
+        self._shares_nodes = threads is not None
+        """Whether threads share a limit of nodes too. The choice then varies from call to call, so
+        somebody must have asked for threads."""
         self.limit = self._checked(limit)
         """What it may use for each position, unless a call says otherwise."""
         self._deadlines = [np.zeros(1, np.int64) for _ in range(check_threads(threads))]
@@ -129,6 +147,7 @@ class SearchPlayer(Remade):
         *,
         limit: Limit | None = None,
         games: Int64Array | None = None,
+        together: bool = False,
     ) -> Actions:
         """Choose actions; see :meth:`bao_env.bots.Agent.act`. ``legal`` may leave out some.
 
@@ -138,6 +157,9 @@ class SearchPlayer(Remade):
             games: integers [B] from 0 to 2^63 - 1, the numbers of their games, all different. A
                 new number begins a new game. None: each position is judged alone. Ignored unless
                 :attr:`remembers`.
+            together: whether all threads may search the only position of the batch. They do under
+                a limit of time; under one of nodes, too, if the player was made with a number of
+                threads.
 
         Raises:
             TypeError, ValueError: an array or the limit is wrong; the message says how.
@@ -149,19 +171,45 @@ class SearchPlayer(Remade):
         with self._exclusive:
             limit = self._limit(limit)
             if len(choices) == len(legal):
-                return self._choose(positions, legal, limit, games)
+                return self._choose(positions, legal, limit, games, together)
             actions = only_actions(legal)
+            positions, legal = positions[choices], legal[choices]
             games = None if games is None else games[choices]
-            actions[choices] = self._choose(positions[choices], legal[choices], limit, games)
+            actions[choices] = self._choose(positions, legal, limit, games, together)
         return actions
 
     def _choose(
-        self, positions: PackedPositions, legal: Legal, limit: Limit, games: Int64Array | None
+        self,
+        positions: PackedPositions,
+        legal: Legal,
+        limit: Limit,
+        games: Int64Array | None,
+        together: bool,
     ) -> Actions:
         """Search positions that all have a choice; see :meth:`act`."""
         places = NOWHERE if games is None else self._remember(games)
         question = Question(positions, legal, limit, places)
+        if together and len(legal) == 1:
+            return np.array([self._choose_alone(question, deadline(limit.seconds))])
         return self._ask(question, self._search)[:, 0].copy()
+
+    def _choose_alone(self, question: Question, end: int) -> int:
+        """Choose an action in one position, with all threads if the search can.
+
+        A search that can overrides this.
+
+        Args:
+            question: the position.
+            end: its deadline.
+        """
+        del end
+        return int(self._ask(question, self._search)[0, 0])
+
+    def _threads_alone(self, limit: Limit) -> int:
+        """Return how many threads search a position together that is asked alone."""
+        is_shared = limit.seconds is not None or (limit.nodes is not None and self._shares_nodes)
+        is_long = self._expected_seconds(limit) >= WORTH_SHARING
+        return len(self._deadlines) if is_shared and is_long else 1
 
     def _ask(self, question: Question, search: Callable[[Question, int], Int64Array]) -> Int64Array:
         """Return what a search finds, int64[B, 2]; the threads share the positions.

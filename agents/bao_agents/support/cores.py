@@ -29,14 +29,23 @@ def cores() -> int:
 
 def _quotas() -> Iterator[int]:
     """Yield the number of cores that each control group of this process and its parents allow."""
+    for folder in group_folders("cpu"):
+        for names in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
+            with suppress(OSError, ValueError):  # "50000 100000"; "max" or -1 for no quota
+                quota, period = " ".join((folder / name).read_text() for name in names).split()
+                if int(quota) > 0:
+                    yield int(quota) // int(period)
+
+
+def group_folders(controller: str) -> Iterator[Path]:
+    """Yield the folders of the control groups of this process and of their parents.
+
+    Args:
+        controller: the kind of limits, such as ``cpu`` or ``memory``.
+    """
     groups = PROCESS.read_text().splitlines() if PROCESS.exists() else []
     for line in groups:  # "0::/a/b" in version 2, "4:cpu,cpuacct:/a/b" in version 1
         _, controllers, path = line.split(":", 2)
-        mounted = CGROUPS / ("cpu" if "cpu" in controllers.split(",") else "")
+        mounted = CGROUPS / (controller if controller in controllers.split(",") else "")
         group = mounted / path.strip("/")
-        for folder in (group, *group.parents):
-            for names in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
-                with suppress(OSError, ValueError):  # "50000 100000"; "max" or -1 for no quota
-                    quota, period = " ".join((folder / name).read_text() for name in names).split()
-                    if int(quota) > 0:
-                        yield int(quota) // int(period)
+        yield from (group, *group.parents)

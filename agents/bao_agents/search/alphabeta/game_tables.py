@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bao_agents.search.alphabeta.transposition import game_table_words, next_epoch
+from bao_agents.search.alphabeta.transposition import TABLE_BYTES, game_table_words, next_epoch
 from bao_agents.search.player import NOWHERE, Places
 from bao_agents.support.array_types import Int64Array, Uint64Array
 
 MAX_BYTES = 1 << 28
-"""The most memory of all tables of a player: 256 MiB."""
+"""The most memory of all tables of a player, unless it has been given more: 256 MiB."""
 
 
 class _Kept(NamedTuple):
@@ -39,11 +39,13 @@ class GameTables:
 
     Args:
         nodes: about how many nodes a search visits.
+        memory: the most bytes of all tables; one table may then have all of them. None for 32 MiB a
+            table and 256 MiB together.
     """
 
-    def __init__(self, nodes: float) -> None:
-        self._words = game_table_words(nodes)
-        self.most = MAX_BYTES // (8 * self._words)
+    def __init__(self, nodes: float, memory: int | None = None) -> None:
+        self._words = game_table_words(nodes, memory or TABLE_BYTES)
+        self.most = max(1, (memory or MAX_BYTES) // (8 * self._words))
         """The most games that are remembered at once."""
         self._kept: _Kept | None = None
         """None while it is being changed, so an exception leaves tables that are empty."""

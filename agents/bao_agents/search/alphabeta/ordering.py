@@ -21,6 +21,8 @@ _WIN_SCORE = 1 << 39
 _SEED_SCORE = 64  # for each seed captured
 _KILLER_SCORE = 256
 _MAX_HISTORY_SCORE = 1 << 20
+PUT_OFF_SCORE = -(1 << 41)
+"""The score of an action that waits until the others have been tried."""
 
 
 @jit_inline

@@ -44,17 +44,21 @@ from bao_agents.search.alphabeta.transposition import (
     PROVEN,
     next_age,
     next_epoch,
+    table_words,
 )
-from bao_agents.search.alphabeta.workspace import MAX_DEPTH, make_workspace
+from bao_agents.search.alphabeta.workspace import MAX_DEPTH, make_workspaces
 from bao_agents.search.limits import (
     LEAST_SECONDS,
     MAX_NODES,
     MAX_SECONDS,
     NEVER,
     Limit,
+    deadline,
     nanoseconds,
 )
+from bao_agents.search.memory import default_memory
 from bao_agents.search.player import Places, Question, SearchPlayer
+from bao_agents.search.sharing import search_in_threads
 from bao_agents.support.array_types import Int64Array
 from bao_agents.support.opinion import Opinion
 from bao_env.board import Board
@@ -84,6 +88,9 @@ _SETTLED = 0.1
 """What each iteration that keeps the best action takes from that part ..."""
 _COUNTED = 0.01
 """... if it ends after this part."""
+_POSITION_BYTES = 1 << 30
+"""The most memory of the table of a position that is asked alone, unless the player has been given
+more: 1 GiB."""
 _LEAST_NODES = 1000
 """The least nodes for an action of an analysis."""
 
@@ -98,17 +105,18 @@ class SearchResult(NamedTuple):
     depth: int
     """The depth of the last finished iteration."""
     nodes: int
-    """Positions visited. In a guided search the network's inputs also count."""
+    """Positions visited by all threads. In a guided search the network's inputs also count."""
     line: tuple[int, ...]
     """Best play for both sides, as actions, beginning with ``action``."""
 
 
 @jit
-def _deepen(rules, evaluator, guide, table, work, packed, actions, depth):
+def _deepen(rules, evaluator, guide, table, marks, work, packed, actions, depth):
     """Search a position to depths 1, 2, ... ``depth``, or until stopped.
 
     Args:
-        rules, evaluator, guide, table: see :func:`bao_agents.search.alphabeta.search.search`.
+        rules, evaluator, guide, table, marks: see
+            :func:`bao_agents.search.alphabeta.search.search`.
         work: a record of :data:`~.workspace.MEMORY`, whose epoch is set. It gets depth, nodes,
             value and best line.
         packed: uint64[6].
@@ -128,7 +136,7 @@ def _deepen(rules, evaluator, guide, table, work, packed, actions, depth):
     work.finished = 0
     action, kept = np.int64(NO_ACTION), 0
     for iteration in range(1, depth + 1):
-        value = search(rules, evaluator, guide, table, work, iteration)
+        value = search(rules, evaluator, guide, table, marks, work, iteration)
         if work.stopped != 0:
             break
         work.finished = iteration
@@ -156,6 +164,7 @@ def _search_each(
     legal,
     depth,
     nodes,
+    threads,
     found,
 ):
     """Search each position of a batch that has legal actions.
@@ -169,24 +178,30 @@ def _search_each(
         legal: uint64[B], the actions to choose from.
         depth: the greatest depth.
         nodes: the most nodes.
+        threads: the number of threads that search the only position together, in an epoch that has
+            begun; 0 for a batch.
         found: int64[B, 2], filled with the best actions and the values; 0 where there is none.
     """
     rules = rules_of(kernel_array)
     tables, epochs, rows = places
     work = workspace.memory[0]
     work.node_limit = nodes
+    work.threads = threads
     for g in range(positions.shape[0]):
         found[g] = 0
         if legal[g] == ZERO:
             continue
         work.searches += ONE
         if rows.shape[0] != 0 and rows[g] < tables.shape[0]:
-            table, work.epoch = tables[rows[g]], next_age(epochs[rows[g]])
-            epochs[rows[g]] = work.epoch
+            table = tables[rows[g]]
+            if threads == 0:
+                epochs[rows[g]] = next_age(epochs[rows[g]])
+            work.epoch = epochs[rows[g]]
         else:
             work.last_epoch = next_epoch(workspace.table, work.last_epoch)
             table, work.epoch = workspace.table, work.last_epoch
-        _deepen(rules, evaluator, guide, table, work, positions[g], legal[g], depth)
+        marks = workspace.marks
+        _deepen(rules, evaluator, guide, table, marks, work, positions[g], legal[g], depth)
         found[g, 0] = work.lines[0, 0]
         found[g, 1] = work.value
 
@@ -198,12 +213,12 @@ def points(value: float) -> float:
     return math.tanh(value / (2 * SCALE))
 
 
-def _expected_nodes(limit: Limit) -> float:
+def _expected_nodes(limit: Limit, threads: int = 1) -> float:
     """Estimate the most nodes that a search can visit."""
     plies, seconds, nodes = limit
     return min(
         math.inf if plies is None else _BRANCHING**plies,
-        math.inf if seconds is None else seconds * _SPEED,
+        math.inf if seconds is None else seconds * _SPEED * threads,
         math.inf if nodes is None else nodes,
     )
 
@@ -222,7 +237,8 @@ class AlphaBetaAgent(SearchPlayer):
             (:mod:`bao_agents.search.alphabeta.reductions`), and its NNUE, if it has one, evaluates
             positions instead of the fitted tables (:mod:`bao_agents.evaluators.tables`).
         reductions: the reductions of a guided search.
-        threads: see :class:`SearchPlayer`.
+        threads, memory: see :class:`SearchPlayer`. Threads that search a position together share
+            one table; the choice may then vary from call to call.
 
     Raises:
         TypeError, ValueError: the limit is not one, or out of range.
@@ -242,15 +258,18 @@ class AlphaBetaAgent(SearchPlayer):
         guide: Checkpoint | None = None,
         reductions: Reductions = STANDARD,
         threads: int | None = None,
+        memory: int | None = None,
     ) -> None:
         self._guide, self._reductions = guide, reductions
-        super().__init__(ruleset, limit, threads=threads)
+        super().__init__(ruleset, limit, threads=threads, memory=memory)
 
     def _prepare(self) -> None:
         nodes, count = _expected_nodes(self.limit), len(self._deadlines)
-        self._workspaces = [make_workspace(nodes, self._reductions) for _ in range(count)]
+        self._workspaces = make_workspaces(count, table_words(nodes), self._reductions)
         self._deadlines = [workspace.memory["deadline"] for workspace in self._workspaces]
-        self._games = GameTables(nodes)
+        self._games = GameTables(nodes, self._memory)
+        self._place_alone: Places | None = None
+        """The table of positions that are asked alone."""
         guide = self._guide
         evaluator = guide.nnue if guide and guide.nnue else load_tables(self.ruleset)
         guides = make_guides(guide.weights, count) if guide else [None] * count
@@ -273,8 +292,14 @@ class AlphaBetaAgent(SearchPlayer):
     def _search(self, question: Question, thread: int) -> Int64Array:
         return self._find(question, thread)
 
-    def _find(self, question: Question, thread: int) -> Int64Array:
-        """Search with alpha-beta; 0 where there is no legal action."""
+    def _find(self, question: Question, thread: int, threads: int = 0) -> Int64Array:
+        """Search with alpha-beta; 0 where there is no legal action.
+
+        Args:
+            question: the positions.
+            thread: the thread.
+            threads: the number of threads that search the only position together; 0 for a batch.
+        """
         positions, legal, limit, places = question
         found = np.empty((len(legal), 2), np.int64)
         _search_each(
@@ -284,9 +309,73 @@ class AlphaBetaAgent(SearchPlayer):
             legal,
             limit.plies or MAX_DEPTH,
             limit.nodes or MAX_NODES,
+            threads,
             found,
         )
         return found
+
+    def _choose_alone(self, question: Question, end: int) -> int:
+        return max(0, self._search_alone(question, end).action)
+
+    def _search_alone(self, question: Question, end: int) -> SearchResult:
+        """Search one position until ``end``, with all threads that its limit is worth.
+
+        The first thread that has reached the limit, a proof or the greatest depth ends the others.
+        The result is that of the thread with a proof, or else of the deepest.
+        """
+        limit = question.limit
+        threads = self._threads_alone(limit)
+        tables, epochs, rows = question.places
+        if len(rows) == 0:
+            tables, epochs, rows = places = self._find_place_alone(_expected_nodes(limit, threads))
+            question = question._replace(places=places)
+            epochs[0] = next_epoch(tables[0], epochs[0])
+        else:
+            epochs[rows[0]] = next_age(epochs[rows[0]])
+        if limit.nodes is not None:
+            question = question._replace(limit=limit._replace(nodes=-(-limit.nodes // threads)))
+        for own_deadline in self._deadlines:
+            own_deadline[0] = end
+        if threads > 1:
+            self._workspaces[0].marks.fill(0)
+        ended: list[int] = []
+
+        def work(part: slice, thread: int) -> None:
+            if ended:
+                return
+            try:
+                self._find(question, thread, threads)
+                ended.append(thread)
+            finally:
+                self._expire()
+
+        seconds = self._expected_seconds(limit)
+        search_in_threads(threads, 1, work, threads, self._expire, seconds / threads)
+        results = [self._result(thread) for thread in ended]
+        best = max(results, key=lambda result: (abs(result.value) > PROVEN, result.depth))
+        return best._replace(nodes=sum(result.nodes for result in results))
+
+    def _result(self, thread: int) -> SearchResult:
+        """Return the result of the last search of a thread."""
+        memory = self._workspaces[thread].memory[0]
+        line = tuple(takewhile(lambda action: action != NO_ACTION, memory["lines"][0].tolist()))
+        return SearchResult(
+            action=line[0] if line else -1,
+            value=int(memory["value"]),
+            depth=int(memory["finished"]),
+            nodes=int(memory["nodes"]),
+            line=line,
+        )
+
+    def _find_place_alone(self, nodes: float) -> Places:
+        """Return the place of a position that is asked alone, large enough for so many nodes."""
+        most = self._memory or min(_POSITION_BYTES, default_memory())
+        words = max(table_words(nodes, most), self._workspaces[0].table.size)
+        if self._place_alone is None or self._place_alone.tables.size < words:
+            self._place_alone = None  # its memory is free before there is new one
+            table, epoch = np.zeros((1, words), np.uint64), np.zeros(1, np.uint64)
+            self._place_alone = Places(table, epoch, np.zeros(1, np.int64))
+        return self._place_alone
 
     def actions_and_values(
         self, positions: PackedPositions, legal: Legal
@@ -313,43 +402,56 @@ class AlphaBetaAgent(SearchPlayer):
         """
         check_array("position", position, np.uint64, (WORDS,))
         with self._exclusive:
-            question = Question(position[None], np.array([FULL]), self._limit(limit))
-            self._ask(question, self._find)
-            found = self._workspaces[0].memory[0].copy()
-        line = tuple(takewhile(lambda action: action != NO_ACTION, found["lines"][0].tolist()))
-        return SearchResult(
-            action=line[0] if line else -1,
-            value=int(found["value"]),
-            depth=int(found["finished"]),
-            nodes=int(found["nodes"]),
-            line=line,
-        )
+            limit = self._limit(limit)
+            question = Question(position[None], np.array([FULL]), limit)
+            return self._search_alone(question, deadline(limit.seconds))
 
     def analyse(self, board: Board, limit: Limit | None = None) -> list[Opinion]:
         """Return an opinion of each legal action of a board, best first.
 
-        Each action gets an equal part of the limit, and is searched one ply less deep.
+        Each action gets an equal part of the limit, and is searched one ply less deep. The threads
+        share the actions, so with a limit of nodes the opinions do not depend on them.
 
         Args:
             board: a game that is not over.
             limit: what it may use for all actions together, instead of the player's limit.
         """
-        plies, seconds, nodes = self._limit(limit)
-        actions = board.legal_actions
-        part = Limit(
-            plies and max(1, plies - 1),
-            seconds and max(LEAST_SECONDS, seconds / len(actions)),
-            nodes and max(_LEAST_NODES, nodes // len(actions)),
-        )
-        opinions = []
+        actions, opinions = board.legal_actions, list[Opinion]()
+        boards: list[Board] = []
         for action in actions:
             after = board.copy()
             after.push(action)
             outcome = after.outcome()
-            if outcome is not None:
+            if outcome is None:
+                boards.append(after)
+            else:
                 opinions.append(Opinion(action, 1.0 if outcome.winner == board.turn else -1.0))
-                continue
-            found = self.search(after.packed, part)
+        with self._exclusive:
+            plies, seconds, nodes = self._limit(limit)
+            at_once = min(len(self._deadlines), max(1, len(boards)))
+            part_limit = Limit(
+                plies and max(1, plies - 1),
+                seconds and max(LEAST_SECONDS, seconds * at_once / len(actions)),
+                nodes and max(_LEAST_NODES, nodes // len(actions)),
+            )
+            results = self._search_all([after.packed for after in boards], part_limit)
+        for after, result in zip(boards, results, strict=True):
             sign = 1 if after.turn == board.turn else -1
-            opinions.append(Opinion(action, sign * points(found.value), line=found.line))
+            action = after.move_stack[-1]
+            opinions.append(Opinion(action, sign * points(result.value), line=result.line))
+        opinions.sort(key=lambda opinion: actions.index(opinion.action))
         return sorted(opinions, key=lambda opinion: opinion.score, reverse=True)
+
+    def _search_all(self, positions: list[PackedPositions], limit: Limit) -> list[SearchResult]:
+        """Search positions, which the threads share; return the whole results."""
+        results = [SearchResult(-1, 0, 0, 0, ())] * len(positions)
+
+        def work(part: slice, thread: int) -> None:
+            self._deadlines[thread][0] = deadline(limit.seconds)
+            question = Question(np.array(positions[part]), np.array([FULL]), limit)
+            self._find(question, thread)
+            results[part.start] = self._result(thread)
+
+        threads, seconds = len(self._deadlines), self._expected_seconds(limit)
+        search_in_threads(len(positions), 1, work, threads, self._expire, seconds)
+        return results

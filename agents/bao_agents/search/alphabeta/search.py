@@ -5,9 +5,15 @@ sign on the way up (negamax). Values outside the window [alpha, beta] are only b
 :func:`search` is the loop; a node goes through these steps::
 
     enter         1 limits    2 frontier node    3 transposition table    4 expand    5 order
-    each action   6 next action    7 its depth    8 leaf    9 window, reduction
+    each action   6 next action    7 its depth    8 leaf, another thread's    9 window, reduction
     come back     10 search again    11 best action, cutoff
     leave         12 store
+
+Threads may search the same position together, with one transposition table. What one has stored
+the others find in step 3. Step 8 keeps them apart: a thread marks the successor that it searches,
+and another thread that comes to it tries its other actions first (Weill 1996, "The ABDADA
+distributed minimax search algorithm"; without locks after Kerrigan's simplification of it,
+https://www.chessprogramming.org/ABDADA).
 
 Two modules make a guided search selective: :mod:`bao_agents.search.alphabeta.reductions` has the
 reductions of steps 3 and 9 and the extensions of step 7, and
@@ -19,7 +25,12 @@ from __future__ import annotations
 import numpy as np
 
 from bao_agents.evaluators.nnue import position_value
-from bao_agents.search.alphabeta.ordering import pick_best, remember_cutoff, score_successors
+from bao_agents.search.alphabeta.ordering import (
+    PUT_OFF_SCORE,
+    pick_best,
+    remember_cutoff,
+    score_successors,
+)
 from bao_agents.search.alphabeta.policy_order import (
     is_worth_asking,
     order_by_policy,
@@ -36,12 +47,12 @@ from bao_agents.search.alphabeta.transposition import (
     probe,
     store,
 )
-from bao_agents.search.alphabeta.workspace import MAX_PLIES
+from bao_agents.search.alphabeta.workspace import MARKS, MAX_PLIES
 from bao_agents.search.limits import is_late
 from bao_agents.search.masks import keep_actions
 from bao_agents.search.uncounted import uncounted
 from bao_env.compiled.compile import jit, jit_inline
-from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
+from bao_env.engine.bits import FULL, ONE, ZERO, U, trailing_zeros
 from bao_env.engine.kernel import CHOICE, FREE, INFINITE, simulate
 from bao_env.engine.position import META, load_rows_at, mover_of, same_mover
 from bao_env.engine.position_hash import position_hash
@@ -54,10 +65,12 @@ from bao_env.engine.successors import (
 )
 
 _INFINITY = WIN_VALUE + 1
+_MARKED_DEPTH = 3
+"""The least depth, in plies, of a successor that threads mark: smaller ones take no time."""
 
 
 @jit
-def search(rules, evaluator, guide, table, work, depth):
+def search(rules, evaluator, guide, table, marks, work, depth):
     """Search the position in row 0 of the stack, ``depth`` >= 1 plies deep, and return its value.
 
     The search is a depth-first loop: ``work.frames`` replaces recursion, which numba compiles to
@@ -72,6 +85,7 @@ def search(rules, evaluator, guide, table, work, depth):
         guide: a :class:`PolicyGuide`; None for a full search, whose compiled code leaves out all
             uses of a guide.
         table: the transposition table.
+        marks: uint64[MARKS], see :class:`~.workspace.Workspace`.
         work: a record of :data:`bao_agents.search.alphabeta.workspace.MEMORY`; ``work.lines[0]``
             gets the best line.
         depth: plies to the horizon.
@@ -80,7 +94,7 @@ def search(rules, evaluator, guide, table, work, depth):
         the value for the mover, int64; meaningless once ``work.stopped`` is set.
     """
     guided = guide is not None
-    evaluator, table = uncounted(evaluator), uncounted(table)
+    evaluator, table, marks = uncounted(evaluator), uncounted(table), uncounted(marks)
     work.iteration = depth
     _ask(work.frames[0], 0, depth, -_INFINITY, _INFINITY, 0)
     ply = np.int64(0)
@@ -97,7 +111,7 @@ def search(rules, evaluator, guide, table, work, depth):
 
         # On: try its actions until one needs its own search.
         if expanded:
-            if _try_actions(evaluator, guided, work, ply):
+            if _try_actions(evaluator, guided, marks, work, ply):
                 ply += 1
                 entering = True
                 continue
@@ -106,7 +120,7 @@ def search(rules, evaluator, guide, table, work, depth):
         # Up: give its value to the node above it, which may search it again.
         if ply == 0:
             return value
-        entering = _hand_up(work, ply - 1, value)
+        entering = _hand_up(marks, work, ply - 1, value)
         if not entering:
             ply -= 1
 
@@ -193,11 +207,11 @@ def _enter_node(rules, evaluator, guided, table, work, ply):
 
 
 @jit_inline
-def _try_actions(evaluator, guided, work, ply):
+def _try_actions(evaluator, guided, marks, work, ply):
     """Do steps 6 to 9: try the actions of a node until one needs its own search.
 
     Args:
-        evaluator, work: see :func:`search`.
+        evaluator, marks, work: see :func:`search`.
         guided: whether the search is selective.
         ply: plies from the root to the node.
 
@@ -218,11 +232,14 @@ def _try_actions(evaluator, guided, work, ply):
         saved = frame.half_plies + extension_half_plies(guided, ply, frame.end - frame.first)
         plies += saved // 2
 
-        # Step 8. The end of the game, or the horizon.
+        # Step 8. The end of the game, the horizon, or a successor that another thread searches.
         if stack[k, RESULT] != ZERO or plies == 0 or ply + 2 >= MAX_PLIES:
             work.nodes += 1
             work.lines[ply + 1, 0] = NO_ACTION
             _take_value(work, ply, _leaf_value(evaluator, stack, k, ply))
+            continue
+        frame.mark = ZERO
+        if work.threads > 1 and plies >= _MARKED_DEPTH and _is_put_off(marks, work, ply, k):
             continue
 
         # Step 9. Request a search: the first action with the whole window; the others less deeply,
@@ -237,6 +254,25 @@ def _try_actions(evaluator, guided, work, ply):
         alpha, beta = _window(frame)
         _ask(work.frames[ply + 1], k, plies - frame.reduced, alpha, beta, saved % 2)
         return True
+    return False
+
+
+@jit
+def _is_put_off(marks, work, ply, k):
+    """Put a successor off if another thread searches it and there may be others; else mark it.
+
+    Args:
+        marks, work: see :func:`search`.
+        ply: plies from the root to the node.
+        k: the row of the successor.
+    """
+    frame = work.frames[ply]
+    key = position_hash(load_rows_at(work.stack, k))
+    slot = np.int64(key & U(MARKS - 1))
+    if k != frame.first and marks[slot] == key and work.scores[k] != PUT_OFF_SCORE:
+        work.scores[k] = PUT_OFF_SCORE
+        return True
+    marks[slot] = frame.mark = key
     return False
 
 
@@ -267,11 +303,11 @@ def _window(frame):
 
 
 @jit_inline
-def _hand_up(work, ply, value):
+def _hand_up(marks, work, ply, value):
     """Do steps 10 and 11: use the value of a successor that has been searched.
 
     Args:
-        work: see :func:`search`.
+        marks, work: see :func:`search`.
         ply: plies from the root to the node.
         value: the successor's value, for its mover.
 
@@ -290,6 +326,9 @@ def _hand_up(work, ply, value):
     elif frame.low < value and value < frame.beta and frame.high < frame.beta:
         frame.high = frame.beta
     else:
+        slot = np.int64(frame.mark & U(MARKS - 1))
+        if frame.mark != ZERO and marks[slot] == frame.mark:
+            marks[slot] = ZERO
         _take_value(work, ply, value)
         return False
     successor.alpha, successor.beta = _window(frame)

@@ -1,7 +1,9 @@
 """Store and look up the results of earlier positions: the transposition table of alpha-beta.
 
-A table is uint64[4 * slots]. A slot holds two entries of two words each: the position's hash and
-its result::
+A table is uint64[4 * slots]. A slot holds two entries of two words each: the result, and the
+position's hash XOR the result. So an entry whose words are from different threads belongs to no
+position: no thread waits for another, and none reads half of what another writes (Hyatt and Mann
+2002, "A lock-less transposition table implementation for parallel search"). A result is::
 
     bit  0             16       24      26        33                      63
          |  value + B  | depth  | bound | action  |  epoch                |
@@ -18,7 +20,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from bao_agents.support.array_types import Uint64Array
 from bao_env.compiled.compile import jit, jit_inline
 from bao_env.engine.bits import BYTE, U
 
@@ -30,8 +31,9 @@ NO_ACTION = 64
 """No action."""
 
 _MIN_BITS = 14
-_MAX_BITS = 20
 _MIN_GAME_BITS = 8
+TABLE_BYTES = 1 << 25
+"""The most memory of a table, unless the player has been given more: 32 MiB."""
 _NODES_A_SLOT = 4
 """Nodes of a search for each slot of its table. One node in six is stored."""
 
@@ -59,26 +61,27 @@ _ACTION_MASK = U(127)
 _VALUE_BIAS = np.int64(1 << 15)
 
 
-def make_table(nodes: float) -> Uint64Array:
-    """Return an empty table for searches of about ``nodes`` nodes: 512 KiB to 32 MiB.
+def table_words(nodes: float, most: int = TABLE_BYTES) -> int:
+    """Return the words of a table for searches of about ``nodes`` nodes: 512 KiB to ``most`` bytes.
 
     The processor's cache holds more of a smaller table.
     """
-    return np.zeros(_SLOT_WORDS << _bits(nodes), np.uint64)
+    return _SLOT_WORDS << _bits(nodes, most)
 
 
-def game_table_words(nodes: float) -> int:
-    """Return the words of a table for all searches of a game: 8 KiB to 32 MiB.
+def game_table_words(nodes: float, most: int = TABLE_BYTES) -> int:
+    """Return the words of a table for all searches of a game: 8 KiB to ``most`` bytes.
 
-    It has a slot for each node of a search, up to the size of :func:`make_table`.
+    It has a slot for each node of a search, up to the size of :func:`table_words`.
     """
-    return _SLOT_WORDS << min(_bits(nodes), max(_MIN_GAME_BITS, int(nodes).bit_length() - 1))
+    return _SLOT_WORDS << min(_bits(nodes, most), max(_MIN_GAME_BITS, int(nodes).bit_length() - 1))
 
 
-def _bits(nodes: float) -> int:
+def _bits(nodes: float, most: int) -> int:
     """Return the logarithm of the number of slots for searches of about ``nodes`` nodes."""
-    bits = int(nodes / _NODES_A_SLOT).bit_length() - 1
-    return max(_MIN_BITS, min(_MAX_BITS, bits))
+    highest = (most // (8 * _SLOT_WORDS)).bit_length() - 1
+    bits = int(min(nodes / _NODES_A_SLOT, 1 << highest)).bit_length() - 1
+    return max(_MIN_BITS, min(highest, bits))
 
 
 @jit
@@ -131,7 +134,10 @@ def probe(table, epoch, key, depth, deeper, alpha, beta, ply):
     slot = _slot_of(table, key)
     for entry in (slot, slot + _ENTRY_WORDS):
         data = table[entry + 1]
-        if table[entry] == key and (data >> (_EPOCH_SHIFT + _AGE_BITS)) == epoch >> _AGE_BITS:
+        if (
+            table[entry] ^ data == key
+            and (data >> (_EPOCH_SHIFT + _AGE_BITS)) == epoch >> _AGE_BITS
+        ):
             action = np.int64((data >> _ACTION_SHIFT) & _ACTION_MASK)
             value = np.int64(data & _VALUE_MASK) - _VALUE_BIAS
             if value > PROVEN:
@@ -178,11 +184,12 @@ def store(table, epoch, key, depth, alpha, beta, ply, value, action):
     first = table[entry + 1]
     if (first >> _EPOCH_SHIFT) == epoch and _depth_in(first) > depth:
         entry += _ENTRY_WORDS
-    table[entry] = key
-    table[entry + 1] = (
+    data = (
         U(value + _VALUE_BIAS)
         | (U(depth) << _DEPTH_SHIFT)
         | (U(bound) << _BOUND_SHIFT)
         | (U(action) << _ACTION_SHIFT)
         | (epoch << _EPOCH_SHIFT)
     )
+    table[entry] = key ^ data
+    table[entry + 1] = data

@@ -12,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bao_agents.search.alphabeta.reductions import REDUCTIONS, STANDARD, Reductions
-from bao_agents.search.alphabeta.transposition import make_table
 from bao_agents.support.array_types import Uint64Array
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.successors import MAX_SUCCESSORS, SUCCESSOR_WORDS
 
 MAX_DEPTH = 60
 """The greatest depth of a search, in plies."""
+MARKS = 1 << 15
+"""Slots for the successors under search."""
 MAX_PLIES = 2 * MAX_DEPTH
 """The longest line: captures that wait and forced actions cost no depth."""
 
@@ -48,6 +49,7 @@ FRAME = np.dtype(
             ("again", np.int64),  # 1 if the same player acts again
             ("high", np.int64),  # the upper end of its window; `low` is the lower
             ("reduced", np.int64),  # its reduction, in plies
+            ("mark", np.uint64),  # its hash in `Workspace.marks`, or 0
         ],
     )
 )
@@ -59,7 +61,8 @@ MEMORY = np.dtype(
         np.record,
         [
             # The search.
-            ("nodes", np.int64),  # visited so far
+            ("threads", np.int64),  # that search the position together; 0 in a batch
+            ("nodes", np.int64),  # visited so far by this thread
             ("node_limit", np.int64),
             ("deadline", np.int64),  # see bao_agents.search.limits
             ("look_at", np.int64),  # nodes at which to check the limits
@@ -101,10 +104,19 @@ class Workspace(NamedTuple):
     """The transposition table (:mod:`bao_agents.search.alphabeta.transposition`)."""
     memory: npt.NDArray[Any]
     """One record of :data:`MEMORY`."""
+    marks: Uint64Array
+    """uint64[:data:`MARKS`], hashes of the successors that some thread is searching now; all
+    threads of a player have the same array."""
 
 
-def make_workspace(expected_nodes: float, reductions: Reductions = STANDARD) -> Workspace:
-    """Return a workspace with a table for searches of about ``expected_nodes`` nodes."""
-    memory = np.zeros(1, MEMORY)
-    memory["reductions"] = tuple(reductions)
-    return Workspace(make_table(expected_nodes), memory)
+def make_workspaces(
+    count: int, table_words: int, reductions: Reductions = STANDARD
+) -> list[Workspace]:
+    """Return the workspaces of a player's threads, each with an empty table of so many words."""
+    marks = np.zeros(MARKS, np.uint64)
+    workspaces = []
+    for _ in range(count):
+        memory = np.zeros(1, MEMORY)
+        memory["reductions"] = tuple(reductions)
+        workspaces.append(Workspace(np.zeros(table_words, np.uint64), memory, marks))
+    return workspaces

@@ -14,7 +14,7 @@ from bao_agents.search.limits import MAX_NODES, nanoseconds
 from bao_agents.search.player import Question, has_choice, only_actions
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN
 from bao_agents.search.solver.proof_search import ProofSearch
-from bao_agents.search.solver.solver import HIGHEST, LOWEST, TABLE_BITS
+from bao_agents.search.solver.solver import HIGHEST, LOWEST, TABLE_BITS, table_bits
 from bao_agents.support.array_types import Int64Array
 
 PROOF_PART = 8
@@ -30,7 +30,7 @@ class SolverAgent(AlphaBetaAgent):
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
         limit: time, positions to visit, or both, for each position.
-        threads: see :class:`~bao_agents.search.player.SearchPlayer`.
+        threads, memory: see :class:`~bao_agents.search.player.SearchPlayer`.
 
     Raises:
         TypeError, ValueError: the limit is not one, or out of range.
@@ -43,40 +43,61 @@ class SolverAgent(AlphaBetaAgent):
     def _prepare(self) -> None:
         super()._prepare()
         bits = min(TABLE_BITS, (self.limit.nodes or MAX_NODES).bit_length())
-        self._proofs = ProofSearch.for_threads(self.ruleset, bits, len(self._deadlines))
+        if self._memory is not None:
+            bits = min(bits, table_bits(self.limit, 1, self._memory))
+        count = len(self._deadlines)
+        # All threads use the first one, if a position is asked alone.
+        self._proofs = [ProofSearch(self.ruleset, bits, 1 if i else count) for i in range(count)]
+        self._proofs[0].get_ready()
 
     def _expire(self) -> None:
         super()._expire()
         for search in self._proofs:
-            search.deadline[0] = 0
+            search.expire()
 
     def _search(self, question: Question, thread: int) -> Int64Array:
-        good = np.array([self._good_actions(question, thread)], np.uint64)
-        if not len(has_choice(good)):
-            return np.array([[only_actions(good)[0], 0]])
-        nodes = question.limit.nodes
-        rest = question.limit._replace(nodes=nodes and nodes - nodes // PROOF_PART)
-        return self._find(question._replace(legal=good, limit=rest), thread)
+        proof = self._proofs[thread]
+        question = self._prove(question, proof, int(self._deadlines[thread][0]), 1)
+        if not len(has_choice(question.legal)):
+            return np.array([[only_actions(question.legal)[0], 0]])
+        return self._find(question, thread)
 
-    def _good_actions(self, question: Question, thread: int) -> int:
-        """Return the bits of the actions that alpha-beta may choose from.
+    def _choose_alone(self, question: Question, end: int) -> int:
+        threads = self._threads_alone(question.limit)
+        if threads == 1:
+            return int(self._ask(question, self._search)[0, 0])
+        self._proofs[0].grow(table_bits(question.limit, threads, self._memory))
+        question = self._prove(question, self._proofs[0], end, threads)
+        if not len(has_choice(question.legal)):
+            return int(only_actions(question.legal)[0])
+        return super()._choose_alone(question, end)
+
+    def _prove(self, question: Question, search: ProofSearch, end: int, threads: int) -> Question:
+        """Return what is left to ask alpha-beta about a position.
+
+        Args:
+            question: the position.
+            search: searches for the proof.
+            end: the deadline.
+            threads: the number of threads.
 
         Returns:
-            one action if the winner is known, otherwise all that are not proven to lose; if the
-            mask leaves these out, all of its actions.
+            a question about one action if the winner is known, otherwise about all that are not
+            proven to lose; if the mask leaves these out, about all of its actions.
         """
         position, legal = question.positions[0], int(question.legal[0])
         _, seconds, nodes = question.limit
-        search, now, end = self._proofs[thread], nanoseconds(), int(self._deadlines[thread][0])
+        now = nanoseconds()
         if seconds is None:
-            search.table.clear()
-        search.begin(nodes and nodes // PROOF_PART, now + (end - now) // PROOF_PART)
+            search.clear()
+        search.begin(nodes and nodes // PROOF_PART, now + (end - now) // PROOF_PART, threads)
         value = search.prove(position)
-        lost = sum(1 << one.action for one in search.known() if one.value == LOSS)
-        open_actions = legal & ~lost or legal
-        if value == UNKNOWN:
-            return open_actions
-        search.begin(nodes and nodes - search.nodes, end)
-        action = search.bisect(position, value, search.distance(value)).action
-        assert action is not None
-        return legal & 1 << action or open_actions
+        lost = sum(1 << known.action for known in search.known() if known.value == LOSS)
+        open_actions = good = legal & ~lost or legal
+        if value != UNKNOWN:
+            search.begin(nodes and nodes - search.nodes, end, threads)
+            action = search.bisect(position, value, search.distance(value)).action
+            assert action is not None
+            good = legal & 1 << action or open_actions
+        rest = question.limit._replace(nodes=nodes and nodes - nodes // PROOF_PART)
+        return question._replace(legal=np.array([good], np.uint64), limit=rest)

@@ -23,6 +23,12 @@ The first numbers of a new position come from alpha-beta's evaluation
 higher, too, the more seeds are left in the stores, since the end is farther. They only guide the
 search.
 
+Threads may search the same position together, with one table. An entry's key is stored XOR its
+numbers, so what two threads write at once belongs to no position (Hyatt and Mann 2002). A position
+under search counts twice as hard for the other threads, which so spread over the tree; a thread
+reads the numbers of a position's successors again whenever it comes back to it; and a number that
+is not a proof never replaces one.
+
 A *bounded* search asks whether one side, the *attacker*, can win within a number of plies.
 """
 
@@ -95,7 +101,7 @@ class Table(NamedTuple):
     """The results of earlier positions, four entries per slot."""
 
     keys: Uint64Array
-    """uint64[4 * slots], hashes of positions."""
+    """uint64[4 * slots], hashes of positions XOR ``numbers``."""
     numbers: Uint64Array
     """uint64[4 * slots], ``phi`` in the low half and ``delta`` in the high half. If one of them is
     0, the other is 1 more than the plies to the end of the game in the proof found."""
@@ -170,6 +176,7 @@ PROOF_MEMORY = np.dtype(
             ("plies", np.int64),  # to the end of the game in the proof found
             ("bound", np.int64),  # plies within which the attacker must win, or UNBOUNDED
             ("attacker", np.int64),  # 1 for the player to move at the root, -1 for the other
+            ("is_shared", np.int64),  # 1 if other threads search the position too
             ("frames", _FRAME, (MAX_LINE,)),
             ("rows", _ROW, (_ROWS,)),
             ("stack", np.uint64, (_ROWS, SUCCESSOR_WORDS)),
@@ -190,7 +197,7 @@ def _look_up(table, key):
     slot = np.int64(key & U(table.keys.shape[0] // _WAYS - 1)) * _WAYS
     for entry in range(slot, slot + _WAYS):
         word = table.numbers[entry]
-        if table.keys[entry] == key and word != ZERO:
+        if table.keys[entry] ^ word == key and word != ZERO:
             phi, delta = np.int64(word & _LOW_HALF), np.int64(word >> _HALF)
             if phi == 0:
                 return True, phi, INFINITE, delta - 1
@@ -212,16 +219,28 @@ def _suppose(rules, table, rows):
 
 
 @jit
-def _store(table, key, phi, delta, plies, work):
-    """Store the numbers of a position; they replace the entry with the least work."""
+def _store(table, key, phi, delta, plies, work, is_shared):
+    """Store the numbers of a position; they replace the entry with the least work.
+
+    Args:
+        table: a :class:`Table`.
+        key: the position's hash.
+        phi, delta: its numbers.
+        plies: to the end of the game, if one of them is 0.
+        work: the positions visited for them.
+        is_shared: whether another thread may have proved the position meanwhile.
+    """
     slot = np.int64(key & U(table.keys.shape[0] // _WAYS - 1)) * _WAYS
     chosen = slot
     for entry in range(slot, slot + _WAYS):
-        if table.keys[entry] == key:
+        word = table.numbers[entry]
+        if table.keys[entry] ^ word == key and word != ZERO:
+            if is_shared != 0 and phi != 0 and delta != 0 and _is_proof(word):
+                return
             chosen = entry
             work = max(work, table.work[entry])
             break
-        if table.numbers[entry] == ZERO:
+        if word == ZERO:
             chosen = entry
             break
         if table.work[entry] < table.work[chosen]:
@@ -230,9 +249,16 @@ def _store(table, key, phi, delta, plies, work):
         phi, delta = np.int64(0), plies + 1
     elif delta == 0:
         phi = plies + 1
-    table.keys[chosen] = key
-    table.numbers[chosen] = U(phi) | (U(delta) << _HALF)
+    word = U(phi) | (U(delta) << _HALF)
+    table.keys[chosen] = key ^ word
+    table.numbers[chosen] = word
     table.work[chosen] = work
+
+
+@jit_inline
+def _is_proof(word):
+    """Return whether the numbers in a word of a table are those of a proof."""
+    return (word & _LOW_HALF) == ZERO or (word >> _HALF) == ZERO
 
 
 @jit_inline
@@ -316,6 +342,20 @@ def _enter(rules, table, work, ply, row, first, phi_limit, delta_limit):
     return count
 
 
+@jit
+def _read_again(table, work, ply):
+    """Read the numbers of the successors in a frame, which other threads may have changed."""
+    frame = work.frames[ply]
+    for r in range(frame.first, frame.end):
+        row = work.rows[r]
+        if row.key != ZERO and row.phi != 0 and row.delta != 0:
+            found, phi, delta, plies = _look_up(table, row.key)
+            if found:
+                if same_mover(work.stack[r, META]):
+                    phi, delta = delta, phi
+                _set(row, phi, delta, plies)
+
+
 @jit_inline
 def _sum_up(work, ply):
     """Compute the numbers of the position of a frame from those of its successors.
@@ -382,11 +422,14 @@ def prove(rules, table, work, packed):
         return np.int64(LOSS)  # 1.2, 1.5a: no legal move
     while True:
         frame = work.frames[ply]
+        if work.is_shared != 0:
+            _read_again(table, work, ply)
         phi, delta, plies, best, second = _sum_up(work, ply)
         out_of_time = work.nodes >= work.look_at and is_late(work)
         if phi >= frame.phi_limit or delta >= frame.delta_limit or out_of_time:
             r = frame.row
-            _store(table, work.rows[r].key, phi, delta, plies, work.nodes - frame.before)
+            visited = work.nodes - frame.before
+            _store(table, work.rows[r].key, phi, delta, plies, visited, work.is_shared)
             if ply == 0:
                 work.plies = plies
                 return np.int64(WIN if phi == 0 else LOSS if delta == 0 else UNKNOWN)
@@ -395,6 +438,7 @@ def prove(rules, table, work, packed):
             continue
         if ply + 1 == MAX_LINE:
             _set(work.rows[best], _LARGE, _LARGE, 0)
+            work.rows[best].key = ZERO  # its numbers are not those of the table
             continue
         # Stay below the best successor until it is proved, another is better by a quarter, or the
         # position itself has passed its limits.
@@ -405,12 +449,21 @@ def prove(rules, table, work, packed):
         ply += 1
         first = frame.end
         if _enter(rules, table, work, ply, best, first, phi_limit, delta_limit) == 0:  # 1.2, 1.5a
-            _store(table, work.rows[best].key, INFINITE, np.int64(0), np.int64(0), 1)
+            key = work.rows[best].key
+            _store(table, key, INFINITE, np.int64(0), np.int64(0), 1, work.is_shared)
             _report(work, best, INFINITE, np.int64(0), np.int64(0))
             ply -= 1
             continue
         # If the line returns to this position, make it look as hard as its limits: otherwise the
-        # search would go in circles.
+        # search would go in circles. To other threads that would hide it, so if there are any it
+        # looks twice as hard as it did.
+        if work.is_shared != 0:
+            row = work.rows[best]
+            own_phi, own_delta = row.phi, row.delta
+            if same_mover(work.stack[best, META]):
+                own_phi, own_delta = own_delta, own_phi
+            phi_limit = min(phi_limit, 2 * own_phi + 1)
+            delta_limit = min(delta_limit, 2 * own_delta + 1)
         _store(
             table,
             work.rows[best].key,
@@ -418,4 +471,5 @@ def prove(rules, table, work, packed):
             max(np.int64(1), min(delta_limit, _LARGE)),
             np.int64(0),
             0,
+            work.is_shared,
         )

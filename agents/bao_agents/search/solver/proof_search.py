@@ -5,12 +5,14 @@ The search itself is :mod:`bao_agents.search.solver.proof_number`.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from bao_agents.evaluators.tables import load_tables
-from bao_agents.search.limits import NEVER
+from bao_agents.search.limits import MAX_NODES, NEVER
+from bao_agents.search.sharing import search_in_threads
 from bao_agents.search.solver.proof_number import (
     LOSS,
     PROOF_MEMORY,
@@ -20,7 +22,6 @@ from bao_agents.search.solver.proof_number import (
     Table,
     prove,
 )
-from bao_agents.support.array_types import Int64Array
 from bao_env.engine.position import PackedPositions, Rows, packed_opening, turn_of
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.successors import (
@@ -31,6 +32,10 @@ from bao_env.engine.successors import (
     successors,
 )
 
+_LARGE_TABLE = 1 << 24
+"""Bytes of a table's numbers above which it is not cleared but replaced."""
+EASY_NODES = 20_000
+"""Positions that one thread visits before others help: some 20 milliseconds."""
 _GLANCE = 1
 """The limit with which a search only reads the table."""
 
@@ -76,44 +81,84 @@ class Distance(NamedTuple):
 
 
 class ProofSearch:
-    """The search of one thread, with the limits of its current answer.
+    """A proof-number search, with the limits of its current answer.
 
     Args:
         ruleset: the rules.
         table_bits: the table has 2^``table_bits`` slots of 96 bytes.
+        threads: number of threads that search a position together, if it is a hard one. The winner
+            does not depend on them; the proof and its length may.
     """
 
-    def __init__(self, ruleset: Ruleset, table_bits: int) -> None:
-        self.table = Table.empty(table_bits, load_tables(ruleset).cells)
+    def __init__(self, ruleset: Ruleset, table_bits: int, threads: int = 1) -> None:
         self.nodes = 0
         """Positions visited for the answer."""
-        self._rules = ruleset.kernel
+        self._table: Table | None = None
+        self._table_bits = table_bits
+        self._ruleset, self._rules = ruleset, ruleset.kernel
         self._limit: int | None = None
-        self._memory = np.zeros(1, PROOF_MEMORY)
+        self._deadline = NEVER
+        self.threads = threads
+        self._memories = np.zeros(threads, PROOF_MEMORY)
+        self._last = 0
+        """The thread whose memory has the last result."""
         self._rows = np.empty((MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
 
     @classmethod
     def for_threads(cls, ruleset: Ruleset, table_bits: int, threads: int) -> list[ProofSearch]:
         """Return a search for each thread, already compiled, so no time limit includes that."""
         searches = [cls(ruleset, table_bits) for _ in range(threads)]
-        searches[0].begin(1)
-        searches[0].prove(packed_opening(ruleset))
+        searches[0].get_ready()
         return searches
 
-    @property
-    def deadline(self) -> Int64Array:
-        """The deadline of its current answer, int64[1]; see :mod:`bao_agents.search.limits`."""
-        return self._memory["deadline"]
+    def get_ready(self) -> None:
+        """Compile the search, so that no time limit includes that."""
+        self.begin(1)
+        self.prove(packed_opening(self._ruleset))
 
-    def begin(self, nodes: int | None, deadline: int = NEVER) -> None:
-        """Begin an answer with a limit of nodes and a deadline."""
-        self.nodes, self._limit = 0, nodes
-        self.deadline[0] = deadline
+    def begin(self, nodes: int | None, deadline: int = NEVER, threads: int | None = None) -> None:
+        """Begin an answer.
+
+        Args:
+            nodes: limit of positions to visit.
+            deadline: see :mod:`bao_agents.search.limits`.
+            threads: number of threads, if not all.
+        """
+        self.nodes, self._limit, self._deadline = 0, nodes, deadline
+        self.threads = threads or len(self._memories)
+
+    def expire(self) -> None:
+        """End the current answer soon; called again and again after an interrupt."""
+        self._deadline = 0
+        self._memories["deadline"] = 0
+
+    @property
+    def table(self) -> Table:
+        """Its table.
+
+        Raises:
+            MemoryError: there is no memory for it.
+        """
+        if self._table is None:
+            self._table = Table.empty(self._table_bits, load_tables(self._ruleset).cells)
+        return self._table
+
+    def clear(self) -> None:
+        """Forget everything."""
+        if self.table.numbers.nbytes <= _LARGE_TABLE:
+            self.table.clear()
+        else:  # the system clears new memory part by part, in the threads that first use it
+            self._table = None
+
+    def grow(self, table_bits: int) -> None:
+        """Replace the table by an empty one of 2^``table_bits`` slots, if that is larger."""
+        if table_bits > self._table_bits:
+            self._table, self._table_bits = None, table_bits
 
     @property
     def plies(self) -> int:
         """Plies to the end of the game in the proof just found."""
-        return int(self._memory["plies"][0])
+        return int(self._memories["plies"][self._last])
 
     def prove(
         self,
@@ -122,15 +167,55 @@ class ProofSearch:
         attacker: int = 0,
         nodes: int | None = None,
     ) -> int:
-        """Call :func:`prove` with what is left of the limits, or with ``nodes``."""
+        """Call :func:`prove` with what is left of the limits, or with ``nodes``.
+
+        One thread begins. Threads go on together with what it does not solve soon.
+        """
         if nodes is None:
-            left = np.iinfo(np.int64).max if self._limit is None else self._limit - self.nodes
+            left = MAX_NODES if self._limit is None else self._limit - self.nodes
             nodes = max(left, _GLANCE)
-        memory = self._memory
-        memory["bound"], memory["attacker"], memory["node_limit"] = bound, attacker, nodes
-        found = int(prove(self._rules, self.table, memory[0], position))
-        self.nodes += int(memory["nodes"][0])
-        return found
+        memories, self._last = self._memories, 0
+        memories["bound"], memories["attacker"] = bound, attacker
+        memories["deadline"] = self._deadline
+        together = self.threads > 1 and nodes > EASY_NODES
+        memories["is_shared"] = 0
+        memories["node_limit"] = EASY_NODES if together else nodes
+        value = int(prove(self._rules, self.table, memories[0], position))
+        visited = int(memories["nodes"][0])
+        self.nodes += visited
+        if not together or value != UNKNOWN:
+            return value
+        value = self._go_on_together(position, nodes - visited)
+        if value == UNKNOWN:  # let the first thread read what all have found
+            memories["is_shared"], memories["node_limit"] = 0, _GLANCE
+            value = int(prove(self._rules, self.table, memories[0], position))
+        return value
+
+    def _go_on_together(self, position: PackedPositions, nodes: int) -> int:
+        """Let the threads search a position until one has proved it, or the limits are reached."""
+        table, memories, threads = self.table, self._memories, self.threads
+        memories["is_shared"], memories["node_limit"] = 1, -(-nodes // threads)
+        visited, proofs, failed = list[int](), list[tuple[int, int]](), list[BaseException]()
+
+        def work(part: slice, thread: int) -> None:
+            if proofs or failed:
+                return
+            try:
+                value = int(prove(self._rules, table, memories[thread], position))
+                visited.append(int(memories["nodes"][thread]))
+                if value != UNKNOWN:
+                    proofs.append((value, thread))
+            except BaseException as error:
+                failed.append(error)
+                raise
+            finally:
+                if proofs or failed:
+                    memories["deadline"] = 0
+
+        search_in_threads(threads, 1, work, threads, self.expire, math.inf)
+        self.nodes += sum(visited)
+        value, self._last = proofs[0] if proofs else (UNKNOWN, 0)
+        return value
 
     def children(self, position: PackedPositions) -> list[Child]:
         """Return the positions after the legal actions, by action."""
@@ -146,7 +231,7 @@ class ProofSearch:
 
     def known(self) -> list[KnownAction]:
         """Return what the last search, even if unfinished, knows about each action."""
-        memory = self._memory[0]
+        memory = self._memories[self._last]
         rows = slice(1, int(memory["frames"][0]["end"]))
         return [
             KnownAction(

@@ -21,6 +21,7 @@ from bao_agents.search.limits import (
     check_threads,
     deadline,
 )
+from bao_agents.search.memory import check_memory, default_memory
 from bao_agents.search.sharing import search_in_threads
 from bao_agents.search.solver.proof_number import UNKNOWN, WIN
 from bao_agents.search.solver.proof_search import ProofSearch
@@ -33,7 +34,9 @@ from bao_env.engine.position import WORDS, Legal, PackedPositions, turn_of
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 TABLE_BITS = 18
-"""Size of a thread's table: 2^18 slots, 24 MiB."""
+"""Size of the table of a short search: 2^18 slots, 24 MiB."""
+JUDGE_TABLE_BITS = 16
+"""Size of each thread's table for a batch, which is cleared every few positions: 6 MiB."""
 DEFAULT_NODES = 10_000_000
 """Default limit of positions to visit, if there is no time limit."""
 LOWEST = Limit(None, LEAST_SECONDS, 1)
@@ -41,7 +44,11 @@ HIGHEST = Limit(None, MAX_SECONDS, MAX_NODES)
 """The range of its limits."""
 
 _SPEED = 1e6
-"""Positions per second that a proof visits, roughly."""
+"""Positions per second that a thread of a proof visits, roughly."""
+_NODES_A_SLOT = 8
+"""Positions to visit for each slot of a table, which holds four. At most one in two is then kept;
+with one in five, a proof takes a sixth longer."""
+_SLOT_BYTES = 96
 _PART = 16
 """Positions in a batch that a thread solves with one table."""
 
@@ -63,6 +70,20 @@ class Solution(NamedTuple):
     """Positions visited."""
 
 
+def table_bits(limit: Limit, threads: int, memory: int | None) -> int:
+    """Return the logarithm of the slots of a table.
+
+    Args:
+        limit: the limit of the answer.
+        threads: the number of threads.
+        memory: the most bytes; None for a part of what the machine has free.
+    """
+    visited = min(limit.nodes or math.inf, (limit.seconds or math.inf) * _SPEED * threads)
+    wanted = max(TABLE_BITS, math.ceil(math.log2(visited / _NODES_A_SLOT)))
+    most = default_memory() if memory is None else memory
+    return min(wanted, (most // _SLOT_BYTES).bit_length() - 1)
+
+
 class Judgement(NamedTuple):
     """The values of the actions of a batch of positions."""
 
@@ -79,16 +100,19 @@ class Solver:
     """Prove who wins positions of one rule set.
 
     :meth:`solve` keeps its table from one position to the next, so it solves related positions
-    faster. The winner does not depend on the table, but the number of nodes, the proof and its line
-    may. A batch begins with an empty table, so its results are the same on any number of threads.
-    Use a solver from one Python thread only.
+    faster. All threads search a position together. The winner does not depend on the table or the
+    threads, but the number of nodes, the proof and its line may. In a batch each position is
+    searched on one thread, from an empty table, so its results are the same on any number of
+    threads. Use a solver from one Python thread only.
 
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
         nodes: limit of positions to visit for an answer.
         seconds: time limit for an answer.
-        table_bits: each thread's table has 2^``table_bits`` slots of 96 bytes.
-        threads: number of threads that share a batch; None for all cores.
+        threads: number of threads that search a position together or share a batch; None for all
+            cores.
+        memory: the most megabytes of the table. By default it follows the limit, 12 bytes for a
+            position to visit, from 24 MiB to a fourth of what the machine has free.
 
     Raises:
         TypeError, ValueError: a limit is not a number or is out of range.
@@ -100,8 +124,8 @@ class Solver:
         *,
         nodes: int | None = None,
         seconds: float | None = None,
-        table_bits: int = TABLE_BITS,
         threads: int | None = 1,
+        memory: int | None = None,
     ) -> None:
         if nodes is None and seconds is None:
             nodes = DEFAULT_NODES
@@ -109,8 +133,9 @@ class Solver:
         limit = check_limit("solver", Limit(None, seconds, nodes), LOWEST, HIGHEST)
         _, self._seconds, self._node_limit = limit
         self._exclusive = Exclusive("Solver")
-        count = check_threads(threads)
-        self._searches = ProofSearch.for_threads(self.ruleset, table_bits, count)
+        self._threads, self._memory = check_threads(threads), check_memory(memory)
+        self._search = ProofSearch(self.ruleset, self._bits(self._node_limit), self._threads)
+        self._search.get_ready()
 
     def judge(self, positions: PackedPositions, legal: Legal) -> Judgement:
         """Prove which actions of each position of a batch win and lose. Each has its own limits.
@@ -124,9 +149,11 @@ class Solver:
         winning, losing = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
         plies = np.zeros((size, NUM_ACTIONS), np.int16)
 
+        searches = ProofSearch.for_threads(self.ruleset, JUDGE_TABLE_BITS, self._threads)
+
         def work(part: slice, thread: int) -> None:
-            search = self._searches[thread]
-            search.table.clear()
+            search = searches[thread]
+            search.clear()
             for i in np.flatnonzero(legal[part]) + part.start:
                 search.begin(self._node_limit, deadline(self._seconds))
                 for child in search.children(positions[i]):
@@ -136,7 +163,7 @@ class Solver:
                         plies[i, child.action] = 1 if child.result else 1 + search.plies
 
         with self._exclusive:
-            self._share(size, _PART, work, self._node_limit)
+            self._run(size, _PART, work, self._node_limit, searches)
         return Judgement(winning, losing, plies)
 
     def solve(
@@ -156,28 +183,38 @@ class Solver:
         if nodes is not None:
             check_limit("solver", Limit(nodes=nodes), LOWEST, HIGHEST)
         check_array("position", position, np.uint64, (WORDS,))
-        search, most, found = self._searches[0], nodes or self._node_limit, []
+        search, most, solutions = self._search, nodes or self._node_limit, list[Solution]()
 
         def work(part: slice, thread: int) -> None:
+            search.grow(self._bits(most))
             search.begin(most, deadline(self._seconds))
-            found.append(self._solution(search, position, shortest))
+            solutions.append(self._solution(search, position, shortest))
 
         with self._exclusive:
-            self._share(1, 1, work, most)
-        return found[0]
+            self._run(1, 1, work, most, [search])
+        return solutions[0]
 
-    def _share(
-        self, size: int, step: int, work: Callable[[slice, int], None], nodes: int | None
+    def _bits(self, nodes: int | None) -> int:
+        """Return the logarithm of the slots of the table for a limit of nodes."""
+        return table_bits(Limit(None, self._seconds, nodes), self._threads, self._memory)
+
+    def _run(
+        self,
+        size: int,
+        step: int,
+        work: Callable[[slice, int], None],
+        nodes: int | None,
+        searches: list[ProofSearch],
     ) -> None:
         """Run ``work(part, thread)`` on a batch; see
         :func:`~bao_agents.search.sharing.search_in_threads`."""
 
         def expire() -> None:
-            for search in self._searches:
-                search.deadline[0] = 0
+            for search in searches:
+                search.expire()
 
         seconds = min((nodes or math.inf) / _SPEED, self._seconds or math.inf)
-        search_in_threads(size, step, work, len(self._searches), expire, seconds)
+        search_in_threads(size, step, work, len(searches), expire, seconds)
 
     def _solution(self, search: ProofSearch, position: PackedPositions, shortest: bool) -> Solution:
         """Return what a search finds within its limits; see :meth:`solve`."""
@@ -202,6 +239,8 @@ def solve(
     seconds: float | None = None,
     nodes: int | None = None,
     shortest: bool = False,
+    threads: int | None = None,
+    memory: int | None = None,
 ) -> Solution:
     """Prove who wins a position, and how.
 
@@ -217,6 +256,7 @@ def solve(
         seconds: time limit.
         nodes: limit of positions to visit; ten million if there is also no time limit.
         shortest: also find the shortest win, which takes many times longer.
+        threads, memory: see :class:`Solver`; all cores by default.
 
     Raises:
         ValueError: the string is not a position, the rule set is unknown, or a limit is out of
@@ -227,5 +267,5 @@ def solve(
     outcome = board.outcome()
     if outcome is not None:
         return Solution(outcome.winner, 0, True, (), 0)
-    solver = Solver(board.ruleset, nodes=nodes, seconds=seconds)
+    solver = Solver(board.ruleset, nodes=nodes, seconds=seconds, threads=threads, memory=memory)
     return solver.solve(board.packed, shortest=shortest)

@@ -1,0 +1,71 @@
+"""Decide how much memory the tables of a search may take."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from bao_env.engine.array_checks import as_integer
+
+from bao_agents.support.cores import group_folders
+
+MEGABYTE = 1 << 20
+MAX_MEGABYTES = 1 << 24
+_SHARE = 4
+"""A table takes at most one fourth of the free memory unless it has been given more."""
+_UNKNOWN = 1 << 32
+"""What counts as free where the system does not say."""
+
+
+def check_memory(memory: object | None) -> int | None:
+    """Return megabytes (2^20 bytes) as bytes; None for None.
+
+    Raises:
+        TypeError: the number is not an integer.
+        ValueError: it is out of range, or more than this machine has free; the message says so.
+    """
+    if memory is None:
+        return None
+    megabytes = as_integer(memory, "memory", 1, MAX_MEGABYTES)
+    free = free_memory() // MEGABYTE
+    if megabytes > free:
+        raise ValueError(
+            f"memory={megabytes}: {free:,} megabytes are free here: ask for that or less"
+        )
+    return megabytes * MEGABYTE
+
+
+def default_memory() -> int:
+    """Return the bytes that a table may have if nobody says how many."""
+    return free_memory() // _SHARE
+
+
+def free_memory() -> int:
+    """Return the bytes that this process can still get, from the machine or its container."""
+    return min([_free_here(), *_free_in_groups()])
+
+
+def _free_here() -> int:
+    with suppress(OSError, ValueError, IndexError):  # Linux
+        words = Path("/proc/meminfo").read_text().split()
+        return 1024 * int(words[words.index("MemAvailable:") + 1])
+    with suppress(AttributeError, OSError, ValueError):  # macOS, which does not say what is free
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    return _UNKNOWN
+
+
+def _free_in_groups() -> list[int]:
+    """Return what each group of this process has left of its limit, version 2 or 1."""
+    free = []
+    for folder in group_folders("memory"):
+        for most, used in (
+            ("memory.max", "memory.current"),
+            ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+        ):
+            with suppress(OSError, ValueError):  # "max" for no limit
+                limit = int((folder / most).read_text())
+                stat = (folder / "memory.stat").read_text().split()
+                cached = int(stat[stat.index("inactive_file") + 1])  # given back when asked for
+                free.append(max(0, limit - int((folder / used).read_text()) + cached))
+    return free
