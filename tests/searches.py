@@ -126,7 +126,7 @@ def search_signature(name: str) -> dict[str, list[list[int]]]:
 
 
 def reachable_values(
-    rules: KernelRules, position: np.ndarray, most: int
+    rules: KernelRules, position: np.ndarray, max_positions: int
 ) -> dict[bytes, tuple[np.ndarray, int]] | None:
     """Return who wins each position that play can reach, by retrograde analysis.
 
@@ -163,7 +163,7 @@ def reachable_values(
                     waiting.append(after)
             successors[key].append((after_key, sign))
             before.setdefault(after_key, []).append(key)
-        if len(positions) > most:
+        if len(positions) > max_positions:
             return None
     values[b"won"], values[b"lost"] = WIN, LOSS
     decided = [b"won", b"lost", *(key for key in positions if not successors[key])]

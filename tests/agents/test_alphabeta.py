@@ -33,7 +33,7 @@ from bao_agents.search.alphabeta.transposition import (
     table_words,
 )
 from bao_agents.search.limits import Limit
-from bao_agents.search.player import NOWHERE
+from bao_agents.search.player import NO_MEMORY
 from bao_env import Board
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
@@ -98,10 +98,10 @@ def test_search_is_minimax(name: str) -> None:
     proven = 0
     for position in mixed_batch(ruleset, 60, seed=4):
         for depth, agent in agents.items():
-            found = agent.search(position)
+            result = agent.search(position)
             value, actions = minimax(rules, tables, position, depth)
-            assert found.value == value, (unpack(position), depth)
-            assert found.action in actions and found.line[0] == found.action
+            assert result.value == value, (unpack(position), depth)
+            assert result.action in actions and result.line[0] == result.action
             proven += abs(value) > PROVEN
     assert proven > 5  # wins and losses are among them
 
@@ -113,17 +113,17 @@ def test_line_leads_to_the_value() -> None:
     agent = AlphaBetaAgent(ruleset, Limit(plies=7), threads=1)
     wins = 0
     for position in mixed_batch(ruleset, 100, seed=8):
-        found = agent.search(position)
+        result = agent.search(position)
         after = position.copy()
-        for action in found.line:
+        for action in result.line:
             assert action in actions_of(legal_of(rules, after))
             result = int(play(rules, after, U(action)))
-        if found.value > PROVEN:
+        if result.value > PROVEN:
             wins += 1
             # The table keeps values, not lines: a line may end early where it knew the value.
-            plies = WIN_VALUE - found.value
-            assert len(found.line) <= plies
-            if len(found.line) == plies:
+            plies = WIN_VALUE - result.value
+            assert len(result.line) <= plies
+            if len(result.line) == plies:
                 assert result == 1 or not legal_of(rules, after)
     assert wins > 10
 
@@ -134,7 +134,7 @@ def test_own_rules_borrow_the_nearest_tables() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stored", "depth", "deeper", "alpha", "known"),
+    ("stored", "depth", "deeper", "alpha", "is_known"),
     [
         (7, 4, False, 100, True),  # within the window: exact, for the depth asked for ...
         (7, 3, False, -9, False),
@@ -151,16 +151,16 @@ def test_own_rules_borrow_the_nearest_tables() -> None:
     ],
 )
 def test_table_knows_exact_values_and_bounds(
-    stored: int, depth: int, deeper: bool, alpha: int, known: bool
+    stored: int, depth: int, deeper: bool, alpha: int, is_known: bool
 ) -> None:
     epoch, key = U(8), U(0x123456789ABCDEF)
     table = make_table(4)
     store(table, epoch, key, 4, -50, 50, 0, stored, 63)  # a search of 4 plies from -50 to 50
-    found = probe(table, epoch, key, depth, deeper, alpha, alpha + 1, 0)
-    assert tuple(map(int, found)) == (known, stored, 63)
-    for other in ((U(next_epoch(table, epoch)), key), (epoch, key + U(1))):
-        found = probe(table, *other, depth, deeper, alpha, alpha + 1, 0)
-        assert tuple(map(int, found)) == (False, 0, NO_ACTION)
+    entry = probe(table, epoch, key, depth, deeper, alpha, alpha + 1, 0)
+    assert tuple(map(int, entry)) == (is_known, stored, 63)
+    for unknown in ((U(next_epoch(table, epoch)), key), (epoch, key + U(1))):
+        entry = probe(table, *unknown, depth, deeper, alpha, alpha + 1, 0)
+        assert tuple(map(int, entry)) == (False, 0, NO_ACTION)
 
 
 def test_entries_of_earlier_searches_make_room() -> None:
@@ -172,15 +172,15 @@ def test_entries_of_earlier_searches_make_room() -> None:
     keys = [U(3 + (i << 40)) for i in range(3)]
     for epoch, i, depth in ((first, 0, 9), (U(next_age(first)), 1, 5), (U(next_age(first)), 2, 4)):
         store(table, epoch, keys[i], depth, -1, 1, 0, 0, i)
-    now = first
+    epoch = first
     for _ in range(8):
-        found = [
-            probe(table, now, key, depth, False, -1, 1, 0)[0]
+        are_known = [
+            probe(table, epoch, key, depth, False, -1, 1, 0)[0]
             for key, depth in zip(keys, (9, 5, 4), strict=True)
         ]
-        assert found == [False, True, True]
-        now = U(next_age(now))
-    assert now == first
+        assert are_known == [False, True, True]
+        epoch = U(next_age(epoch))
+    assert epoch == first
 
 
 def test_table_counts_wins_from_the_position() -> None:
@@ -197,12 +197,12 @@ def test_limits() -> None:
     legal = Board().legal_actions
     anything = AlphaBetaAgent("zanzibar", Limit(plies=2), threads=1)
     for limit in (Limit(nodes=1), Limit(nodes=40), Limit(nodes=40_000), Limit(seconds=0.05)):
-        found = AlphaBetaAgent("zanzibar", limit, threads=1).search(opening)
-        assert 1 <= found.depth < MAX_DEPTH and found.line[0] == found.action in legal
-        assert found.nodes <= 1.05 * (limit.nodes or math.inf) + 20
+        result = AlphaBetaAgent("zanzibar", limit, threads=1).search(opening)
+        assert 1 <= result.depth < MAX_DEPTH and result.line[0] == result.action in legal
+        assert result.nodes <= 1.05 * (limit.nodes or math.inf) + 20
         if limit.nodes:
-            assert anything.search(opening, limit) == found
-    assert found.depth >= 3
+            assert anything.search(opening, limit) == result
+    assert result.depth >= 3
 
 
 @pytest.mark.parametrize("threads", [2, 8])
@@ -212,7 +212,7 @@ def test_threads_together_are_minimax(
 ) -> None:
     """A full search has the value of minimax, also with 16 slots that threads fight over."""
     monkeypatch.setattr("bao_agents.search.player.WORTH_SHARING", 0.0)
-    monkeypatch.setattr(alphabeta_player, "table_words", lambda nodes, most=0: 4 << bits)
+    monkeypatch.setattr(alphabeta_player, "table_words", lambda nodes, max_bytes=0: 4 << bits)
     ruleset = RULESETS["zanzibar"]
     rules, tables = ruleset.kernel, load_tables(ruleset)
     agent = AlphaBetaAgent(ruleset, Limit(plies=5, nodes=10**9), threads=threads)
@@ -226,13 +226,13 @@ def test_threads_together_are_minimax(
 
 def test_threads_search_a_board_that_is_asked_alone() -> None:
     """They do under a limit of time, and of nodes if asked for; a batch gets one each."""
-    board, most = Board(), Limit(nodes=400_000)
+    board, limit = Board(), Limit(nodes=400_000)
     together = load("alphabeta:2", threads=2)
-    assert together.choose(board, most, game=1) in board.legal_actions
+    assert together.choose(board, limit, game=1) in board.legal_actions
     alone = [load("alphabeta:2", threads=threads) for threads in (None, 1)]
     assert len({player.choose(board, Limit(nodes=50_000)) for player in alone}) == 1
     batch = [np.repeat(array, 5, axis=0) for array in board.batch()]
-    assert len(set(together.act(*batch, limit=most).tolist())) == 1
+    assert len(set(together.act(*batch, limit=limit).tolist())) == 1
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
@@ -241,16 +241,18 @@ def test_threads_keep_deadlines(player: str, threads: int) -> None:
     """A search uses no more processor time than the cores have until ten milliseconds after it."""
     bot, board, seconds = load(player, threads=threads), Board(), []
     for _ in range(8):
-        begun = time.process_time()
+        start = time.process_time()
         bot.choose(board)
-        seconds.append(time.process_time() - begun)
+        seconds.append(time.process_time() - start)
     assert min(seconds) < min(threads, os.cpu_count() or 1) * 0.040
 
 
 def test_an_analysis_does_not_depend_on_threads() -> None:
     board = Board()
-    one, two = (load("alphabeta:20000n", threads=threads).analyse(board) for threads in (1, 2))
-    assert one == two and one
+    on_one, on_two = (
+        load("alphabeta:20000n", threads=threads).analyse(board) for threads in (1, 2)
+    )
+    assert on_one == on_two and on_one
 
 
 def test_chooses_among_the_actions_of_the_mask() -> None:
@@ -261,15 +263,15 @@ def test_chooses_among_the_actions_of_the_mask() -> None:
     compared = 0
     for position in mixed_batch(ruleset, 40, seed=12):
         best = agent.search(position).action
-        rest = np.array([int(legal_of(rules, position)) & ~(1 << best)], np.uint64)
-        if rest[0] == 0:
+        worse = np.array([int(legal_of(rules, position)) & ~(1 << best)], np.uint64)
+        if worse[0] == 0:
             continue
         values = {}
-        for action in actions_of(rest[0]):
+        for action in actions_of(worse[0]):
             after = position.copy()
             result = int(play(rules, after, U(action)))
             values[action] = result * WIN_VALUE if result else -shallow.search(after).value
-        assert values[int(agent.act(position[None], rest)[0])] == max(values.values())
+        assert values[int(agent.act(position[None], worse)[0])] == max(values.values())
         compared += 1
     assert compared > 20
 
@@ -290,12 +292,12 @@ def test_what_is_remembered_is_true() -> None:
             if play(rules, after, U(action)) or not legal_of(rules, after):
                 continue
             best = agent.search(after, Limit(plies=2)).action
-            rest = np.array([int(legal_of(rules, after)) & ~(1 << best)], np.uint64)
-            agent.act(after[None], rest, limit=Limit(plies=2), games=game)
+            worse = np.array([int(legal_of(rules, after)) & ~(1 << best)], np.uint64)
+            agent.act(after[None], worse, limit=Limit(plies=2), games=game)
         legal = np.array([legal_of(rules, position)], np.uint64)
         if legal[0]:
-            chosen = agent.act(position[None], legal, games=game)[0]
-            assert chosen in minimax(rules, tables, position, 3)[1]
+            action = agent.act(position[None], legal, games=game)[0]
+            assert action in minimax(rules, tables, position, 3)[1]
 
 
 def test_memory_of_games_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,7 +310,7 @@ def test_memory_of_games_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     before = epochs.copy()
     np.testing.assert_array_equal(memory.find(np.array([10, 7])).rows, rows[[2, 0]])
     assert (epochs == before).tolist() == [i != rows[2] for i in range(3)]
-    assert memory.find(np.array([1, 2, 3, 4])) is NOWHERE
+    assert memory.find(np.array([1, 2, 3, 4])) is NO_MEMORY
     epochs[rows[1]] = EPOCHS
     tables[rows[1]] = 5
     memory.find(np.array([11]))  # in the place of 8
@@ -322,7 +324,7 @@ class Torn(BaseException):
 def test_memory_of_games_is_never_torn(monkeypatch: pytest.MonkeyPatch) -> None:
     """After an exception at any bytecode each game has a table of its own, old or empty."""
     monkeypatch.setattr(game_tables, "MAX_BYTES", 4 * 8 * game_table_words(100))
-    asked = [[0], [1, 2], [1, 3, 4], [5, 2], [5]]
+    batches = [[0], [1, 2], [1, 3, 4], [5, 2], [5]]
 
     def find(memory: GameTables, count: int) -> int:
         """Ask for games, and raise at the ``count``-th bytecode; return the bytecodes left."""
@@ -340,7 +342,7 @@ def test_memory_of_games_is_never_torn(monkeypatch: pytest.MonkeyPatch) -> None:
         before = sys.gettrace()
         sys.settrace(trace)
         try:
-            for games in asked:
+            for games in batches:
                 memory.find(np.array(games))
         except Torn:
             pass
@@ -363,9 +365,9 @@ def test_memory_of_games_is_never_torn(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_memory_for_tables_a_search_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(game_tables, "MAX_BYTES", 1 << 60)
     board = Board()
-    found = [AlphaBetaAgent("zanzibar", Limit(nodes=500), threads=1) for _ in range(2)]
+    agents = [AlphaBetaAgent("zanzibar", Limit(nodes=500), threads=1) for _ in range(2)]
     arrays = board.packed[None], np.array([1 << 20 | 1 << 22 | 1 << 24 | 1 << 26], np.uint64)
-    assert found[0].act(*arrays, games=np.array([1])) == found[1].act(*arrays)
+    assert agents[0].act(*arrays, games=np.array([1])) == agents[1].act(*arrays)
 
 
 def test_epochs_do_not_overtake_their_bits() -> None:
@@ -384,12 +386,12 @@ def test_positions_with_the_same_hash_cost_only_strength(name: str) -> None:
     differ = 0
     for position in mixed_batch(RULESETS[name], 100, seed=1):
         honest = agent.search(position).action
-        table, [epoch] = agent._place_alone.tables[0], agent._place_alone.epochs
+        table, [epoch] = agent._memory_alone.tables[0], agent._memory_alone.epochs
         keys, data = table[::2] ^ table[1::2], table[1::2]
-        now = data >> U(33) == epoch
-        value, depth, action = rng.integers([0, 1, 0], [1 << 16, 5, 128], (now.sum(), 3)).T
-        others = value | depth << 16 | BOUND_EXACT << 24 | action << 26
-        data[now] = others.astype(np.uint64) | (epoch + U(8)) << U(33)
+        is_current = data >> U(33) == epoch
+        value, depth, action = rng.integers([0, 1, 0], [1 << 16, 5, 128], (is_current.sum(), 3)).T
+        forged = value | depth << 16 | BOUND_EXACT << 24 | action << 26
+        data[is_current] = forged.astype(np.uint64) | (epoch + U(8)) << U(33)
         table[::2] = keys ^ data
         misled = agent.search(position).action
         assert misled in (actions_of(legal_of(RULESETS[name].kernel, position)) or [-1])

@@ -10,7 +10,7 @@ import pytest
 
 from bao_agents.arena.elo import wilson_interval
 from bao_agents.exact.blunders import Blunders, classify
-from bao_agents.exact.exact_values import solve
+from bao_agents.exact.exact_values import solve_sample
 from bao_agents.exact.sampling import Sample
 from bao_agents.exact.solved_positions import (
     SHIPPED,
@@ -33,17 +33,17 @@ NODES = 20_000
 
 
 @pytest.fixture(scope="module")
-def found() -> SolvedPositions:
+def solved() -> SolvedPositions:
     """Solved positions of kujifunza."""
     sample = Sample(*draw(KUJIFUNZA, 100, (12, 40), seed=1))
-    return solve(sample, "random", Solver(KUJIFUNZA, nodes=NODES, threads=None))
+    return solve_sample(sample, "random", Solver(KUJIFUNZA, nodes=NODES, threads=None))
 
 
 # --- the positions ------------------------------------------------------------------------------
 
 
-def test_the_solver_gives_nothing_away(found: SolvedPositions) -> None:
-    assert not found.won.mistakes(SolverAgent(KUJIFUNZA, Limit(nodes=PROOF_PART * NODES))).any()
+def test_the_solver_gives_nothing_away(solved: SolvedPositions) -> None:
+    assert not solved.won.mistakes(SolverAgent(KUJIFUNZA, Limit(nodes=PROOF_PART * NODES))).any()
 
 
 def test_counts_by_hand() -> None:
@@ -92,8 +92,8 @@ def test_shipped_positions_are_won(name: str, thorough: bool, seed: int) -> None
 # --- the command --------------------------------------------------------------------------------
 
 
-def test_the_command(found: SolvedPositions, tmp_path: Path, says: Says) -> None:
-    found.save(tmp_path / "solved.npz")
+def test_the_command(solved: SolvedPositions, tmp_path: Path, says: Says) -> None:
+    solved.save(tmp_path / "solved.npz")
     file = tmp_path / "json"
     line = "blunders random alphabeta:2 --ruleset kujifunza --threads 1"
     out = says(f"{line} --positions {tmp_path}/solved.npz --json {file}")
@@ -101,16 +101,16 @@ def test_the_command(found: SolvedPositions, tmp_path: Path, says: Says) -> None
     first, second = report["results"]
     assert (first["player"], second["player"]) == ("random", "alphabeta:2")
     everything = first["blunders"]["all"]["all"]
-    assert everything["moves"] == len(found.won)
+    assert everything["moves"] == len(solved.won)
     for classes in first["blunders"].values():
         for key in ("moves", "choices", "mistakes"):
             assert sum(part[key] for part in classes.values()) == everything[key]
     assert everything["mistakes"] > second["blunders"]["all"]["all"]["mistakes"]
     [printed] = [line.split() for line in out.splitlines() if line.startswith("random  ")]
     assert printed[1] == f"{everything['moves']:,}"
-    for place, of in ((2, "moves"), (4, "choices")):
-        given = 100 * everything["mistakes"] / everything[of]
-        assert float(printed[place]) == pytest.approx(given, abs=0.06)
+    for column, name in ((2, "moves"), (4, "choices")):
+        percentage = 100 * everything["mistakes"] / everything[name]
+        assert float(printed[column]) == pytest.approx(percentage, abs=0.06)
     assert max(map(len, out.splitlines())) <= 80
     assert "of kujifunza" in says(f"{line} --csv -")  # those that come with the rules
 
@@ -118,17 +118,17 @@ def test_the_command(found: SolvedPositions, tmp_path: Path, says: Says) -> None
 # --- in training --------------------------------------------------------------------------------
 
 
-def test_training_logs_it(found: SolvedPositions, tmp_path: Path, says: Says) -> None:
+def test_training_logs_it(solved: SolvedPositions, tmp_path: Path, says: Says) -> None:
     file = tmp_path / "won.npz"
-    found.won.save(file)
+    solved.won.save(file)
     settings = "ruleset=kujifunza steps=1024 hidden=[16] envs=64 rollout=16 "
     settings += "minibatch=512 evaluate_pairs=2 "
     logging = f"{settings}blunder_positions={file}"
     trainer = make(logging)
     row = trainer.measure()
-    assert 0 < row["blunders"] < found.won.choices.mean()
+    assert 0 < row["blunders"] < solved.won.choices.mean()
     interval = row["blunders_low"], row["blunders_high"]
-    assert interval == wilson_interval(row["blunders"], len(found.won.choices))
+    assert interval == wilson_interval(row["blunders"], len(solved.won.choices))
     score = trainer.evaluation.scores[Opponent("greedy")]
     ends = tuple(row[f"score_against_greedy{end}"] for end in ("", "_low", "_high"))
     assert ends == (score.rate, score.low, score.high)

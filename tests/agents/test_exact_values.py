@@ -29,7 +29,7 @@ SETTINGS = DatasetSettings(
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, SolvedPositions]:
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, SolvedPositions]:
     """Make a small file in four parts, two of random games and two of games between searches."""
     path = tmp_path_factory.mktemp("exact") / "values.npz"
     with pytest.MonkeyPatch.context() as patch:
@@ -37,41 +37,43 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, SolvedPosition
         return path, generate(SETTINGS, 200, path)
 
 
-def test_every_action_keeps_or_loses_what_the_file_says(made: tuple[Path, SolvedPositions]) -> None:
-    data = made[1]
+def test_every_action_keeps_or_loses_what_the_file_says(
+    dataset: tuple[Path, SolvedPositions],
+) -> None:
+    data = dataset[1]
     assert len(data.values) > 150
     assert set(data.source.tolist()) == {"random", "search"}
     assert set(data.values.tolist()) == {-1, 1}
     legal = np.empty(len(data.values), np.uint64)
     Engine("kujifunza").find_legal(data.positions, legal, np.zeros(len(legal), np.int8))
     np.testing.assert_array_equal(data.legal, legal)
-    some = data[::8]
-    judged = Solver("kujifunza").judge(some.positions, some.legal)
-    np.testing.assert_array_equal(some.values > 0, judged.winning != 0)
-    np.testing.assert_array_equal(some.winning, judged.winning)
-    np.testing.assert_array_equal(some.legal & ~some.winning, judged.losing)
+    part = data[::8]
+    judged = Solver("kujifunza").judge(part.positions, part.legal)
+    np.testing.assert_array_equal(part.values > 0, judged.winning != 0)
+    np.testing.assert_array_equal(part.winning, judged.winning)
+    np.testing.assert_array_equal(part.legal & ~part.winning, judged.losing)
 
 
-def test_parts_share_no_position_however_it_is_seen(made: tuple[Path, SolvedPositions]) -> None:
-    data = made[1]
+def test_parts_share_no_position_however_it_is_seen(dataset: tuple[Path, SolvedPositions]) -> None:
+    data = dataset[1]
     tests, lessons = data.part(test=True), data.part(test=False)
     assert len(tests) + len(lessons) == len(data)
     assert 0.03 < is_for_tests(data.positions).mean() < 0.2
     sample, _ = draw("kujifunza", 2000, seed=1)
-    chosen = is_for_tests(sample)
-    assert 0.08 < chosen.mean() < 0.12
-    np.testing.assert_array_equal(is_for_tests(mirrored(sample)), chosen)
+    for_tests = is_for_tests(sample)
+    assert 0.08 < for_tests.mean() < 0.12
+    np.testing.assert_array_equal(is_for_tests(mirrored(sample)), for_tests)
     positions, _ = pack_texts([TAKASIA], RULESETS["zanzibar"])  # bars A2
     assert unpack(mirrored(positions)[0]).barred == 6
-    other = sample.copy()
-    other[:, 4] ^= np.uint64(1 << 18)  # the other seat to move
-    other[:, 5] += np.uint64(1)
-    assert (movers(other) != movers(sample)).all()
-    np.testing.assert_array_equal(is_for_tests(other), chosen)
+    other_seat = sample.copy()
+    other_seat[:, 4] ^= np.uint64(1 << 18)  # the other seat to move
+    other_seat[:, 5] += np.uint64(1)
+    assert (movers(other_seat) != movers(sample)).all()
+    np.testing.assert_array_equal(is_for_tests(other_seat), for_tests)
 
 
 def test_finished_later_and_on_more_threads_it_is_the_same_file(
-    made: tuple[Path, SolvedPositions], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dataset: tuple[Path, SolvedPositions], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exact_values, "CHUNK", 60)
     path = tmp_path / "values.npz"
@@ -81,37 +83,40 @@ def test_finished_later_and_on_more_threads_it_is_the_same_file(
             generate(SETTINGS, 120, path)
     assert not path.exists()
     parts = {file: file.stat().st_mtime_ns for file in path.with_name("values.npz.parts").iterdir()}
-    kept = {file: time for file, time in parts.items() if file.suffix == ".npz"}
-    damaged, _ = max(kept.items(), key=lambda item: item[1])
+    whole_parts = {file: time for file, time in parts.items() if file.suffix == ".npz"}
+    damaged, _ = max(whole_parts.items(), key=lambda item: item[1])
     damaged.write_bytes(damaged.read_bytes()[:-200])  # it is made again
-    del kept[damaged]
+    del whole_parts[damaged]
     generate(SETTINGS, 200, path, threads=2)
-    assert path.read_bytes() == made[0].read_bytes()
-    assert len(kept) == 1 and {file: file.stat().st_mtime_ns for file in kept} == kept
+    assert path.read_bytes() == dataset[0].read_bytes()
+    assert (
+        len(whole_parts) == 1
+        and {file: file.stat().st_mtime_ns for file in whole_parts} == whole_parts
+    )
 
 
-def test_read_again(made: tuple[Path, SolvedPositions], tmp_path: Path) -> None:
-    path, data = made
-    found = SolvedPositions.load(path)
-    for name, array in found.arrays().items():
+def test_read_again(dataset: tuple[Path, SolvedPositions], tmp_path: Path) -> None:
+    path, data = dataset
+    loaded = SolvedPositions.load(path)
+    for name, array in loaded.arrays().items():
         np.testing.assert_array_equal(array, data.arrays()[name], strict=True)
-    counts = found.metadata["counts"]
+    counts = loaded.metadata["counts"]
     assert counts == data.metadata["counts"]
     unknown = sum(stage["not solved"] for part in counts.values() for stage in part.values())
-    assert len(found.values) == 200 - unknown - found.metadata["repeats"]
+    assert len(loaded.values) == 200 - unknown - loaded.metadata["repeats"]
 
 
 def test_in_a_terminal(tmp_path: Path, says: Says) -> None:
     """What is written has the format that its name says."""
     out, table = tmp_path / "late.npz", tmp_path / "late.csv"
-    how = "--ruleset zanzibar --sample 20 --nodes 3000 --seed 0"
-    printed = says(f"solve {how} --out {out}")
+    settings = "--ruleset zanzibar --sample 20 --nodes 3000 --seed 0"
+    printed = says(f"solve {settings} --out {out}")
     assert printed.startswith(f"{out}: ")
     assert "random, mtaji: " in printed and "sha256 " in printed
     data = SolvedPositions.load(out)
     assert data.positions[:, PLY].min() >= 34
     for _ in range(2):
-        says(f"solve {how} --out {table}")
+        says(f"solve {settings} --out {table}")
     rows = list(csv.DictReader(table.read_text().splitlines()))
     assert len(rows) == len(data)
     for row, position, value, winning in zip(

@@ -43,9 +43,9 @@ def test_time_is_kept(player: str) -> None:
     bot, board = bao_agents.load(player, threads=1), Board()
     seconds = []
     for _ in range(12):
-        begun = time.thread_time()
+        start = time.thread_time()
         bot.choose(board)
-        seconds.append(time.thread_time() - begun)
+        seconds.append(time.thread_time() - start)
     assert min(seconds) < 0.006
 
 
@@ -78,10 +78,10 @@ def interrupt(process: subprocess.Popen[str]) -> float:
     assert process.stdout is not None
     assert process.stdout.readline() == "begin\n"
     time.sleep(0.5)
-    begun = time.monotonic()
+    start = time.monotonic()
     process.send_signal(signal.SIGINT)
     assert process.stdout.readline() == "stopped\n"
-    return time.monotonic() - begun
+    return time.monotonic() - start
 
 
 def test_an_error_ends_a_batch_early() -> None:

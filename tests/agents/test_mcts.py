@@ -46,5 +46,5 @@ def test_it_finds_wins(name: str) -> None:
     positions, legal = draw(name, 300, 18)
     won = judge.values(positions, legal) > PROVEN
     actions = MctsAgent(name, Limit(nodes=3000), seed=1).act(positions[won], legal[won])
-    kept = [wins_by(name, judge, *chosen) for chosen in zip(positions[won], actions, strict=True)]
-    assert len(kept) >= 8 and np.mean(kept) >= 0.8
+    wins = [wins_by(name, judge, *pair) for pair in zip(positions[won], actions, strict=True)]
+    assert len(wins) >= 8 and np.mean(wins) >= 0.8

@@ -23,7 +23,7 @@ from bao_agents.arena.event import Event
 from bao_agents.arena.openings import draw_openings
 from bao_agents.arena.pairs import play_match
 from bao_agents.arena.plan import FIRST_PARTS, cut
-from bao_agents.cli.engine import Engine
+from bao_agents.cli.engine import EngineProtocol
 from bao_agents.players import pipe
 from bao_agents.players.pipe import PipeAgent
 from bao_agents.players.registry import load, parse
@@ -314,7 +314,7 @@ def test_our_engine_keeps_the_time_of_the_host(
 ) -> None:
     """It answers in less than the host's time, whatever limit the player's name has."""
     lines: list[str] = []
-    ours = Engine("alphabeta:3000ms", lines.append)
+    ours = EngineProtocol("alphabeta:3000ms", lines.append)
     ours.serve(iter(ASK.replace("go\n", "go movetime 50\n").splitlines()))
     start = time.monotonic()
     ours.serve(iter(["go movetime 300"]))
@@ -322,7 +322,7 @@ def test_our_engine_keeps_the_time_of_the_host(
     assert [line.split()[0] for line in lines[-2:]] == ["move", "move"]
     (tmp_path / "timed.py").write_text(TIMED)
     monkeypatch.syspath_prepend(tmp_path)
-    users = Engine("timed:player", lines.append, overhead=0.2)
+    users = EngineProtocol("timed:player", lines.append, overhead=0.2)
     users.serve(iter(ASK.replace("go\n", "go movetime 1000\ngo movetime 9000\n").splitlines()))
     assert importlib.import_module("timed").asked[-2:] == [pytest.approx(0.78), 3]
 
@@ -330,7 +330,7 @@ def test_our_engine_keeps_the_time_of_the_host(
 def test_our_engine_answers_what_a_file_asks() -> None:
     """test_rules_of_your_own shows that the host is told of an error."""
     lines: list[str] = []
-    ours = Engine("greedy", lines.append)
+    ours = EngineProtocol("greedy", lines.append)
     ours.serve(iter((ASK + asked("kujifunza")).splitlines()))
     words = [word for line in lines if (word := line.split()[0]) in ("info", "ready", "move")]
     assert words == ["info", "ready", "move"] * 2  # each after what it needs has been loaded

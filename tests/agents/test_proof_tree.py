@@ -62,12 +62,12 @@ def test_pieces_prove_what_one_search_proves(
 
 def test_command_line(says: Says, fails: Fails, tmp_path: Path) -> None:
     file = tmp_path / "kujifunza.jsonl"
-    said = says(f"solve --ruleset kujifunza --pieces {file} --nodes 300 --threads 1").splitlines()
-    assert said[0].startswith("South wins within ") and len(said) == 17
-    won = [line for line in said[1:] if "South wins within " in line]
+    lines = says(f"solve --ruleset kujifunza --pieces {file} --nodes 300 --threads 1").splitlines()
+    assert lines[0].startswith("South wins within ") and len(lines) == 17
+    won = [line for line in lines[1:] if "South wins within " in line]
     assert 0 < len(won) <= 4  # SOLVED.md: only A3R, A6L, A3L and A6R win
     assert all(line.startswith(("A3", "A6")) for line in won)
-    other = f"{file} is not a proof in pieces under the rules of malawi"
-    assert other in fails(f"solve --ruleset malawi --pieces {file}")
+    refusal = f"{file} is not a proof in pieces under the rules of malawi"
+    assert refusal in fails(f"solve --ruleset malawi --pieces {file}")
     file.write_text(file.read_text().replace("]]", "", 1))
     assert f"{file}, line 2: " in fails(f"solve --ruleset kujifunza --pieces {file}")

@@ -55,13 +55,13 @@ def test_proofs_are_true(name: str) -> None:
     guided = AlphaBetaAgent(name, Limit(nodes=20_000), guide=guide(name), threads=1)
     proven = 0
     for position, bits in zip(*draw(name, 60, 45, seed=7), strict=True):
-        found = guided.search(position)
-        assert int(bits) >> found.action & 1
-        assert found.line[0] == found.action
-        plies = WIN_VALUE - abs(found.value)
-        if abs(found.value) > PROVEN and plies <= 9:
+        result = guided.search(position)
+        assert int(bits) >> result.action & 1
+        assert result.line[0] == result.action
+        plies = WIN_VALUE - abs(result.value)
+        if abs(result.value) > PROVEN and plies <= 9:
             full = AlphaBetaAgent(name, Limit(plies=plies), threads=1).search(position)
-            assert abs(full.value) > PROVEN and (full.value > 0) == (found.value > 0)
+            assert abs(full.value) > PROVEN and (full.value > 0) == (result.value > 0)
             proven += 1
     assert proven > 5
 
@@ -80,18 +80,18 @@ def test_actions_are_in_the_order_of_the_policy() -> None:
     for i, position in enumerate(batch):
         stack[0, : META + 1] = position[: META + 1]
         count = successors(ZANZIBAR, Rows.of(position), stack, 1)
-        found = stack[1 : 1 + count]
+        rows = stack[1 : 1 + count]
         frame["row"], frame["first"], frame["end"], frame["key"] = 0, 1, 1 + count, 1_000_003 * i
-        frame["tt_move"], frame["by_policy"], memory["nodes"] = found[-1, ACTION], 0, 0
+        frame["tt_move"], frame["by_policy"], memory["nodes"] = rows[-1, ACTION], 0, 0
         order_by_policy(ZANZIBAR, policy_guide, memory[0], ply)
-        if count == 1 or found[:, RESULT].any():
+        if count == 1 or rows[:, RESULT].any():
             continue
         assert memory["nodes"] == ENCODING_NODES * count
         logits = policy.logits[policy.indptr[i] : policy.indptr[i + 1]]
         actions = actions_of(legal[i])
         np.testing.assert_allclose(gaps[actions] / GAP_UNIT, logits.max() - logits, atol=0.1)
-        *others, last = found[:, ACTION].astype(int)
-        assert scores[1 : count + 1].tolist() == [*-gaps[others], 1]
+        *unlikely, last = rows[:, ACTION].astype(int)
+        assert scores[1 : count + 1].tolist() == [*-gaps[unlikely], 1]
         compared += 1
     assert compared > 20
 
@@ -102,12 +102,12 @@ def test_reductions() -> None:
         by_gap = [
             reduction_by_policy(STANDARD, depth, np.int64(gap)) for gap in range(0, 60_000, 500)
         ]
-        by_place = [reduction_by_order(STANDARD, depth, place) for place in range(1, 30)]
-        for plies in (by_gap, by_place):
+        by_order = [reduction_by_order(STANDARD, depth, index) for index in range(1, 30)]
+        for plies in (by_gap, by_order):
             assert plies == sorted(plies)
             assert plies[0] >= 0 and plies[-1] <= depth - 2
         if depth < STANDARD.order_depth:
-            assert by_place[-1] == 0
+            assert by_order[-1] == 0
     assert reduction_by_policy(STANDARD, np.int64(20), np.int64(0)) == 0
     assert reduction_by_policy(STANDARD, np.int64(20), np.int64(10 * GAP_UNIT)) > 5
 
@@ -120,9 +120,9 @@ def test_a_search_reduces_by_the_numbers_that_it_is_given() -> None:
     def depths(**numbers: Any) -> list[tuple[int, int]]:
         reductions = STANDARD._replace(**numbers)
         agent = AlphaBetaAgent("zanzibar", limit, guide=guide, reductions=reductions, threads=1)
-        found = [agent.search(position) for position in draw("zanzibar", 12, 8)[0]]
-        assert all(one.nodes < 20_000 + 64 * ENCODING_NODES for one in found)
-        return [(one.depth, one.nodes) for one in found]
+        results = [agent.search(position) for position in draw("zanzibar", 12, 8)[0]]
+        assert all(result.nodes < 20_000 + 64 * ENCODING_NODES for result in results)
+        return [(result.depth, result.nodes) for result in results]
 
     standard = depths()
     for name, number in STANDARD._asdict().items():

@@ -55,7 +55,7 @@ def test_wins_within_a_number_of_plies_match_a_literal_search(ruleset: str, thor
         return any(after) if mover == player else all(after)
 
     search = ProofSearch(rules, 20)
-    found = 0
+    wins = 0
     for position in mixed_batch(rules, 80, seed=1):
         text = format_position(unpack(position))
         mover = text.split()[3]
@@ -66,8 +66,8 @@ def test_wins_within_a_number_of_plies_match_a_literal_search(ruleset: str, thor
                 proved = search.prove(position, bound, value)
                 assert (proved == value) == expected, (text, player, bound)
                 assert proved != UNKNOWN
-                found += expected
-    assert found > 4
+                wins += expected
+    assert wins > 4
 
 
 @EVERY_RULESET
@@ -107,14 +107,14 @@ def test_shortest_win_of_kujifunza() -> None:
 def test_a_proof_goes_on_where_a_limit_stopped_it() -> None:
     """A search that is stopped leaves what it knows, not the marks of the line it was in."""
     position = draw("zanzibar", 40, (22, 34), seed=7)[0][12]
-    whole = Solver("zanzibar").solve(position)
+    solution = Solver("zanzibar").solve(position)
     solver = Solver("zanzibar")
     pieces = [solver.solve(position, nodes=500)]
     while pieces[-1].winner is None and len(pieces) < 100:
         pieces.append(solver.solve(position, nodes=500))
-    assert pieces[-1].winner == whole.winner
+    assert pieces[-1].winner == solution.winner
     assert all(piece.nodes == 500 for piece in pieces[:-1])
-    assert sum(piece.nodes for piece in pieces) < 1.25 * whole.nodes
+    assert sum(piece.nodes for piece in pieces) < 1.25 * solution.nodes
 
 
 @pytest.mark.parametrize("bits", [4, 14])
@@ -197,11 +197,11 @@ def test_judge_agrees_with_solve(ruleset: str) -> None:
     for position, winning, losing, plies in zip(
         positions, judged.winning, judged.losing, judged.plies, strict=True
     ):
-        known = actions_of(winning | losing)
-        assert np.flatnonzero(plies).tolist() == known
+        judged_here = actions_of(winning | losing)
+        assert np.flatnonzero(plies).tolist() == judged_here
         board = board_of(position, rules)
         mover = board.turn
-        for action in known:
+        for action in judged_here:
             board.push(action)
             solution = solver.solve(board.packed, shortest=True, nodes=40_000)
             outcome = board.outcome()
@@ -211,21 +211,21 @@ def test_judge_agrees_with_solve(ruleset: str) -> None:
             elif solution.is_shortest:
                 assert solution.plies is not None and solution.plies + 1 <= plies[action]
             board.pop()
-        judged_actions += len(known)
+        judged_actions += len(judged_here)
     assert judged_actions > 30
 
 
 def test_solve_with_the_shortest_win_has_one_deadline() -> None:
-    begun = time.monotonic()
+    start = time.monotonic()
     solution = solve(Board("kujifunza"), seconds=0.1, shortest=True)
-    assert time.monotonic() - begun < 2  # the shortest win takes half a million positions
+    assert time.monotonic() - start < 2  # the shortest win takes half a million positions
     assert solution.winner == SOUTH and not solution.is_shortest
     assert solve(Board("kujifunza"), nodes=20_000, shortest=True).nodes < 21_000
 
 
 def test_command_line(says: Says) -> None:
-    said, line = says("solve --ruleset kujifunza").splitlines()[:2]
-    assert said.startswith("South wins within ")
+    verdict, line = says("solve --ruleset kujifunza").splitlines()[:2]
+    assert verdict.startswith("South wins within ")
     board = Board("kujifunza")
     for move in line.split():
         board.push(move)

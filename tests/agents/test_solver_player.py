@@ -26,9 +26,9 @@ def test_wins_soonest_and_loses_latest(ruleset: str, thorough: bool) -> None:
     count = 80 if thorough else 16
     positions, legal = draw(ruleset, count, (8, 14) if ruleset == "kujifunza" else (38, 44), seed=2)
     solver = Solver(ruleset, nodes=30_000)
-    chosen = SolverAgent(ruleset, Limit(nodes=200_000), threads=1).act(positions, legal)
+    actions = SolverAgent(ruleset, Limit(nodes=200_000), threads=1).act(positions, legal)
     won = lost = 0
-    for position, action in zip(positions, chosen, strict=True):
+    for position, action in zip(positions, actions, strict=True):
         before = solver.solve(position, shortest=True)
         if not before.is_shortest:
             continue
@@ -50,18 +50,18 @@ def test_avoids_what_is_proven_to_lose() -> None:
     nodes = 4000
     positions, legal = draw("zanzibar", 150, (26, 34), seed=3)
     search = ProofSearch(RULESETS["zanzibar"], 14)
-    chosen = SolverAgent("zanzibar", Limit(nodes=nodes), threads=1).act(positions, legal)
+    actions = SolverAgent("zanzibar", Limit(nodes=nodes), threads=1).act(positions, legal)
     avoided = 0
-    for position, action in zip(positions, chosen, strict=True):
+    for position, action in zip(positions, actions, strict=True):
         search.table.clear()
         search.begin(nodes // PROOF_PART)
         value = search.prove(position)
-        known = {one.action: one.value for one in search.known()}
-        if value == UNKNOWN and LOSS in known.values():
-            assert known[action] == UNKNOWN
+        values = {action.action: action.value for action in search.known()}
+        if value == UNKNOWN and LOSS in values.values():
+            assert values[action] == UNKNOWN
             avoided += 1
         elif value == WIN:
-            assert known[action] == WIN or search.nodes > nodes // 8
+            assert values[action] == WIN or search.nodes > nodes // 8
     assert avoided > 5
 
 
@@ -73,9 +73,9 @@ def test_nothing_is_kept_between_positions() -> None:
     for _ in range(20):
         env.step(env.sample_legal_actions())
         batches.append((env.positions, env.legal))
-    one, other = (SolverAgent("zanzibar", Limit(nodes=4000), threads=1) for _ in range(2))
-    forwards = [one.act(*batch) for batch in batches]
-    backwards = [other.act(*batch) for batch in batches[::-1]]
+    agent, twin = (SolverAgent("zanzibar", Limit(nodes=4000), threads=1) for _ in range(2))
+    forwards = [agent.act(*batch) for batch in batches]
+    backwards = [twin.act(*batch) for batch in batches[::-1]]
     np.testing.assert_array_equal(forwards, backwards[::-1])
 
 
@@ -83,12 +83,12 @@ def test_only_action_is_played_at_once() -> None:
     positions, legal = draw("zanzibar", 200, (10, 40), seed=5)
     only = np.flatnonzero(legal & (legal - np.uint64(1)) == 0)[:3]
     assert len(only) == 3
-    begun = time.monotonic()
-    chosen = SolverAgent("zanzibar", Limit(seconds=60.0), threads=1).act(
+    start = time.monotonic()
+    actions = SolverAgent("zanzibar", Limit(seconds=60.0), threads=1).act(
         positions[only], legal[only]
     )
-    assert time.monotonic() - begun < 30
-    np.testing.assert_array_equal(np.uint64(1) << chosen.astype(np.uint64), legal[only])
+    assert time.monotonic() - start < 30
+    np.testing.assert_array_equal(np.uint64(1) << actions.astype(np.uint64), legal[only])
 
 
 def test_proof_is_kept_for_the_next_move() -> None:

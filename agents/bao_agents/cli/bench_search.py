@@ -26,7 +26,7 @@ from bao_env.envs.openings import Openings
 
 PLIES = (8, 16, 32, 40)
 DEPTHS = (4, 6, 8, 10)
-SIMULATIONS = 1000
+PLAYOUTS = 1000
 
 
 def sample(ruleset: Ruleset, count: int) -> PackedPositions:
@@ -48,7 +48,7 @@ def alphabeta_case(ruleset: Ruleset, positions: PackedPositions, depth: int) -> 
 
 def mcts_case(ruleset: Ruleset, positions: PackedPositions) -> Case:
     """Make the case of Monte Carlo tree search; it counts playouts."""
-    agent = MctsAgent(ruleset, Limit(nodes=SIMULATIONS), threads=1)
+    agent = MctsAgent(ruleset, Limit(nodes=PLAYOUTS), threads=1)
     legal = np.empty(len(positions), np.uint64)
     Engine(ruleset).find_legal(positions, legal, np.empty(len(positions), np.int8))
     searched = has_choice(legal)
@@ -56,7 +56,7 @@ def mcts_case(ruleset: Ruleset, positions: PackedPositions) -> Case:
     def play(calls: int) -> int:
         for _ in range(calls):
             agent.act(positions[searched], legal[searched])
-        return calls * SIMULATIONS * len(searched)
+        return calls * PLAYOUTS * len(searched)
 
     return Case("mcts, random playouts", len(positions), 1, play)
 

@@ -35,7 +35,7 @@ _MAX_ERROR = 1000
 """Most characters of an error's line."""
 
 
-class Engine:
+class EngineProtocol:
     """Answer the lines of a host.
 
     Args:
@@ -71,11 +71,11 @@ class Engine:
         Raises:
             ValueError: a line cannot be answered, and the host has been told why.
         """
-        asked: queue.Queue[tuple[str, str] | None] = queue.Queue()
+        requests: queue.Queue[tuple[str, str] | None] = queue.Queue()
 
         def read() -> None:
             for line in lines:
-                word, _, rest = line.strip().partition(" ")
+                word, _, argument = line.strip().partition(" ")
                 self._told += word in _SETTINGS
                 settled = self._told == self._taken and self._player is not None
                 if word == "quit":
@@ -84,41 +84,41 @@ class Engine:
                     self._write("ready")
                 else:
                     self._thinking |= word == "go"
-                    asked.put((word, rest.strip()))
-            asked.put(None)
+                    requests.put((word, argument.strip()))
+            requests.put(None)
 
         threading.Thread(target=read, daemon=True).start()
-        while line := asked.get():
+        while line := requests.get():
             try:
                 self._answer(*line)
             except (ValueError, ImportError) as error:
                 self._write("error " + " ".join(str(error).split())[:_MAX_ERROR])
                 raise
 
-    def _answer(self, word: str, rest: str) -> None:
+    def _answer(self, word: str, argument: str) -> None:
         if word in _SETTINGS:
             self._player = None
             self._taken += 1
-        if word == "bao" and rest != str(PROTOCOL):
-            raise ValueError(f"bao {rest[:20]}: expected version {PROTOCOL} of the protocol")
+        if word == "bao" and argument != str(PROTOCOL):
+            raise ValueError(f"bao {argument[:20]}: expected version {PROTOCOL} of the protocol")
         if word == "ruleset":
-            self._ruleset = _read_rules(rest)
+            self._ruleset = _read_rules(argument)
         elif word == "seed":
-            self._seed = _number(word, rest)
+            self._seed = _number(word, argument)
         elif word == "threads":
-            self._threads = _number(word, rest)
+            self._threads = _number(word, argument)
         elif word == "memory":
-            self._memory = _number(word, rest)
+            self._memory = _number(word, argument)
         elif word == "isready":
             self._get_ready()
         elif word == "game":
-            self._game = _number(word, rest, 63)
+            self._game = _number(word, argument, 63)
         elif word == "position":
-            self._position = rest
+            self._position = argument
         elif word == "legal":
-            self._legal = [int(action) for action in rest.split()]
+            self._legal = [int(action) for action in argument.split()]
         elif word == "go":
-            action, self._game = self._choose(rest), None
+            action, self._game = self._choose(argument), None
             self._thinking = False
             self._write(f"move {action}")
 
@@ -160,11 +160,11 @@ class Engine:
         Args:
             words: what follows ``go``.
         """
-        found = re.fullmatch("movetime ([0-9]{1,9})", words)
+        match = re.fullmatch("movetime ([0-9]{1,9})", words)
         own = self._player.limit if self._player else None
-        if not found or own is None or own.seconds is None:
+        if not match or own is None or own.seconds is None:
             return None
-        allowed = max(0.001, int(found[1]) / 1000 * (1 - _SHARE) - self._overhead)
+        allowed = max(0.001, int(match[1]) / 1000 * (1 - _SHARE) - self._overhead)
         return own._replace(seconds=allowed) if allowed < own.seconds else None
 
 
@@ -198,11 +198,11 @@ def _read_lines(file: int) -> Iterator[str]:
 
     It reads the descriptor: a thread blocked in ``sys.stdin`` would keep Python from exiting.
     """
-    rest = b""
+    unfinished = b""
     while chunk := os.read(file, 1 << 16):
-        *lines, rest = (rest + chunk).split(b"\n")
+        *lines, unfinished = (unfinished + chunk).split(b"\n")
         yield from (line.decode("utf-8", "backslashreplace") for line in lines)
-    yield rest.decode("utf-8", "backslashreplace")
+    yield unfinished.decode("utf-8", "backslashreplace")
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
@@ -228,7 +228,7 @@ def _run(args: argparse.Namespace) -> None:
             print(line, file=out, flush=True)
 
     try:
-        engine = Engine(args.player, write, args.overhead / 1000)
+        engine = EngineProtocol(args.player, write, args.overhead / 1000)
         engine.serve(_read_lines(sys.stdin.fileno()))
     finally:
         sys.stdout = out

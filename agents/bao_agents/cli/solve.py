@@ -172,10 +172,10 @@ def _prove_in_pieces(board: Board, args: argparse.Namespace) -> None:
     visited = sum(answer.visited for answer in answers.values())
     print(describe(Solution(tree.root.winner, tree.root.plies, False, (), visited)))
     for action, after in zip(board.legal_actions, tree.root.after, strict=True):
-        known = "unknown"
+        outcome = "unknown"
         if after.winner is not None:
-            known = f"{SEAT_NAMES[after.winner]} wins within {after.plies + 1} plies"
-        print(f"{action_to_move(action)}: {known}")
+            outcome = f"{SEAT_NAMES[after.winner]} wins within {after.plies + 1} plies"
+        print(f"{action_to_move(action)}: {outcome}")
 
 
 def describe(solution: Solution) -> str:
@@ -183,9 +183,9 @@ def describe(solution: Solution) -> str:
     visited = f"{solution.nodes:,} positions visited"
     if solution.winner is None:
         return f"unknown ({visited})"
-    who = SEAT_NAMES[solution.winner]
-    how = "in" if solution.is_shortest else "within"
-    lines = [f"{who} wins {how} {solution.plies} plies ({visited})"]
+    winner = SEAT_NAMES[solution.winner]
+    preposition = "in" if solution.is_shortest else "within"
+    lines = [f"{winner} wins {preposition} {solution.plies} plies ({visited})"]
     if solution.line:
         lines.append(" ".join(map(action_to_move, solution.line)))
     return "\n".join(lines)

@@ -81,7 +81,7 @@ def sample(settings: DatasetSettings, number: int, count: int, threads: int) -> 
     )
 
 
-def solve(sample: Sample, source: str, exact: solver.Solver) -> SolvedPositions:
+def solve_sample(sample: Sample, source: str, exact: solver.Solver) -> SolvedPositions:
     """Solve positions, and return those whose actions are all solved.
 
     Their metadata has the ``counts`` of all: the numbers of positions that are ``won``, ``lost``
@@ -98,9 +98,9 @@ def solve(sample: Sample, source: str, exact: solver.Solver) -> SolvedPositions:
     unpack_masks(judged.winning, wins)
     quickest = np.where(wins, judged.plies, np.iinfo(np.int16).max).min(axis=1)
     plies = np.where(judged.winning != 0, quickest, judged.plies.max(axis=1))
-    known = (judged.winning | judged.losing) == legal
-    stages, won = stages_of(positions), known & (judged.winning != 0)
-    results = {"won": won, "lost": known & ~won, "not solved": ~known}
+    is_solved = (judged.winning | judged.losing) == legal
+    stages, won = stages_of(positions), is_solved & (judged.winning != 0)
+    results = {"won": won, "lost": is_solved & ~won, "not solved": ~is_solved}
     counts = {
         stage: {name: int((where & (stages == stage)).sum()) for name, where in results.items()}
         for stage in (Stage.NAMUA.value, Stage.MTAJI.value)
@@ -108,11 +108,11 @@ def solve(sample: Sample, source: str, exact: solver.Solver) -> SolvedPositions:
     }
     return SolvedPositions(
         exact.ruleset,
-        positions[known],
-        legal[known],
-        judged.winning[known],
-        plies[known],
-        np.full(int(known.sum()), source),
+        positions[is_solved],
+        legal[is_solved],
+        judged.winning[is_solved],
+        plies[is_solved],
+        np.full(int(is_solved.sum()), source),
         {"counts": counts},
     )
 
@@ -169,7 +169,7 @@ def generate(
             file = part_file(folder, name, kept_by, ".npz")
             part = read_part(file, partial(SolvedPositions.load, ruleset=ruleset))
             if part is None:
-                part = solve(drawn, source, exact)
+                part = solve_sample(drawn, source, exact)
                 part.save(file)
             parts.append(part)
             for stage, numbers in part.metadata["counts"].items():

@@ -179,8 +179,8 @@ class ProofTree:
         Raises:
             OSError: the file cannot be written.
         """
-        known = [head_of(self._ruleset), *map(json.dumps, self._answers.values())]
-        write_atomically(file, "\n".join(known) + "\n")
+        lines_before = [head_of(self._ruleset), *map(json.dumps, self._answers.values())]
+        write_atomically(file, "\n".join(lines_before) + "\n")
         running: dict[Future[Answer], list[Node]] = {}
         with file.open("a", encoding="ascii") as lines:
             while self.root.winner is None:
@@ -215,8 +215,8 @@ class ProofTree:
         mover = turn_of(node.position)
         for after in sorted(node.after, key=lambda after: after.numbers[mover]):
             if node.winner is None and after.winner is None and after not in line:
-                if found := self._pick(after, line):
-                    return found
+                if leaf_line := self._pick(after, line):
+                    return leaf_line
                 node.sum_up()
         return []
 
@@ -226,11 +226,11 @@ class ProofTree:
         if answer is None:
             return
         children = self._search.children(node.position)
-        for child, known in zip(children, answer.actions, strict=True):
-            numbers = known.delta, known.phi
+        for child, action in zip(children, answer.actions, strict=True):
+            numbers = action.delta, action.phi
             if turn_of(node.position):
-                numbers = known.phi, known.delta
-            after = Node(child.position, numbers, known.plies)
+                numbers = action.phi, action.delta
+            after = Node(child.position, numbers, action.plies)
             if after.winner is None:
                 after = self._nodes.setdefault(after.text, after)
             node.after.append(after)

@@ -71,28 +71,28 @@ def games(
     players = as_player(player, "the first player"), as_player(opponent, "the second player")
     openings = Openings(engine.ruleset, opening_plies)
     sequence = np.random.SeedSequence(seed)
-    found = np.empty((0, WORDS), np.uint64)
+    positions = np.empty((0, WORDS), np.uint64)
     legal = np.empty(0, np.uint64)
-    while len(found) < count:
+    while len(positions) < count:
         rng = np.random.default_rng(sequence.spawn(1)[0])
-        size = min(_ROUND, 64 + 2 * (count - len(found)))
+        size = min(_ROUND, 64 + 2 * (count - len(positions)))
         starts, _ = openings.draw(size, rng)
         seats = rng.integers(SOUTH, NORTH + 1, size=size, dtype=np.int8)
         played = play_games(players, starts, seats, engine, max_plies=plies[1] + 1)
         owners, new, new_legal = _positions_of(starts, played.actions, engine, plies[0])
-        kept = _one_of_each(owners, rng)
-        before = len(found)
-        found = np.concatenate([found, new[kept]])
-        legal = np.concatenate([legal, new_legal[kept]])
-        first = np.sort(np.unique(without_seats(found), axis=0, return_index=True)[1])
-        found, legal = found[first], legal[first]
-        if len(found) < count and len(found) - before < _YIELD * size:
+        chosen_rows = _one_of_each(owners, rng)
+        before = len(positions)
+        positions = np.concatenate([positions, new[chosen_rows]])
+        legal = np.concatenate([legal, new_legal[chosen_rows]])
+        first = np.sort(np.unique(without_seats(positions), axis=0, return_index=True)[1])
+        positions, legal = positions[first], legal[first]
+        if len(positions) < count and len(positions) - before < _YIELD * size:
             raise ValueError(
                 f"rule set {engine.ruleset.name!r}: fewer than {count} different positions at "
-                f"plies {plies[0]} to {plies[1]} ({len(found)} found): ask for fewer or for more "
-                "plies"
+                f"plies {plies[0]} to {plies[1]} ({len(positions)} found): ask for fewer or for "
+                "more plies"
             )
-    return Sample(found[:count], legal[:count])
+    return Sample(positions[:count], legal[:count])
 
 
 def check_arguments(count: int, opening_plies: tuple[int, int], plies: tuple[int, int]) -> None:
@@ -130,19 +130,19 @@ def _positions_of(
         the index of each position's game, int64[P], ascending; positions uint64[P, 6]; and
         their legal actions uint64[P].
     """
-    owners, found, found_legal = [], [], []
+    owners, position_parts, legal_parts = [], [], []
     for (positions, legal), _ in zip(
         play_opening(starts, actions, engine), actions.T, strict=False
     ):
         going = np.flatnonzero((legal != 0) & (positions[:, PLY] >= lowest))
         owners.append(going)
-        found.append(positions[going])
-        found_legal.append(legal[going])
+        position_parts.append(positions[going])
+        legal_parts.append(legal[going])
     order = np.argsort(np.concatenate(owners), kind="stable")
     return (
         np.concatenate(owners)[order],
-        np.concatenate(found)[order],
-        np.concatenate(found_legal)[order],
+        np.concatenate(position_parts)[order],
+        np.concatenate(legal_parts)[order],
     )
 
 

@@ -134,8 +134,8 @@ class SolvedPositions:
             return np.zeros(0, np.bool_)
         named = as_player(player, "the player")
         actions, _ = choose(named, self.positions.copy(), self.legal.copy())
-        kept = is_legal(actions, self.winning)  # in a lost position no action is a mistake
-        return np.where(actions < 0, self.choices, ~kept)
+        keeps_win = is_legal(actions, self.winning)  # in a lost position no action is a mistake
+        return np.where(actions < 0, self.choices, ~keeps_win)
 
     def save(self, path: str | Path) -> None:
         """Write a file that :meth:`load` reads. The same content gives the same bytes.
@@ -160,7 +160,10 @@ class SolvedPositions:
         for (position, value, plies, source), won, lost in zip(
             rows, self.winning, self.losing, strict=True
         ):
-            moves = (" ".join(map(action_to_move, actions_of(some))) for some in (won, lost))
+            moves = (
+                " ".join(map(action_to_move, actions_of(action_bits)))
+                for action_bits in (won, lost)
+            )
             writer.writerow([format_position(unpack(position)), value, plies, *moves, source])
         return file.getvalue()
 
@@ -181,10 +184,10 @@ class SolvedPositions:
             file = shipped if shipped.is_file() else Path(path)
             arrays = dict(read_arrays(file, _ARRAYS, "metadata"))
             metadata = json.loads(str(arrays.pop("metadata")))
-            found = metadata["format"], metadata["rules_version"]
-            if found != (FORMAT, RULES_VERSION):
+            version = metadata["format"], metadata["rules_version"]
+            if version != (FORMAT, RULES_VERSION):
                 raise ValueError(
-                    f"format {found[0]!s:.20} and rules version {found[1]!s:.20}, not "
+                    f"format {version[0]!s:.20} and rules version {version[1]!s:.20}, not "
                     f"{FORMAT} and {RULES_VERSION}: make it again"
                 )
             rules = Ruleset.from_dict(metadata["ruleset"])
@@ -230,13 +233,13 @@ def archive(arrays: Arrays) -> bytes:
     return file.getvalue()
 
 
-def read_arrays(file: Path, types: Mapping[str, type[np.generic]], *others: str) -> Arrays:
-    """Read the arrays of ``types``, and ``others``, and check types, dimensions and lengths."""
+def read_arrays(file: Path, types: Mapping[str, type[np.generic]], *more_names: str) -> Arrays:
+    """Read the arrays of ``types``, and ``more_names``, and check types, dimensions and lengths."""
     content = read_bytes(file, _MAX_BYTES)
     if not content.startswith(b"PK"):  # numpy would advise to load it unsafely
         raise ValueError("it is not an .npz file; tables in .csv are not read back")
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-        arrays = {name: archive[name] for name in (*types, *others)}
+        arrays = {name: archive[name] for name in (*types, *more_names)}
     for name, kind in types.items():
         array = arrays[name]
         shape = (len(arrays["winning"]), *((WORDS,) if name == "positions" else ()))
@@ -275,10 +278,10 @@ def without_seats(positions: PackedPositions) -> PackedPositions:
     Returns:
         uint64[N, 6], a copy with South to move and ply 0.
     """
-    seen = positions.copy()
-    seen[:, META] &= ~MOVER_IS_NORTH
-    seen[:, PLY] = 0
-    return seen
+    views = positions.copy()
+    views[:, META] &= ~MOVER_IS_NORTH
+    views[:, PLY] = 0
+    return views
 
 
 def is_for_tests(positions: PackedPositions) -> Flags:
@@ -291,7 +294,9 @@ def is_for_tests(positions: PackedPositions) -> Flags:
         positions: uint64[N, 6].
     """
     views = [without_seats(view).astype("<u8") for view in (positions, mirrored(positions))]
-    keys = [min(one.tobytes(), other.tobytes()) for one, other in zip(*views, strict=True)]
+    keys = [
+        min(view.tobytes(), mirror_view.tobytes()) for view, mirror_view in zip(*views, strict=True)
+    ]
     digests = b"".join(hashlib.blake2b(key, digest_size=8).digest() for key in keys)
     return np.frombuffer(digests, "<u8") % _TEST_SHARE == 0
 

@@ -57,22 +57,22 @@ def check_limit(name: str, limit: Limit, lowest: Limit, highest: Limit) -> Limit
         raise TypeError(
             f"{name}: limit={limit!r:.80}: expected a Limit, for example Limit(nodes=1000)"
         )
-    units = [unit for unit, most in highest._asdict().items() if most is not None]
-    given = {unit: number for unit, number in limit._asdict().items() if number is not None}
-    if not given or not given.keys() <= set(units):
-        numbers = ", ".join(f"{unit}={number!r:.80}" for unit, number in given.items())
-        raise ValueError(f"{name}: Limit({numbers}): expected {' or '.join(units)}")
-    for unit, number in given.items():
+    units = [unit for unit, highest_value in highest._asdict().items() if highest_value is not None]
+    numbers = {unit: number for unit, number in limit._asdict().items() if number is not None}
+    if not numbers or not numbers.keys() <= set(units):
+        words = ", ".join(f"{unit}={number!r:.80}" for unit, number in numbers.items())
+        raise ValueError(f"{name}: Limit({words}): expected {' or '.join(units)}")
+    for unit, number in numbers.items():
         low, high = getattr(lowest, unit), getattr(highest, unit)
         if unit != "seconds":
-            given[unit] = as_integer(number, f"{name}: {unit}", low, high)
+            numbers[unit] = as_integer(number, f"{name}: {unit}", low, high)
         elif isinstance(number, bool) or not isinstance(number, int | float | np.number):
             raise TypeError(f"{name}: seconds={number!r:.80}: expected a number")
         elif not low <= number <= high:
             raise ValueError(f"{name}: {number} seconds a move: expected {low} to {high:.0f}")
         else:
-            given[unit] = float(number)
-    return Limit(**given)
+            numbers[unit] = float(number)
+    return Limit(**numbers)
 
 
 def check_threads(threads: object | None) -> int:
@@ -96,9 +96,9 @@ if hasattr(time, "CLOCK_MONOTONIC"):
     @jit
     def nanoseconds():
         """Return the time of a monotonic clock, int64, without Python's lock."""
-        now = np.empty(2, np.int64)
-        _clock_gettime(_CLOCK, now.ctypes)
-        return now[0] * 1_000_000_000 + now[1]
+        clock = np.empty(2, np.int64)
+        _clock_gettime(_CLOCK, clock.ctypes)
+        return clock[0] * 1_000_000_000 + clock[1]
 
 else:  # Windows
     _query_counter = types.ExternalFunction(
@@ -110,9 +110,9 @@ else:  # Windows
     @jit
     def nanoseconds():
         """Return the time of a monotonic clock, int64, without Python's lock."""
-        now = np.empty(1, np.int64)
-        _query_counter(now.ctypes)
-        return now[0] * _TICK
+        clock = np.empty(1, np.int64)
+        _query_counter(clock.ctypes)
+        return clock[0] * _TICK
 
 
 @jit

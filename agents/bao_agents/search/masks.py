@@ -18,10 +18,10 @@ def keep_actions(rows, first, end, actions):
     """
     if actions == FULL:
         return end
-    kept = first
+    new_end = first
     for k in range(first, end):
         if (actions >> rows[k, ACTION]) & ONE != ZERO:
             for word in range(SUCCESSOR_WORDS):  # numba compiles a row for five seconds
-                rows[kept, word] = rows[k, word]
-            kept += 1
-    return kept
+                rows[new_end, word] = rows[k, word]
+            new_end += 1
+    return new_end

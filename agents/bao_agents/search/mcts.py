@@ -1,6 +1,6 @@
 """Search trees by Monte Carlo: UCT with random playouts.
 
-UCT as in Kocsis and Szepesvari, "Bandit based Monte-Carlo planning" (2006): a simulation walks
+UCT as in Kocsis and Szepesvari, "Bandit based Monte-Carlo planning" (2006): an iteration walks
 down the tree by upper confidence bounds, expands the position where it ends, plays one of its
 successors out to the end of the game, and backs the result up. The most visited action is played.
 
@@ -51,18 +51,18 @@ EXPLORATION = 1.2
 """Weight of the confidence bound, for results of plus and minus one."""
 PLAYOUT_PLIES = 1000
 """Plies after which a playout counts as a draw, as in the arena."""
-MAX_SIMULATIONS = 10_000_000
-"""The most simulations of a search."""
-_NODES_PER_SIMULATION = 4
-"""Space for nodes, for each simulation; a node is expanded at its second visit."""
+MAX_PLAYOUTS = 10_000_000
+"""The most playouts of a search."""
+_NODES_A_PLAYOUT = 4
+"""Space for nodes, for each playout; a node is expanded at its second visit."""
 _MAX_NODES = 1 << 21
 """The most nodes in a tree, 160 MiB, unless the player has another limit of memory. When a tree is
 full, leaves are played out unexpanded."""
 _NODE_BYTES = 80
 _MOST_NODES = (1 << 31) - 1
 """The most nodes that a tree can number."""
-_SIMULATION = 2e-5
-"""Seconds that a simulation takes, at most and roughly."""
+_PLAYOUT_SECONDS = 2e-5
+"""Seconds that a playout takes, at most and roughly."""
 
 _SEED_SHIFT = U(29)
 _HALF_WORD = U(32)
@@ -129,12 +129,12 @@ class PlayoutTree(NamedTuple):
     result_sums: Int32Array
     """int32[N], sum of the results of those visits, for the player who moved to the node."""
     path: Int32Array
-    """int32[PLAYOUT_PLIES], the nodes of the current simulation."""
+    """int32[PLAYOUT_PLIES], the nodes from the root to the current one."""
 
 
-def _make_tree(simulations: int, most: int = _MAX_NODES) -> PlayoutTree:
-    """Return space for the tree of a search with ``simulations`` simulations, of ``most`` nodes."""
-    size = min(_NODES_PER_SIMULATION * simulations, most) + 2 * MAX_SUCCESSORS
+def _make_tree(playouts: int, max_nodes: int = _MAX_NODES) -> PlayoutTree:
+    """Return space for the tree of a search with so many playouts, at most ``max_nodes`` nodes."""
+    size = min(_NODES_A_PLAYOUT * playouts, max_nodes) + 2 * MAX_SUCCESSORS
     positions = np.empty((size, SUCCESSOR_WORDS), np.uint64)
     first_child, num_children, node_visits, result_sums = np.zeros((4, size), np.int32)
     path = np.zeros(PLAYOUT_PLIES, np.int32)
@@ -191,8 +191,8 @@ def _expand(rules, tree, node, size, actions):
 
 
 @jit
-def _simulate_once(rules, tree, size, rng, actions):
-    """Run one simulation: select, expand, play out, back up.
+def _iterate(rules, tree, size, rng, actions):
+    """Run one iteration: select, expand, play out, back up.
 
     Args:
         rules: the :class:`KernelRules`.
@@ -237,7 +237,7 @@ def _simulate_once(rules, tree, size, rng, actions):
 
 
 @jit
-def _search(rules, tree, packed, actions, seed, simulations, deadline):
+def _search(rules, tree, packed, actions, seed, playouts, deadline):
     """Return the action that a search of one position visits most; among equals, the better one.
 
     Args:
@@ -246,7 +246,7 @@ def _search(rules, tree, packed, actions, seed, simulations, deadline):
         packed: uint64[6].
         actions: the bits of the actions to choose from.
         seed: the agent's seed, uint64.
-        simulations: the number of simulations; at least two run, so that the root is expanded.
+        playouts: the number of playouts; at least two run, so that the root is expanded.
         deadline: int64[1], see :mod:`bao_agents.search.limits`.
     """
     rng = seed
@@ -259,10 +259,10 @@ def _search(rules, tree, packed, actions, seed, simulations, deadline):
     tree.node_visits[0] = 0
     tree.result_sums[0] = 0
     size = np.int64(1)
-    for done in range(simulations):
+    for done in range(playouts):
         if done > 1 and nanoseconds() >= deadline[0]:
             break
-        rng, size = _simulate_once(rules, tree, size, rng, actions)
+        rng, size = _iterate(rules, tree, size, rng, actions)
     first = np.int64(tree.first_child[0])
     best = first
     for child in range(first + 1, first + np.int64(tree.num_children[0])):
@@ -278,7 +278,7 @@ class MctsAgent(SearchPlayer):
 
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
-        limit: what it may use for each position: simulations, as ``nodes``, or time.
+        limit: what it may use for each position: playouts, as ``nodes``, or time.
         seed: the seed of the playouts.
         threads, memory: see :class:`SearchPlayer`; its threads share batches alone.
 
@@ -288,7 +288,7 @@ class MctsAgent(SearchPlayer):
 
     NAME = "mcts"
     LOWEST = Limit(None, LEAST_SECONDS, 2)
-    HIGHEST = Limit(None, MAX_SECONDS, MAX_SIMULATIONS)
+    HIGHEST = Limit(None, MAX_SECONDS, MAX_PLAYOUTS)
     seeded = True
 
     def __init__(
@@ -304,27 +304,27 @@ class MctsAgent(SearchPlayer):
         super().__init__(ruleset, limit, threads=threads, memory=memory)
 
     def _prepare(self) -> None:
-        most = _MAX_NODES
+        max_nodes = _MAX_NODES
         if self._memory is not None:
-            most = min(self._memory // _NODE_BYTES // len(self._deadlines), _MOST_NODES)
-        playouts = self.limit.nodes or MAX_SIMULATIONS
-        self._trees = [_make_tree(playouts, most) for _ in self._deadlines]
+            max_nodes = min(self._memory // _NODE_BYTES // len(self._deadlines), _MOST_NODES)
+        playouts = self.limit.nodes or MAX_PLAYOUTS
+        self._trees = [_make_tree(playouts, max_nodes) for _ in self._deadlines]
 
     def _expected_seconds(self, limit: Limit) -> float:
-        return limit.seconds or (limit.nodes or MAX_SIMULATIONS) * _SIMULATION
+        return limit.seconds or (limit.nodes or MAX_PLAYOUTS) * _PLAYOUT_SECONDS
 
     def _search(self, question: Question, thread: int) -> Int64Array:
-        found = np.zeros((len(question.legal), 2), np.int64)
-        found[:, 0] = [
+        results = np.zeros((len(question.legal), 2), np.int64)
+        results[:, 0] = [
             _search(
                 self.ruleset.kernel,
                 self._trees[thread],
                 position,
                 legal,
                 self._seed,
-                question.limit.nodes or MAX_SIMULATIONS,
+                question.limit.nodes or MAX_PLAYOUTS,
                 self._deadlines[thread],
             )
             for position, legal in zip(question.positions, question.legal, strict=True)
         ]
-        return found
+        return results

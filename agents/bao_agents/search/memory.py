@@ -59,13 +59,13 @@ def _free_in_groups() -> list[int]:
     """Return what each group of this process has left of its limit, version 2 or 1."""
     free = []
     for folder in group_folders("memory"):
-        for most, used in (
+        for limit_file, use_file in (
             ("memory.max", "memory.current"),
             ("memory.limit_in_bytes", "memory.usage_in_bytes"),
         ):
             with suppress(OSError, ValueError):  # "max" for no limit
-                limit = int((folder / most).read_text())
+                limit = int((folder / limit_file).read_text())
                 stat = (folder / "memory.stat").read_text().split()
                 cached = int(stat[stat.index("inactive_file") + 1])  # given back when asked for
-                free.append(max(0, limit - int((folder / used).read_text()) + cached))
+                free.append(max(0, limit - int((folder / use_file).read_text()) + cached))
     return free

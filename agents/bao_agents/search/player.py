@@ -25,7 +25,7 @@ MAX_GAME = 2**63 - 1
 """The highest number of a game."""
 
 
-class Places(NamedTuple):
+class GameMemory(NamedTuple):
     """Where the games of B positions are in a player's memory."""
 
     tables: Uint64Array
@@ -36,8 +36,8 @@ class Places(NamedTuple):
     """int64[B], the rows of the positions' games; int64[0] if they belong to none."""
 
 
-NOWHERE = Places(np.zeros((0, 0), np.uint64), np.zeros(0, np.uint64), np.zeros(0, np.int64))
-"""The places of positions that are asked alone."""
+NO_MEMORY = GameMemory(np.zeros((0, 0), np.uint64), np.zeros(0, np.uint64), np.zeros(0, np.int64))
+"""The memory of positions that are judged alone."""
 
 
 class Question(NamedTuple):
@@ -49,14 +49,14 @@ class Question(NamedTuple):
     """uint64[B], the actions to choose from."""
     limit: Limit
     """What may be used for each position."""
-    places: Places = NOWHERE
-    """Where their games are in memory (:meth:`SearchPlayer._remember`)."""
+    memory: GameMemory = NO_MEMORY
+    """The memory of their games (:meth:`SearchPlayer._remember`)."""
 
     def part(self, part: slice) -> Question:
         """Return some of the positions."""
-        positions, legal, limit, places = self
-        places = places._replace(rows=places.rows[part])
-        return Question(positions[part], legal[part], limit, places)
+        positions, legal, limit, memory = self
+        memory = memory._replace(rows=memory.rows[part])
+        return Question(positions[part], legal[part], limit, memory)
 
 
 class SearchPlayer(Remade):
@@ -132,13 +132,13 @@ class SearchPlayer(Remade):
     def _expected_seconds(self, limit: Limit) -> float:
         """Return roughly how long a search takes at most."""
 
-    def _remember(self, games: Int64Array) -> Places:
-        """Make room for the games of a batch, int64[B]; return their places in memory.
+    def _remember(self, games: Int64Array) -> GameMemory:
+        """Make room for the games of a batch, int64[B]; return their memory.
 
         A search that remembers overrides this.
         """
         del games
-        return NOWHERE
+        return NO_MEMORY
 
     def act(
         self,
@@ -187,8 +187,8 @@ class SearchPlayer(Remade):
         together: bool,
     ) -> Actions:
         """Search positions that all have a choice; see :meth:`act`."""
-        places = NOWHERE if games is None else self._remember(games)
-        question = Question(positions, legal, limit, places)
+        memory = NO_MEMORY if games is None else self._remember(games)
+        question = Question(positions, legal, limit, memory)
         if together and len(legal) == 1:
             return np.array([self._choose_alone(question, deadline(limit.seconds))])
         return self._ask(question, self._search)[:, 0].copy()
@@ -218,27 +218,27 @@ class SearchPlayer(Remade):
             question: the positions.
             search: :meth:`_search`, or another with its arguments.
         """
-        found = np.empty((len(question.legal), 2), np.int64)
+        results = np.empty((len(question.legal), 2), np.int64)
         limit = question.limit
 
         def work(part: slice, thread: int) -> None:
             self._deadlines[thread][0] = deadline(limit.seconds)
-            found[part] = search(question.part(part), thread)
+            results[part] = search(question.part(part), thread)
 
         search_in_threads(
-            len(found),
+            len(results),
             self.PART if limit.seconds is None else 1,
             work,
             len(self._deadlines),
             self._expire,
             self._expected_seconds(limit),
         )
-        return found
+        return results
 
     def _expire(self) -> None:
         """End the searches that run; called again and again after an interrupt."""
-        for one in self._deadlines:
-            one[0] = 0
+        for own_deadline in self._deadlines:
+            own_deadline[0] = 0
 
     def _checked(self, limit: Limit) -> Limit:
         return check_limit(self.NAME, limit, self.LOWEST, self.HIGHEST)

@@ -12,14 +12,14 @@ from typing import NamedTuple
 import numpy as np
 
 from bao_agents.search.alphabeta.transposition import TABLE_BYTES, game_table_words, next_epoch
-from bao_agents.search.player import NOWHERE, Places
+from bao_agents.search.player import NO_MEMORY, GameMemory
 from bao_agents.support.array_types import Int64Array, Uint64Array
 
 MAX_BYTES = 1 << 28
 """The most memory of all tables of a player, unless it has been given more: 256 MiB."""
 
 
-class _Kept(NamedTuple):
+class _Tables(NamedTuple):
     """All that is kept of games."""
 
     tables: Uint64Array
@@ -47,26 +47,26 @@ class GameTables:
         self._words = game_table_words(nodes, memory or TABLE_BYTES)
         self.most = max(1, (memory or MAX_BYTES) // (8 * self._words))
         """The most games that are remembered at once."""
-        self._kept: _Kept | None = None
+        self._games: _Tables | None = None
         """None while it is being changed, so an exception leaves tables that are empty."""
 
-    def find(self, games: Int64Array) -> Places:
-        """Return the places of games, which get an empty table if they are new.
+    def find(self, games: Int64Array) -> GameMemory:
+        """Return the memory of games, which get an empty table if they are new.
 
         Args:
             games: int64[B], the numbers of the games, all different.
         """
         numbers = games.tolist()
         if len(numbers) > self.most:
-            return NOWHERE
+            return NO_MEMORY
         try:
-            kept = self._kept or _Kept(
+            games = self._games or _Tables(
                 np.zeros((self.most, self._words), np.uint64), np.zeros(self.most, np.uint64), {}
             )
         except MemoryError:
-            return NOWHERE
-        self._kept = None
-        tables, epochs, rows = kept
+            return NO_MEMORY
+        self._games = None
+        tables, epochs, rows = games
         # The known ones come last then, so none of them is forgotten for a new one.
         rows.update([(game, rows.pop(game)) for game in numbers if game in rows])
         for game in numbers:
@@ -74,6 +74,6 @@ class GameTables:
                 full = len(rows) == self.most
                 rows[game] = row = rows.pop(next(iter(rows))) if full else len(rows)
                 epochs[row] = next_epoch(tables[row], epochs[row])
-        places = Places(tables, epochs, np.array([rows[game] for game in numbers], np.int64))
-        self._kept = kept
-        return places
+        memory = GameMemory(tables, epochs, np.array([rows[game] for game in numbers], np.int64))
+        self._games = games
+        return memory

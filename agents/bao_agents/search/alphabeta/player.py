@@ -57,7 +57,7 @@ from bao_agents.search.limits import (
     nanoseconds,
 )
 from bao_agents.search.memory import default_memory
-from bao_agents.search.player import Places, Question, SearchPlayer
+from bao_agents.search.player import GameMemory, Question, SearchPlayer
 from bao_agents.search.sharing import search_in_threads
 from bao_agents.support.array_types import Int64Array
 from bao_agents.support.opinion import Opinion
@@ -123,7 +123,7 @@ def _deepen(rules, evaluator, guide, table, marks, work, packed, actions, depth)
         actions: the bits of the actions to choose from.
         depth: the last depth.
     """
-    begun = nanoseconds()
+    start = nanoseconds()
     work.nodes = 0
     work.look_at = 0
     work.stopped = 0
@@ -134,7 +134,7 @@ def _deepen(rules, evaluator, guide, table, marks, work, packed, actions, depth)
     forget_cutoffs(work)
     store_rows_at(work.stack, 0, load_rows(packed))
     work.finished = 0
-    action, kept = np.int64(NO_ACTION), 0
+    action, same_iterations = np.int64(NO_ACTION), 0
     for iteration in range(1, depth + 1):
         value = search(rules, evaluator, guide, table, marks, work, iteration)
         if work.stopped != 0:
@@ -144,12 +144,12 @@ def _deepen(rules, evaluator, guide, table, marks, work, packed, actions, depth)
         if value > PROVEN or value < -PROVEN:
             break  # a proven result does not change
         if work.deadline != NEVER:  # does another one promise enough?
-            used = (nanoseconds() - begun) / (work.deadline - begun)
+            used_share = (nanoseconds() - start) / (work.deadline - start)
             if work.lines[0, 0] != action:
-                action, kept = np.int64(work.lines[0, 0]), 0
-            elif used >= _COUNTED:
-                kept += 1
-            if used >= _LAST_START - _SETTLED * kept:
+                action, same_iterations = np.int64(work.lines[0, 0]), 0
+            elif used_share >= _COUNTED:
+                same_iterations += 1
+            if used_share >= _LAST_START - _SETTLED * same_iterations:
                 break
 
 
@@ -159,13 +159,13 @@ def _search_each(
     evaluator,
     guide,
     workspace,
-    places,
+    games,
     positions,
     legal,
     depth,
     nodes,
     threads,
-    found,
+    results,
 ):
     """Search each position of a batch that has legal actions.
 
@@ -173,22 +173,22 @@ def _search_each(
         kernel_array: the rules as :attr:`Ruleset.kernel_array`, which a call passes faster.
         evaluator, guide: see :func:`bao_agents.search.alphabeta.search.search`.
         workspace: the thread's :class:`~.workspace.Workspace`.
-        places: the positions' :class:`~bao_agents.search.player.Places`.
+        games: the positions' :class:`~bao_agents.search.player.GameMemory`.
         positions: uint64[B, 6].
         legal: uint64[B], the actions to choose from.
         depth: the greatest depth.
         nodes: the most nodes.
         threads: the number of threads that search the only position together, in an epoch that has
             begun; 0 for a batch.
-        found: int64[B, 2], filled with the best actions and the values; 0 where there is none.
+        results: int64[B, 2], filled with the best actions and the values; 0 where there is none.
     """
     rules = rules_of(kernel_array)
-    tables, epochs, rows = places
+    tables, epochs, rows = games
     work = workspace.memory[0]
     work.node_limit = nodes
     work.threads = threads
     for g in range(positions.shape[0]):
-        found[g] = 0
+        results[g] = 0
         if legal[g] == ZERO:
             continue
         work.searches += ONE
@@ -202,8 +202,8 @@ def _search_each(
             table, work.epoch = workspace.table, work.last_epoch
         marks = workspace.marks
         _deepen(rules, evaluator, guide, table, marks, work, positions[g], legal[g], depth)
-        found[g, 0] = work.lines[0, 0]
-        found[g, 1] = work.value
+        results[g, 0] = work.lines[0, 0]
+        results[g, 1] = work.value
 
 
 def points(value: float) -> float:
@@ -268,7 +268,7 @@ class AlphaBetaAgent(SearchPlayer):
         self._workspaces = make_workspaces(count, table_words(nodes), self._reductions)
         self._deadlines = [workspace.memory["deadline"] for workspace in self._workspaces]
         self._games = GameTables(nodes, self._memory)
-        self._place_alone: Places | None = None
+        self._memory_alone: GameMemory | None = None
         """The table of positions that are asked alone."""
         guide = self._guide
         evaluator = guide.nnue if guide and guide.nnue else load_tables(self.ruleset)
@@ -286,7 +286,7 @@ class AlphaBetaAgent(SearchPlayer):
         """The most games that it remembers at once."""
         return self._games.most
 
-    def _remember(self, games: Int64Array) -> Places:
+    def _remember(self, games: Int64Array) -> GameMemory:
         return self._games.find(games)
 
     def _search(self, question: Question, thread: int) -> Int64Array:
@@ -300,19 +300,19 @@ class AlphaBetaAgent(SearchPlayer):
             thread: the thread.
             threads: the number of threads that search the only position together; 0 for a batch.
         """
-        positions, legal, limit, places = question
-        found = np.empty((len(legal), 2), np.int64)
+        positions, legal, limit, games = question
+        results = np.empty((len(legal), 2), np.int64)
         _search_each(
             *self._threads[thread],
-            tuple(places),
+            tuple(games),
             positions,
             legal,
             limit.plies or MAX_DEPTH,
             limit.nodes or MAX_NODES,
             threads,
-            found,
+            results,
         )
-        return found
+        return results
 
     def _choose_alone(self, question: Question, end: int) -> int:
         return max(0, self._search_alone(question, end).action)
@@ -325,10 +325,10 @@ class AlphaBetaAgent(SearchPlayer):
         """
         limit = question.limit
         threads = self._threads_alone(limit)
-        tables, epochs, rows = question.places
+        tables, epochs, rows = question.memory
         if len(rows) == 0:
-            tables, epochs, rows = places = self._find_place_alone(_expected_nodes(limit, threads))
-            question = question._replace(places=places)
+            tables, epochs, rows = games = self._memory_alone_for(_expected_nodes(limit, threads))
+            question = question._replace(memory=games)
             epochs[0] = next_epoch(tables[0], epochs[0])
         else:
             epochs[rows[0]] = next_age(epochs[rows[0]])
@@ -367,15 +367,15 @@ class AlphaBetaAgent(SearchPlayer):
             line=line,
         )
 
-    def _find_place_alone(self, nodes: float) -> Places:
-        """Return the place of a position that is asked alone, large enough for so many nodes."""
-        most = self._memory or min(_POSITION_BYTES, default_memory())
-        words = max(table_words(nodes, most), self._workspaces[0].table.size)
-        if self._place_alone is None or self._place_alone.tables.size < words:
-            self._place_alone = None  # its memory is free before there is new one
+    def _memory_alone_for(self, nodes: float) -> GameMemory:
+        """Return the memory of a position that is asked alone, large enough for so many nodes."""
+        max_bytes = self._memory or min(_POSITION_BYTES, default_memory())
+        words = max(table_words(nodes, max_bytes), self._workspaces[0].table.size)
+        if self._memory_alone is None or self._memory_alone.tables.size < words:
+            self._memory_alone = None  # its memory is free before there is new one
             table, epoch = np.zeros((1, words), np.uint64), np.zeros(1, np.uint64)
-            self._place_alone = Places(table, epoch, np.zeros(1, np.int64))
-        return self._place_alone
+            self._memory_alone = GameMemory(table, epoch, np.zeros(1, np.int64))
+        return self._memory_alone
 
     def actions_and_values(
         self, positions: PackedPositions, legal: Legal

@@ -133,10 +133,10 @@ def order_by_policy(rules, guide, work, ply):
 def _ask_network(rules, guide, work, ply, slot):
     """Fill row ``slot`` of ``guide.gaps`` for the actions of the node at ``ply``."""
     frame, stack = work.frames[ply], work.stack
-    asked = encode_successors(
+    inputs = encode_successors(
         rules, stack[frame.row], stack, frame.first, frame.end, guide.encodings
     )
-    forward(guide.weights, guide.encodings, asked, guide.network_workspace, guide.outputs)
+    forward(guide.weights, guide.encodings, inputs, guide.network_workspace, guide.outputs)
     # A decided successor has no output: a win gets a logit far above the others, a loss far below.
     logits, outputs = guide.logits, guide.outputs
     output = 0
@@ -152,4 +152,4 @@ def _ask_network(rules, guide, work, ply, slot):
     for k in range(frame.first, frame.end):
         gap = min(float(top - logits[k - frame.first]), _MAX_GAP) * GAP_UNIT
         guide.gaps[slot, np.int64(stack[k, ACTION])] = np.uint16(gap)
-    work.nodes += np.int64(guide.encoding_nodes) * max(asked, np.int64(1))
+    work.nodes += np.int64(guide.encoding_nodes) * max(inputs, np.int64(1))

@@ -147,14 +147,14 @@ def reduction_by_policy(numbers, depth, gap):
 
 
 @jit
-def reduction_by_order(numbers, depth, place):
+def reduction_by_order(numbers, depth, index):
     """Return :func:`reduction` of an action with ``place`` others before it.
 
     ``numbers`` are :class:`Reductions`, or a record of them.
     """
     if depth < numbers.order_depth:
         return np.int64(0)
-    growth = numbers.order_growth * math.log(depth) * math.log(place + 1.0)
+    growth = numbers.order_growth * math.log(depth) * math.log(index + 1.0)
     return _limited(numbers.order_plies + growth, depth)
 
 

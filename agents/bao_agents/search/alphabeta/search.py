@@ -47,7 +47,7 @@ from bao_agents.search.alphabeta.transposition import (
     probe,
     store,
 )
-from bao_agents.search.alphabeta.workspace import MARKS, MAX_PLIES
+from bao_agents.search.alphabeta.workspace import MARKS, MAX_SEARCH_PLIES
 from bao_agents.search.limits import is_late
 from bao_agents.search.masks import keep_actions
 from bao_agents.search.uncounted import uncounted
@@ -178,10 +178,10 @@ def _enter_node(rules, evaluator, guided, table, work, ply):
     frame.key = position_hash(rows)
     if ply == 0:  # a root without some of its actions is not the same position
         frame.key ^= work.left_out
-    known, value, frame.tt_move = probe(
+    is_known, value, frame.tt_move = probe(
         table, work.epoch, frame.key, frame.depth, guided, frame.alpha, frame.beta, ply
     )
-    if known and ply > 0:  # the root needs a line, not only a value
+    if is_known and ply > 0:  # the root needs a line, not only a value
         lines[ply, 0] = frame.tt_move
         lines[ply, 1] = NO_ACTION
         return False, value
@@ -223,17 +223,17 @@ def _try_actions(evaluator, guided, marks, work, ply):
         # Step 6. Next action.
         k = frame.next
         pick_best(work, k, frame.end)
-        again = same_mover(stack[k, META])
+        keeps_turn = same_mover(stack[k, META])
 
         # Step 7. Its depth. A capture that waits is played on; forced actions cost less.
         plies = frame.depth - 1
-        if again and plies == 0:
+        if keeps_turn and plies == 0:
             plies = np.int64(1)
         saved = frame.half_plies + extension_half_plies(guided, ply, frame.end - frame.first)
         plies += saved // 2
 
         # Step 8. The end of the game, the horizon, or a successor that another thread searches.
-        if stack[k, RESULT] != ZERO or plies == 0 or ply + 2 >= MAX_PLIES:
+        if stack[k, RESULT] != ZERO or plies == 0 or ply + 2 >= MAX_SEARCH_PLIES:
             work.nodes += 1
             work.lines[ply + 1, 0] = NO_ACTION
             _take_value(work, ply, _leaf_value(evaluator, stack, k, ply))
@@ -244,12 +244,12 @@ def _try_actions(evaluator, guided, marks, work, ply):
 
         # Step 9. Request a search: the first action with the whole window; the others less deeply,
         # and only to find out whether they are better (principal variation search).
-        frame.again = np.int64(again)
+        frame.again = np.int64(keeps_turn)
         frame.high = frame.beta
         frame.reduced = 0
         if k != frame.first:
             frame.high = frame.low + 1
-            if not again:
+            if not keeps_turn:
                 frame.reduced = reduction(guided, work, ply)
         alpha, beta = _window(frame)
         _ask(work.frames[ply + 1], k, plies - frame.reduced, alpha, beta, saved % 2)

@@ -61,25 +61,27 @@ _ACTION_MASK = U(127)
 _VALUE_BIAS = np.int64(1 << 15)
 
 
-def table_words(nodes: float, most: int = TABLE_BYTES) -> int:
+def table_words(nodes: float, max_bytes: int = TABLE_BYTES) -> int:
     """Return the words of a table for searches of about ``nodes`` nodes: 512 KiB to ``most`` bytes.
 
     The processor's cache holds more of a smaller table.
     """
-    return _SLOT_WORDS << _bits(nodes, most)
+    return _SLOT_WORDS << _bits(nodes, max_bytes)
 
 
-def game_table_words(nodes: float, most: int = TABLE_BYTES) -> int:
+def game_table_words(nodes: float, max_bytes: int = TABLE_BYTES) -> int:
     """Return the words of a table for all searches of a game: 8 KiB to ``most`` bytes.
 
     It has a slot for each node of a search, up to the size of :func:`table_words`.
     """
-    return _SLOT_WORDS << min(_bits(nodes, most), max(_MIN_GAME_BITS, int(nodes).bit_length() - 1))
+    return _SLOT_WORDS << min(
+        _bits(nodes, max_bytes), max(_MIN_GAME_BITS, int(nodes).bit_length() - 1)
+    )
 
 
-def _bits(nodes: float, most: int) -> int:
+def _bits(nodes: float, max_bytes: int) -> int:
     """Return the logarithm of the number of slots for searches of about ``nodes`` nodes."""
-    highest = (most // (8 * _SLOT_WORDS)).bit_length() - 1
+    highest = (max_bytes // (8 * _SLOT_WORDS)).bit_length() - 1
     bits = int(min(nodes / _NODES_A_SLOT, 1 << highest)).bit_length() - 1
     return max(_MIN_BITS, min(highest, bits))
 
@@ -146,12 +148,12 @@ def probe(table, epoch, key, depth, deeper, alpha, beta, ply):
                 value += ply
             bound = np.int64((data >> _BOUND_SHIFT) & _BOUND_MASK)
             searched = _depth_in(data)
-            known = (searched == depth or (deeper and searched > depth)) and (
+            is_known = (searched == depth or (deeper and searched > depth)) and (
                 bound == BOUND_EXACT
                 or (bound == BOUND_LOWER and value >= beta)
                 or (bound == BOUND_UPPER and value <= alpha)
             )
-            return known, value, action
+            return is_known, value, action
     return False, np.int64(0), np.int64(NO_ACTION)
 
 

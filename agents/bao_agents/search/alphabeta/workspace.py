@@ -20,10 +20,10 @@ MAX_DEPTH = 60
 """The greatest depth of a search, in plies."""
 MARKS = 1 << 15
 """Slots for the successors under search."""
-MAX_PLIES = 2 * MAX_DEPTH
+MAX_SEARCH_PLIES = 2 * MAX_DEPTH
 """The longest line: captures that wait and forced actions cost no depth."""
 
-_ROWS = 1 + MAX_PLIES * MAX_SUCCESSORS
+_ROWS = 1 + MAX_SEARCH_PLIES * MAX_SUCCESSORS
 
 FRAME = np.dtype(
     (
@@ -78,18 +78,18 @@ MEMORY = np.dtype(
             ("reductions", REDUCTIONS),
             # The current line: a frame for each ply, and the best line from each ply, which
             # NO_ACTION ends.
-            ("frames", FRAME, (MAX_PLIES,)),
-            ("lines", np.int8, (MAX_PLIES, MAX_PLIES + 1)),
+            ("frames", FRAME, (MAX_SEARCH_PLIES,)),
+            ("lines", np.int8, (MAX_SEARCH_PLIES, MAX_SEARCH_PLIES + 1)),
             # The root, then space for the successors of the node at each ply, in the form of
             # bao_env.engine.successors; and the scores that order them.
             ("stack", np.uint64, (_ROWS, SUCCESSOR_WORDS)),
             ("scores", np.int64, (_ROWS,)),
             # For each action of the node at each ply, the gap between the highest logit and its
             # own, in 1024ths, if a network has ordered the actions.
-            ("gaps", np.int64, (MAX_PLIES, NUM_ACTIONS)),
+            ("gaps", np.int64, (MAX_SEARCH_PLIES, NUM_ACTIONS)),
             # The last action that caused a cutoff at each ply; and for each action of either seat
             # the sum of depth^2 of the nodes that it cut off.
-            ("killers", np.int64, (MAX_PLIES,)),
+            ("killers", np.int64, (MAX_SEARCH_PLIES,)),
             ("history", np.int64, (2, NUM_ACTIONS)),
         ],
     )

@@ -87,17 +87,17 @@ class SolverAgent(AlphaBetaAgent):
         """
         position, legal = question.positions[0], int(question.legal[0])
         _, seconds, nodes = question.limit
-        now = nanoseconds()
+        start = nanoseconds()
         if seconds is None:
             search.clear()
-        search.begin(nodes and nodes // PROOF_PART, now + (end - now) // PROOF_PART, threads)
+        search.begin(nodes and nodes // PROOF_PART, start + (end - start) // PROOF_PART, threads)
         value = search.prove(position)
-        lost = sum(1 << known.action for known in search.known() if known.value == LOSS)
+        lost = sum(1 << action.action for action in search.known() if action.value == LOSS)
         open_actions = good = legal & ~lost or legal
         if value != UNKNOWN:
             search.begin(nodes and nodes - search.nodes, end, threads)
             action = search.bisect(position, value, search.distance(value)).action
             assert action is not None
             good = legal & 1 << action or open_actions
-        rest = question.limit._replace(nodes=nodes and nodes - nodes // PROOF_PART)
-        return question._replace(legal=np.array([good], np.uint64), limit=rest)
+        rest_limit = question.limit._replace(nodes=nodes and nodes - nodes // PROOF_PART)
+        return question._replace(legal=np.array([good], np.uint64), limit=rest_limit)

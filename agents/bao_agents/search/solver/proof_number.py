@@ -231,28 +231,28 @@ def _store(table, key, phi, delta, plies, work, is_shared):
         is_shared: whether another thread may have proved the position meanwhile.
     """
     slot = np.int64(key & U(table.keys.shape[0] // _WAYS - 1)) * _WAYS
-    chosen = slot
+    slot_entry = slot
     for entry in range(slot, slot + _WAYS):
         word = table.numbers[entry]
         if table.keys[entry] ^ word == key and word != ZERO:
             if is_shared != 0 and phi != 0 and delta != 0 and _is_proof(word):
                 return
-            chosen = entry
+            slot_entry = entry
             work = max(work, table.work[entry])
             break
         if word == ZERO:
-            chosen = entry
+            slot_entry = entry
             break
-        if table.work[entry] < table.work[chosen]:
-            chosen = entry
+        if table.work[entry] < table.work[slot_entry]:
+            slot_entry = entry
     if phi == 0:  # the word must not be 0, which marks an empty entry
         phi, delta = np.int64(0), plies + 1
     elif delta == 0:
         phi = plies + 1
     word = U(phi) | (U(delta) << _HALF)
-    table.keys[chosen] = key ^ word
-    table.numbers[chosen] = word
-    table.work[chosen] = work
+    table.keys[slot_entry] = key ^ word
+    table.numbers[slot_entry] = word
+    table.work[slot_entry] = work
 
 
 @jit_inline
@@ -293,22 +293,22 @@ def _enter_row(rules, table, work, r, left, mover):
     """
     row, result = work.rows[r], work.stack[r, RESULT]
     rows = load_rows_at(work.stack, r)
-    again = same_mover(rows.meta)
-    if result == ONE or (result == ZERO and not again and is_stuck(rows)):
+    keeps_turn = same_mover(rows.meta)
+    if result == ONE or (result == ZERO and not keeps_turn and is_stuck(rows)):
         won = True
     elif result != ZERO:
         won = False
     elif work.bound != UNBOUNDED and left == 0:  # a win in time needs the game to be over
         won = mover != work.attacker or (
-            not again and legal_of(rules, work.stack[r]) == ZERO  # 1.5a
+            not keeps_turn and legal_of(rules, work.stack[r]) == ZERO  # 1.5a
         )
     else:
-        attacks = work.bound != UNBOUNDED and (mover == work.attacker) == again
+        attacks = work.bound != UNBOUNDED and (mover == work.attacker) == keeps_turn
         row.key = _key(rows, left, attacks)
-        found, phi, delta, plies = _look_up(table, row.key)
-        if not found:
+        is_stored, phi, delta, plies = _look_up(table, row.key)
+        if not is_stored:
             phi, delta = _suppose(rules, table, rows)
-        if again:
+        if keeps_turn:
             phi, delta = delta, phi
         _set(row, phi, delta, plies)
         return
@@ -349,8 +349,8 @@ def _read_again(table, work, ply):
     for r in range(frame.first, frame.end):
         row = work.rows[r]
         if row.key != ZERO and row.phi != 0 and row.delta != 0:
-            found, phi, delta, plies = _look_up(table, row.key)
-            if found:
+            is_stored, phi, delta, plies = _look_up(table, row.key)
+            if is_stored:
                 if same_mover(work.stack[r, META]):
                     phi, delta = delta, phi
                 _set(row, phi, delta, plies)

@@ -260,12 +260,12 @@ class ProofSearch:
         low = 0  # no win within `low`, a win within `high`
         while high - low > 1:
             middle = (low + high) // 2
-            found = self.prove(position, middle, value)
-            if found == UNKNOWN:
+            proved = self.prove(position, middle, value)
+            if proved == UNKNOWN:
                 break
-            if found == WIN:  # in time, or the other side's win is delayed
+            if proved == WIN:  # in time, or the other side's win is delayed
                 action = self._best(WIN)
-            if found == value:
+            if proved == value:
                 high = self.plies
             else:
                 low = middle
@@ -273,17 +273,17 @@ class ProofSearch:
 
     def _best(self, value: int) -> int | None:
         """Return the quickest win or the slowest loss among the actions known to have ``value``."""
-        found = [one for one in self.known() if one.value == value]
+        actions = [known for known in self.known() if known.value == value]
         pick = min if value == WIN else max
-        best = pick(found, key=lambda one: one.plies, default=None)
+        best = pick(actions, key=lambda known: known.plies, default=None)
         return best and best.action
 
     def line(self, position: PackedPositions, value: int, bound: int | None) -> tuple[int, ...]:
         """Return a line of the proof or, with a bound, of the shortest win, within the limits."""
         line: list[int] = []
-        seen = set()
-        while position.tobytes() not in seen:
-            seen.add(position.tobytes())
+        visited = set()
+        while position.tobytes() not in visited:
+            visited.add(position.tobytes())
             child = self._step(position, value, bound)
             if child is None:
                 break
@@ -302,14 +302,14 @@ class ProofSearch:
         """
         children = self.children(position)
         for last_try in (False, True):
-            found = []
+            options = []
             for child in children:
                 plies = self._plies_after(child, value, bound)
                 if plies is not None:
-                    found.append((plies, child))
-            if found and (value == WIN or len(found) == len(children)):
+                    options.append((plies, child))
+            if options and (value == WIN or len(options) == len(children)):
                 pick = min if value == WIN else max
-                return pick(found, key=lambda one: one[0])[1]
+                return pick(options, key=lambda option: option[0])[1]
             if not last_try:  # the table has lost a part of the proof
                 self.prove(position, bound or UNBOUNDED, 0 if bound is None else value)
         return None

@@ -79,9 +79,9 @@ def table_bits(limit: Limit, threads: int, memory: int | None) -> int:
         memory: the most bytes; None for a part of what the machine has free.
     """
     visited = min(limit.nodes or math.inf, (limit.seconds or math.inf) * _SPEED * threads)
-    wanted = max(TABLE_BITS, math.ceil(math.log2(visited / _NODES_A_SLOT)))
-    most = default_memory() if memory is None else memory
-    return min(wanted, (most // _SLOT_BYTES).bit_length() - 1)
+    bits = max(TABLE_BITS, math.ceil(math.log2(visited / _NODES_A_SLOT)))
+    max_bytes = default_memory() if memory is None else memory
+    return min(bits, (max_bytes // _SLOT_BYTES).bit_length() - 1)
 
 
 class Judgement(NamedTuple):
@@ -183,15 +183,15 @@ class Solver:
         if nodes is not None:
             check_limit("solver", Limit(nodes=nodes), LOWEST, HIGHEST)
         check_array("position", position, np.uint64, (WORDS,))
-        search, most, solutions = self._search, nodes or self._node_limit, list[Solution]()
+        search, node_limit, solutions = self._search, nodes or self._node_limit, list[Solution]()
 
         def work(part: slice, thread: int) -> None:
-            search.grow(self._bits(most))
-            search.begin(most, deadline(self._seconds))
+            search.grow(self._bits(node_limit))
+            search.begin(node_limit, deadline(self._seconds))
             solutions.append(self._solution(search, position, shortest))
 
         with self._exclusive:
-            self._run(1, 1, work, most, [search])
+            self._run(1, 1, work, node_limit, [search])
         return solutions[0]
 
     def _bits(self, nodes: int | None) -> int:
