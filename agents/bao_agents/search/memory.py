@@ -6,9 +6,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from bao_env.engine.array_checks import as_integer
-
 from bao_agents.support.cores import group_folders
+from bao_env.engine.argument_checks import as_integer
 
 MEGABYTE = 1 << 20
 MAX_MEGABYTES = 1 << 24
