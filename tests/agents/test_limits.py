@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import bao_agents
+from bao_agents.arena.pairs import play_match
+from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_agents.search.alphabeta.transposition import PROVEN
+from bao_agents.search.limits import Clock, Limit
 from bao_agents.search.sharing import search_in_threads
-from bao_env import Board
+from bao_env import Board, RandomAgent
+from tests.positions import draw
 from tests.processes import python
 
 
@@ -47,6 +54,66 @@ def test_time_is_kept(player: str) -> None:
         bot.choose(board)
         seconds.append(time.thread_time() - start)
     assert min(seconds) < 0.006
+
+
+def test_a_limit_of_time_is_used_and_a_clock_is_saved() -> None:
+    """A limit is used up but for a proof; with a clock most moves end sooner than they must."""
+    agent = AlphaBetaAgent("zanzibar", Limit(seconds=0.05), threads=1)
+    limit = Limit(clock=Clock(0.5))
+    assert limit.clock is not None and limit.clock.most_seconds == pytest.approx(0.05)
+    shares: tuple[list[float], list[float]] = [], []
+    for packed in draw("zanzibar", 20, 12, seed=3)[0]:
+        for asked, seconds in zip((None, limit), shares, strict=True):
+            start = time.perf_counter()
+            result = agent.search(packed, asked)
+            if abs(result.value) < PROVEN:
+                seconds.append((time.perf_counter() - start) / 0.05)
+    limited, by_clock = shares
+    assert min(limited) > 0.99
+    assert sum(share < 0.8 for share in by_clock) > len(by_clock) / 2
+
+
+@pytest.mark.parametrize(
+    ("text", "clock"),
+    [("10s+0.1s", Clock(10, 0.1)), ("2m", Clock(120)), ("500ms+20ms", Clock(0.5, 0.02))],
+)
+def test_clocks(text: str, clock: Clock) -> None:
+    assert Clock.parse(text) == clock == Clock.parse(str(clock))
+    seconds, moves = clock.seconds, 0
+    while seconds > 0.01 and moves < 200:  # at its most, a move never uses the clock up
+        most = clock._replace(seconds=seconds).most_seconds
+        assert most < seconds
+        seconds, moves = seconds - most + clock.increment, moves + 1
+    assert moves > 15
+
+
+@pytest.mark.parametrize("text", ["10", "0s", "10s+", "-1s", "1h", "10s 0.1s", "90000s"])
+def test_other_clocks_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(text)):
+        Clock.parse(text)
+
+
+def test_a_player_whose_time_is_used_up_has_lost() -> None:
+    """The clock holds for players without a limit, too; others get what is left of it."""
+    limits: list[Limit | None] = []
+
+    class Slow(RandomAgent):
+        def act(self, *arguments: Any, **options: Any) -> Any:
+            time.sleep(0.03)
+            return super().act(*arguments, **options)
+
+    class Told(RandomAgent):
+        limit = Limit(seconds=1.0)
+
+        def act(self, *arguments: Any, limit: Limit | None = None) -> Any:
+            limits.append(limit)
+            return super().act(*arguments)
+
+    pairs = play_match(Slow(1), Told(2), pairs=1, balance=None, clock=Clock(0.1, 0.001))
+    assert pairs.points.tolist() == [[0, 0]]
+    assert [fault[:12] for fault in pairs.faults[0]] == ["lost on time"] * 2
+    clocks = [limit.clock.seconds for limit in limits if limit is not None and limit.clock]
+    assert len(clocks) == len(limits) > 3 and max(clocks) < 0.15
 
 
 HUGE = (

@@ -323,8 +323,10 @@ def test_our_engine_keeps_the_time_of_the_host(
     (tmp_path / "timed.py").write_text(TIMED)
     monkeypatch.syspath_prepend(tmp_path)
     users = EngineProtocol("timed:player", lines.append, overhead=0.2)
-    users.serve(iter(ASK.replace("go\n", "go movetime 1000\ngo movetime 9000\n").splitlines()))
-    assert importlib.import_module("timed").asked[-2:] == [pytest.approx(0.78), 3]
+    requests = "go movetime 1000\ngo movetime 9000\ngo clock 2000 300\n"
+    users.serve(iter(ASK.replace("go\n", requests).splitlines()))
+    seconds = importlib.import_module("timed").asked[-3:]
+    assert seconds == [pytest.approx(0.78), 3, pytest.approx(2 * (1.76 / 20 + 0.8 * 0.1))]
 
 
 def test_our_engine_answers_what_a_file_asks() -> None:

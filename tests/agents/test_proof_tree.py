@@ -67,7 +67,17 @@ def test_command_line(says: Says, fails: Fails, tmp_path: Path) -> None:
     won = [line for line in lines[1:] if "South wins within " in line]
     assert 0 < len(won) <= 4  # SOLVED.md: only A3R, A6L, A3L and A6R win
     assert all(line.startswith(("A3", "A6")) for line in won)
-    refusal = f"{file} is not a proof in pieces under the rules of malawi"
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]  # no lock is left
+    refusal = f"{file} exists and is not a proof in pieces under the rules of malawi"
     assert refusal in fails(f"solve --ruleset malawi --pieces {file}")
     file.write_text(file.read_text().replace("]]", "", 1))
     assert f"{file}, line 2: " in fails(f"solve --ruleset kujifunza --pieces {file}")
+
+
+@pytest.mark.parametrize("content", ['{"thesis": 1}', '{"thesis": 1}\n', "\n", "[[1"])
+def test_another_file_is_not_replaced(content: str, tmp_path: Path, fails: Fails) -> None:
+    file = tmp_path / "report.json"
+    file.write_text(content)
+    refusal = fails(f"solve --ruleset kujifunza --pieces {file}")
+    assert f"{file} exists and is not a proof" in refusal
+    assert file.read_text() == content

@@ -23,6 +23,7 @@ from bao_agents.arena.resumable import keep_part, part_file, read_part
 from bao_agents.players import registry
 from bao_agents.players.fingerprint import fingerprint
 from bao_agents.players.player import NamedPlayer
+from bao_agents.search.limits import Clock
 from bao_agents.support.provenance import current_commit, provenance
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
@@ -58,6 +59,8 @@ class Event:
     fingerprints: Mapping[str, str | None] = field(default_factory=dict)
     """The :func:`~bao_agents.players.fingerprint.fingerprint` that each player must have, by
     specification. An event with a folder has all of them."""
+    clock: Clock | None = None
+    """What each player has for a game; None if the limit in its name holds."""
     keep_games: bool = False
     """Keep the games as transcripts."""
     folder: Path | None = None
@@ -102,6 +105,7 @@ class Event:
                 players[1],
                 self._openings(part),
                 Engine(self.ruleset),
+                clock=self.clock,
                 names=part[:2] if self.keep_games else None,
                 numbers=part.numbers,
                 progress=progress,
@@ -148,6 +152,8 @@ class Event:
             *zip(names, specs, map(self.fingerprints.get, specs), self._seeds(part), strict=True),
             write_openings(self._openings(part)),
         ]
+        if self.clock is not None:
+            settings.append(str(self.clock))
         folder = self.folder / "results" / "--".join(map(file_name, names))
         return part_file(folder, f"{part.numbers[0]:05}", settings, ".json")
 

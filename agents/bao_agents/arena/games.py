@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from bao_agents.players.faults import PlayerFault
 from bao_agents.players.player import NamedPlayer, new_games
+from bao_agents.search.limits import Clock, Limit
 from bao_agents.support.array_types import Float64Array, Int64Array, Uint8Array
 from bao_env.bots import check_actions
 from bao_env.engine.batch import Engine
@@ -42,6 +44,7 @@ def choose(
     positions: PackedPositions,
     legal: Legal,
     games: Int64Array | None = None,
+    limit: Limit | None = None,
 ) -> tuple[Actions, list[str]]:
     """Ask a player for its actions; after a fault, ask again for the positions that are left.
 
@@ -50,6 +53,7 @@ def choose(
         positions: uint64[B, 6]; not changed.
         legal: uint64[B], the legal actions.
         games: int64[B], the numbers of the games; None if each position stands alone.
+        limit: what it may use for each position, instead of the limit in its name.
 
     Returns:
         int64[B], the actions, -1 where the player failed; and the causes, in order.
@@ -64,7 +68,7 @@ def choose(
         left = legal[start:]
         try:
             numbers = None if games is None else games[start:]
-            answer = player.act(positions[start:], left, games=numbers)
+            answer = player.act(positions[start:], left, games=numbers, limit=limit)
             accepted = check_actions(answer, left, player.name)
         except PlayerFault as fault:
             causes.append(fault.cause)
@@ -75,6 +79,40 @@ def choose(
     return actions, causes
 
 
+def _choose_by_clock(
+    player: NamedPlayer,
+    positions: PackedPositions,
+    legal: Legal,
+    games: Int64Array,
+    clocks: list[list[Clock]],
+    side: int,
+) -> tuple[Actions, list[str]]:
+    """Ask a player for actions one by one, each with what is left of the time of its game.
+
+    Args:
+        player: the player. One whose name has no limit of time plays as always, against the clock.
+        positions, legal, games: see :func:`choose`.
+        clocks: for each game what is left for both players; changed in place.
+        side: the player's index there.
+
+    Returns:
+        see :func:`choose`; a player whose time is used up has failed.
+    """
+    actions, causes = np.full(len(legal), -1, np.int64), list[str]()
+    takes_clock = player.limit is not None and player.limit.seconds is not None
+    for i, both in enumerate(clocks):
+        left = both[side]
+        part, start = slice(i, i + 1), time.perf_counter()
+        limit = Limit.by_clock(left) if takes_clock else None
+        actions[part], faults = choose(player, positions[part], legal[part], games[part], limit)
+        seconds = left.seconds - (time.perf_counter() - start)
+        if not faults and seconds < 0:
+            actions[part], faults = -1, [f"lost on time, by {-seconds:.3f} s"]
+        causes += faults
+        both[side] = left._replace(seconds=max(0.0, seconds) + left.increment)
+    return actions, causes
+
+
 def play_games(
     players: tuple[NamedPlayer, NamedPlayer],
     positions: PackedPositions,
@@ -82,6 +120,7 @@ def play_games(
     engine: Engine,
     *,
     max_plies: int = MAX_MATCH_PLIES,
+    clock: Clock | None = None,
     progress: Callable[[int], None] = lambda ended: None,
 ) -> MatchGames:
     """Play a batch of games to the end. A fault of a player loses one game.
@@ -93,6 +132,8 @@ def play_games(
         first_seats: int8[G], the seat of the first player in each game.
         engine: the rules.
         max_plies: a game that reaches this length is a draw.
+        clock: what each player has for a game. The positions of a ply are then asked one by one,
+            and a player whose time is used up has lost.
         progress: called after each ply with the number of games that have just ended.
 
     Raises:
@@ -108,6 +149,7 @@ def play_games(
     actions = np.zeros(size, np.int64)
     rows = []
     moves, seconds = np.zeros(2, np.int64), np.zeros(2)
+    clocks = [[clock, clock] for _ in range(size)] if clock else []
     faults: tuple[list[str], list[str]] = [], []
     while len(running):
         is_first_players_turn = movers(positions[running]) == first_seats[running]
@@ -117,9 +159,12 @@ def play_games(
             if len(indices):
                 player = players[i]
                 seconds_before = player.processor_seconds()
-                choices, causes = choose(
-                    player, positions[indices], legal[indices], numbers[indices]
-                )
+                question = positions[indices], legal[indices], numbers[indices]
+                if clocks:
+                    both = [clocks[game] for game in indices]
+                    choices, causes = _choose_by_clock(player, *question, both, i)
+                else:
+                    choices, causes = choose(player, *question)
                 seconds[i] += player.processor_seconds() - seconds_before
                 moves[i] += len(indices) - len(causes)
                 faults[i].extend(causes)

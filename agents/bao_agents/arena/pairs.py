@@ -14,6 +14,7 @@ from bao_agents.arena.elo import Score, score_pairs
 from bao_agents.arena.games import GAME_OVER, MAX_MATCH_PLIES, MatchGames, play_games
 from bao_agents.arena.openings import BALANCE, OPENING_PLIES, MatchOpenings, draw_openings
 from bao_agents.players.player import as_player
+from bao_agents.search.limits import Clock
 from bao_agents.support.array_types import Float64Array, Int64Array
 from bao_agents.support.files import printable
 from bao_env.bots import Agent
@@ -148,6 +149,7 @@ def play_match(
     balance: float | None = BALANCE,
     seed: int = 0,
     max_plies: int = MAX_MATCH_PLIES,
+    clock: Clock | None = None,
     names: tuple[str, str] | None = None,
     progress: Callable[[int], None] = lambda ended: None,
 ) -> Pairs:
@@ -168,6 +170,7 @@ def play_match(
             :func:`bao_agents.arena.openings.draw_openings`.
         seed: the seed of the openings; players have their own.
         max_plies: a game that reaches this length is a draw.
+        clock: what each player has for a game; without one, the limit in its name holds.
         names: keep the games as transcripts, with these names of the players.
         progress: called after each ply with the number of games that have just ended.
 
@@ -180,7 +183,14 @@ def play_match(
     engine = Engine(get_ruleset(ruleset))
     openings = draw_openings(engine.ruleset, pairs, opening_plies, seed, balance)
     return play_pairs(
-        first, second, openings, engine, max_plies=max_plies, names=names, progress=progress
+        first,
+        second,
+        openings,
+        engine,
+        max_plies=max_plies,
+        clock=clock,
+        names=names,
+        progress=progress,
     )
 
 
@@ -191,6 +201,7 @@ def play_pairs(
     engine: Engine,
     *,
     max_plies: int = MAX_MATCH_PLIES,
+    clock: Clock | None = None,
     names: tuple[str, str] | None = None,
     numbers: Sequence[int] = (),
     progress: Callable[[int], None] = lambda ended: None,
@@ -203,6 +214,7 @@ def play_pairs(
         openings: the openings.
         engine: the rules.
         max_plies: a game that reaches this length is a draw.
+        clock: what each player has for a game (:func:`~bao_agents.arena.games.play_games`).
         names: keep the games as transcripts, with these names of the players.
         numbers: numbers of the openings, for transcripts; by default they count from 0.
         progress: called after each ply with the number of games that have just ended.
@@ -225,6 +237,7 @@ def play_pairs(
             first_seats,
             engine,
             max_plies=max_plies,
+            clock=clock,
             progress=progress,
         )
         points = np.where(games.winners < 0, 0.5, games.winners == first_seats)

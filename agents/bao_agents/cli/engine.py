@@ -22,7 +22,7 @@ from bao_agents.players.fingerprint import fingerprint
 from bao_agents.players.pipe import PROTOCOL
 from bao_agents.players.player import NamedPlayer
 from bao_agents.players.registry import load
-from bao_agents.search.limits import Limit
+from bao_agents.search.limits import LEAST_SECONDS, Clock, Limit
 from bao_agents.support.provenance import current_commit
 from bao_env.board import Board
 from bao_env.engine.ruleset import Ruleset, get_ruleset
@@ -155,16 +155,21 @@ class EngineProtocol:
         return self._player.choose(board, self._limit(words), game=self._game)
 
     def _limit(self, words: str) -> Limit | None:
-        """Return the limit of a move if the host allows less time than the player's name, or None.
+        """Return the limit of a move if the host gives a clock or less time than the name, or None.
 
         Args:
-            words: what follows ``go``.
+            words: what follows ``go``: ``movetime MS``, or ``clock MS MS``, what is left and what
+                is added after a move.
         """
-        match = re.fullmatch("movetime ([0-9]{1,9})", words)
+        match = re.fullmatch("movetime ([0-9]{1,9})|clock ([0-9]{1,9}) ([0-9]{1,9})", words)
         own = self._player.limit if self._player else None
         if not match or own is None or own.seconds is None:
             return None
-        allowed = max(0.001, int(match[1]) / 1000 * (1 - _SHARE) - self._overhead)
+        if match[2]:
+            seconds, increment = int(match[2]) / 1000, int(match[3]) / 1000
+            left = max(LEAST_SECONDS, seconds * (1 - _SHARE) - self._overhead)
+            return Limit.by_clock(Clock(left, max(0.0, increment - self._overhead)))
+        allowed = max(LEAST_SECONDS, int(match[1]) / 1000 * (1 - _SHARE) - self._overhead)
         return own._replace(seconds=allowed) if allowed < own.seconds else None
 
 

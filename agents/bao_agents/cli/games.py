@@ -47,6 +47,7 @@ from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Checkpoint
 from bao_agents.players import registry
 from bao_agents.players.fingerprint import fingerprint
+from bao_agents.search.limits import Clock
 from bao_agents.support.figures import try_to_save_figure
 from bao_agents.support.files import hold, write_atomically
 from bao_agents.support.output import say
@@ -87,6 +88,13 @@ def add_openings(parser: argparse.ArgumentParser, pairs: int, balance: float | N
         metavar="FILE",
         help="draw the openings from this file instead; balanced names the shipped one",
     )
+    parser.add_argument(
+        "--clock",
+        type=_clock,
+        metavar="TIME",
+        help="time of each player for a game, and what each move adds, such as 10s+0.1s or 2m; it "
+        "takes the place of the limits of time in names, and who uses it up has lost",
+    )
 
 
 def add_event(parser: argparse.ArgumentParser, out: Path | None = None) -> None:
@@ -96,6 +104,13 @@ def add_event(parser: argparse.ArgumentParser, out: Path | None = None) -> None:
     )
     add_options(parser, "seed", "threads", "ray", "json", "csv", "format", out=out)
     add_player_options(parser)
+
+
+def _clock(text: str) -> Clock:
+    try:
+        return Clock.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def make_event(
@@ -147,6 +162,7 @@ def make_event(
         openings,
         args.seed,
         fingerprints=fingerprints,
+        clock=vars(args).get("clock"),
         keep_games=bool(args.games),
         folder=args.out,
     )
@@ -164,12 +180,16 @@ def _openings(args: argparse.Namespace, ruleset: Ruleset) -> MatchOpenings:
 def described(args: argparse.Namespace) -> str:
     """Return in words which openings the options of :func:`add_openings` ask for."""
     balance = "" if args.balance is None else f" --balance {args.balance:g}"
-    return args.openings or f"random, --opening-plies {args.opening_plies}{balance}"
+    clock = f" --clock {args.clock}" if args.clock else ""
+    return (args.openings or f"random, --opening-plies {args.opening_plies}{balance}") + clock
 
 
 def settings_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the options of :func:`add_openings` for JSON."""
-    return {name: getattr(args, name) for name in ("pairs", "opening_plies", "balance", "openings")}
+    settings = {
+        name: getattr(args, name) for name in ("pairs", "opening_plies", "balance", "openings")
+    }
+    return settings | ({"clock": str(args.clock)} if args.clock else {})
 
 
 @dataclass

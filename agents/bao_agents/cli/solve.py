@@ -20,7 +20,7 @@ from bao_agents.exact.proof_tree import ProofTree, read_answers
 from bao_agents.search.limits import Limit
 from bao_agents.search.memory import check_memory
 from bao_agents.search.solver.solver import Solution, solve, table_bits
-from bao_agents.support.files import hold
+from bao_agents.support.files import hold_file
 from bao_agents.support.progress import Progress
 from bao_env.board import Board
 from bao_env.game import SEAT_NAMES
@@ -153,7 +153,7 @@ def _prove(args: argparse.Namespace) -> None:
 def _prove_in_pieces(board: Board, args: argparse.Namespace) -> None:
     """Print who wins a position, and what is known about its moves."""
     file = Path(args.pieces)
-    with hold(file.with_name(file.name + ".lock")):
+    with hold_file(file):
         answers = read_answers(file, board.ruleset)
         tree = ProofTree(board.ruleset, board.packed, answers)
         nodes = args.nodes or _PIECE_NODES
@@ -187,5 +187,7 @@ def describe(solution: Solution) -> str:
     preposition = "in" if solution.is_shortest else "within"
     lines = [f"{winner} wins {preposition} {solution.plies} plies ({visited})"]
     if solution.line:
+        if len(solution.line) > (solution.plies or 0):
+            lines.append("a line of the first proof:")
         lines.append(" ".join(map(action_to_move, solution.line)))
     return "\n".join(lines)

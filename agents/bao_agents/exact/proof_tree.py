@@ -21,10 +21,9 @@ from pydantic import TypeAdapter, ValidationError
 from bao_agents.exact.solved_positions import rules_of
 from bao_agents.search.solver.proof_number import PART
 from bao_agents.search.solver.proof_search import KnownAction, ProofSearch
-from bao_agents.support.files import fault, write_atomically
+from bao_agents.support.files import fault, read_lines, write_atomically
 from bao_env.engine.position import PackedPositions, to_packed, turn_of, unpack
 from bao_env.engine.ruleset import RULES_VERSION, Ruleset
-from bao_env.files import read_text
 from bao_env.notation.positions import format_position, parse_position
 
 TABLE_BITS = 22
@@ -79,7 +78,7 @@ def _names_rules(line: str, ruleset: Ruleset) -> bool:
     try:
         head = json.loads(line)
         rules = Ruleset.from_dict(head["ruleset"])
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return False
     return head["rules_version"] == RULES_VERSION and rules == ruleset
 
@@ -91,10 +90,8 @@ def read_answers(file: Path, ruleset: Ruleset) -> Answers:
         ValueError: it is about other rules, or a line is not an answer; the message names it.
         OSError: it cannot be read.
     """
-    text = read_text(file) if file.exists() else ""
-    head, *lines = text[: text.rfind("\n") + 1].splitlines() or [head_of(ruleset)]
-    if not _names_rules(head, ruleset):
-        raise ValueError(f"{file} is not a proof in pieces under the rules of {ruleset.name}")
+    what = f"a proof in pieces under the rules of {ruleset.name}"
+    lines = read_lines(file, lambda head: _names_rules(head, ruleset), what)
     answers = {}
     for number, line in enumerate(lines, 2):
         try:

@@ -27,6 +27,7 @@ from typing import IO, NoReturn
 import numpy as np
 
 from bao_agents.players.faults import PlayerFault
+from bao_agents.search.limits import Limit
 from bao_agents.support.array_types import Int64Array
 from bao_agents.support.cores import cores
 from bao_agents.support.files import printable
@@ -130,10 +131,22 @@ class PipeAgent(Remade):
         self._program: _Program | None = None
         self._program = self._start()
 
+    @property
+    def limit(self) -> Limit:
+        """The time for a move."""
+        return Limit(seconds=self._seconds)
+
     def act(
-        self, positions: PackedPositions, legal: Legal, *, games: Int64Array | None = None
+        self,
+        positions: PackedPositions,
+        legal: Legal,
+        *,
+        limit: Limit | None = None,
+        games: Int64Array | None = None,
     ) -> Actions:
         """Choose actions one by one; see :meth:`bao_agents.players.player.Player.act`.
+
+        The program is told the seconds or the clock of ``limit``; it knows no other limits.
 
         Raises:
             PlayerFault: the program gave no legal action in time; the message says what it did.
@@ -147,7 +160,9 @@ class PipeAgent(Remade):
                     program = self._program = self._program or self._start()
                     before = program.processor_seconds()
                     game = None if games is None else games[i]
-                    actions[i] = self._choose(program, positions[i], actions_of(legal[i]), game)
+                    actions[i] = self._choose(
+                        program, positions[i], actions_of(legal[i]), limit or self.limit, game
+                    )
                     self._move_seconds += max(0.0, program.processor_seconds() - before)
             except BaseException as error:  # an answer may be on its way
                 self.close()
@@ -218,16 +233,26 @@ class PipeAgent(Remade):
                 program.fail_unexpected("name, version, remembers, info or ready")
 
     def _choose(
-        self, program: _Program, packed: PackedPositions, legal: list[int], game: int | None
+        self,
+        program: _Program,
+        packed: PackedPositions,
+        legal: list[int],
+        limit: Limit,
+        game: int | None,
     ) -> int:
         """Return the program's action in a position, uint64[6], of a game."""
+        seconds = limit.seconds or self._seconds
+        words = f"movetime {round(1000 * seconds)}"
+        if limit.clock is not None:
+            seconds = limit.clock.seconds
+            words = f"clock {round(1000 * seconds)} {round(1000 * limit.clock.increment)}"
         program.send(
             *([] if game is None else [f"game {game}"]),
             f"position {format_position(unpack(packed))}",
             f"legal {' '.join(map(str, legal))}",
-            f"go movetime {round(1000 * self._seconds)}",
+            f"go {words}",
         )
-        word, argument = program.read(self._seconds + self._margin)
+        word, argument = program.read(seconds + self._margin)
         if (word, argument) == ("move", "none"):
             program.fail("found no move")
         if word != "move" or not re.fullmatch("[0-9]{1,2}", argument):

@@ -7,8 +7,9 @@ position. Below about a millisecond, preparing a search takes longer than the se
 
 from __future__ import annotations
 
+import re
 import time
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numba import types
@@ -24,8 +25,59 @@ MAX_NODES = 1 << 62
 NEVER = np.iinfo(np.int64).max
 """The deadline of a search without a time limit."""
 
+MAX_CLOCK = 86_400.0
+"""The most seconds of a clock: a day."""
+_MOVES_TO_COME = 20
+"""The moves for which a clock must last: about half of those of a game."""
+_INCREMENT_SHARE = 0.8
+"""The part of the increment that a move uses, too."""
+_CLOCK_SHARE = 0.3
+"""The most of a clock that one move may take ..."""
+_RESERVE = 0.02
+"""... and the seconds that it leaves for everything else."""
+_TIME = r"[0-9]{1,6}(?:\.[0-9]{1,6})?(?:ms|s|m)"
 _LOOK_NODES = 256
 """Nodes between two looks at the clock: some tens of microseconds."""
+
+
+class Clock(NamedTuple):
+    """A clock for all moves of a game: in a rule of play the whole time, in a game what is left."""
+
+    seconds: float
+    """Wall-clock time."""
+    increment: float = 0.0
+    """Seconds that are added after each move."""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the clock of a text such as ``10s+0.1s``, ``2m`` or ``500ms``.
+
+        Raises:
+            ValueError: it is not one, or out of range.
+        """
+        match = re.fullmatch(rf"({_TIME})(?:\+({_TIME}))?", text)
+        if not match:
+            raise ValueError(f"{text:.40!r}: expected a clock, for example 10s+0.1s, 2m or 500ms")
+        clock = cls(_seconds(match[1]), _seconds(match[2] or "0s"))
+        if not LEAST_SECONDS <= clock.seconds <= MAX_CLOCK or clock.increment > MAX_SECONDS:
+            raise ValueError(f"{text:.40}: expected {LEAST_SECONDS} seconds to a day")
+        return clock
+
+    def __str__(self) -> str:
+        return f"{self.seconds:g}s" + (f"+{self.increment:g}s" if self.increment else "")
+
+    @property
+    def most_seconds(self) -> float:
+        """The most seconds that the next move may take; it usually takes about half of them."""
+        usual = self.seconds / _MOVES_TO_COME + _INCREMENT_SHARE * self.increment
+        most = min(2 * usual, _CLOCK_SHARE * self.seconds, self.seconds - _RESERVE)
+        return max(LEAST_SECONDS, min(most, MAX_SECONDS))
+
+
+def _seconds(time: str) -> float:
+    """Return the seconds of ``2m``, ``2s`` or ``500ms``."""
+    number, unit = re.fullmatch("([0-9.]+)([a-z]+)", time).groups()  # type: ignore[union-attr]
+    return float(number) * {"m": 60.0, "s": 1.0, "ms": 0.001}[unit]
 
 
 class Limit(NamedTuple):
@@ -36,9 +88,18 @@ class Limit(NamedTuple):
 
     plies: int | None = None
     seconds: float | None = None
-    """Wall-clock time. The choice is then the best one found so far, and depends on the machine."""
+    """Wall-clock time, which is used up unless there is only one move or a proof. The choice is the
+    best one found so far, and depends on the machine."""
     nodes: int | None = None
     """Positions visited; of a Monte Carlo search its playouts."""
+    clock: Clock | None = None
+    """What is left of the time of the game. An easy move is then played sooner, so that there is
+    more for a hard one."""
+
+    @classmethod
+    def by_clock(cls, clock: Clock) -> Self:
+        """Return the limit of a move in a game with a clock."""
+        return cls(seconds=clock.most_seconds, clock=clock)
 
 
 def check_limit(name: str, limit: Limit, lowest: Limit, highest: Limit) -> Limit:
@@ -57,8 +118,12 @@ def check_limit(name: str, limit: Limit, lowest: Limit, highest: Limit) -> Limit
         raise TypeError(
             f"{name}: limit={limit!r:.80}: expected a Limit, for example Limit(nodes=1000)"
         )
+    if limit.clock is not None and highest.seconds is not None:
+        most = limit.clock.most_seconds
+        limit = limit._replace(seconds=min(most, limit.seconds or most))
     units = [unit for unit, highest_value in highest._asdict().items() if highest_value is not None]
     numbers = {unit: number for unit, number in limit._asdict().items() if number is not None}
+    clock = numbers.pop("clock", None)
     if not numbers or not numbers.keys() <= set(units):
         words = ", ".join(f"{unit}={number!r:.80}" for unit, number in numbers.items())
         raise ValueError(f"{name}: Limit({words}): expected {' or '.join(units)}")
@@ -72,7 +137,7 @@ def check_limit(name: str, limit: Limit, lowest: Limit, highest: Limit) -> Limit
             raise ValueError(f"{name}: {number} seconds a move: expected {low} to {high:.0f}")
         else:
             numbers[unit] = float(number)
-    return Limit(**numbers)
+    return Limit(**numbers, clock=clock)
 
 
 def check_threads(threads: object | None) -> int:

@@ -7,12 +7,14 @@ import os
 import platform
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from bao_env.files import read_text
 
 if TYPE_CHECKING:  # slow to import and rarely needed
     from pydantic import ValidationError
@@ -125,6 +127,47 @@ def hold(folder: Path) -> Iterator[None]:
     finally:
         holder.unlink(missing_ok=True)
         lock.release()
+
+
+@contextmanager
+def hold_file(file: Path) -> Iterator[None]:
+    """Hold a file that a command goes on with, as :func:`hold` does with a folder.
+
+    The lock is in a folder beside the file, which goes with the lock.
+
+    Raises:
+        HeldError, OSError: see :func:`hold`.
+    """
+    folder = file.with_name(file.name + ".lock")
+    with hold(folder):
+        yield
+        with suppress(OSError):  # Windows does not remove what is open
+            (folder / ".lock").unlink()
+    with suppress(OSError):
+        (folder / ".lock").unlink(missing_ok=True)
+        folder.rmdir()
+
+
+def read_lines(file: Path, is_head: Callable[[str], bool], what: str) -> list[str]:
+    """Return the whole lines after the head of a file that a command goes on with.
+
+    A half-written last line is dropped. A missing or empty file has none.
+
+    Args:
+        file: the file. A command that goes on with it may replace it, so what is in it must be the
+            command's own.
+        is_head: whether a first line is that of such a file.
+        what: what the file must be, for the message.
+
+    Raises:
+        ValueError: it is another file.
+        OSError: it cannot be read.
+    """
+    text = read_text(file) if file.exists() else ""
+    head, *lines = text[: text.rfind("\n") + 1].split("\n")
+    if text and not is_head(head):
+        raise ValueError(f"{file} exists and is not {what}: choose another name")
+    return lines[:-1]
 
 
 def printable(text: str) -> str:

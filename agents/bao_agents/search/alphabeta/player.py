@@ -18,8 +18,9 @@ far. It does not depend on the rest of the batch or on the number of threads, as
 no more games than tables (:class:`~.game_tables.GameTables`). If one agent plays both seats, both
 use the same table: its entries are facts about positions.
 
-A limit of time is the most that a move may take. A search ends sooner if another iteration would
-hardly change its choice: most of the time is gone, or the best action has long been the same.
+A limit of time is used up, unless the result is proven. With a clock for the whole game
+(:class:`~bao_agents.search.limits.Clock`) a search ends sooner if another iteration would hardly
+change its choice: most of the time of the move is gone, or the best action has long been the same.
 
 The search itself is :func:`bao_agents.search.alphabeta.search.search`, called here for depths 1, 2,
 3 and so on.
@@ -83,7 +84,7 @@ _SPEED = 8e6
 _BRANCHING = 3.0
 """The factor by which a full search grows with each ply, roughly."""
 _LAST_START = 0.6
-"""The part of a time limit after which no iteration begins."""
+"""With a clock, the part of a move's time after which no iteration begins."""
 _SETTLED = 0.1
 """What each iteration that keeps the best action takes from that part ..."""
 _COUNTED = 0.01
@@ -143,7 +144,7 @@ def _deepen(rules, evaluator, guide, table, marks, work, packed, actions, depth)
         work.value = value
         if value > PROVEN or value < -PROVEN:
             break  # a proven result does not change
-        if work.deadline != NEVER:  # does another one promise enough?
+        if work.has_clock != 0 and work.deadline != NEVER:  # does another one promise enough?
             used_share = (nanoseconds() - start) / (work.deadline - start)
             if work.lines[0, 0] != action:
                 action, same_iterations = np.int64(work.lines[0, 0]), 0
@@ -215,7 +216,7 @@ def points(value: float) -> float:
 
 def _expected_nodes(limit: Limit, threads: int = 1) -> float:
     """Estimate the most nodes that a search can visit."""
-    plies, seconds, nodes = limit
+    plies, seconds, nodes, _ = limit
     return min(
         math.inf if plies is None else _BRANCHING**plies,
         math.inf if seconds is None else seconds * _SPEED * threads,
@@ -302,6 +303,7 @@ class AlphaBetaAgent(SearchPlayer):
         """
         positions, legal, limit, games = question
         results = np.empty((len(legal), 2), np.int64)
+        self._workspaces[thread].memory["has_clock"] = limit.clock is not None
         _search_each(
             *self._threads[thread],
             tuple(games),
@@ -427,7 +429,7 @@ class AlphaBetaAgent(SearchPlayer):
             else:
                 opinions.append(Opinion(action, 1.0 if outcome.winner == board.turn else -1.0))
         with self._exclusive:
-            plies, seconds, nodes = self._limit(limit)
+            plies, seconds, nodes, _ = self._limit(limit)
             at_once = min(len(self._deadlines), max(1, len(boards)))
             part_limit = Limit(
                 plies and max(1, plies - 1),

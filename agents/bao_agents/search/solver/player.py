@@ -86,7 +86,7 @@ class SolverAgent(AlphaBetaAgent):
             proven to lose; if the mask leaves these out, about all of its actions.
         """
         position, legal = question.positions[0], int(question.legal[0])
-        _, seconds, nodes = question.limit
+        _, seconds, nodes, _ = question.limit
         start = nanoseconds()
         if seconds is None:
             search.clear()

@@ -131,7 +131,7 @@ class Solver:
             nodes = DEFAULT_NODES
         self.ruleset = get_ruleset(ruleset)
         limit = check_limit("solver", Limit(None, seconds, nodes), LOWEST, HIGHEST)
-        _, self._seconds, self._node_limit = limit
+        _, self._seconds, self._node_limit, _ = limit
         self._exclusive = Exclusive("Solver")
         self._threads, self._memory = check_threads(threads), check_memory(memory)
         self._search = ProofSearch(self.ruleset, self._bits(self._node_limit), self._threads)
