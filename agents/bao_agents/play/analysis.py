@@ -41,20 +41,21 @@ def _win(solution: Solution) -> dict[str, Any] | None:
     return {"winner": winner, "plies": plies, "exact": is_shortest} if plies else None
 
 
-def south_chance(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]:
+def south_chance(
+    board: Board, evaluator: str, roster: Roster, threads: int | None = 1
+) -> dict[str, Any]:
     """Return South's chance of winning, 0 to 1, by proof or by an evaluator.
 
     Args:
         board: the game, which may be over.
-        evaluator: as for :func:`hints`.
-        roster: the roster of checkpoints.
+        evaluator, roster, threads: as for :func:`hints`.
 
     Raises:
         Refused: the evaluator is unknown or fails.
     """
     if (outcome := board.outcome()) is not None:
         return {"south": float(outcome.winner == 0), "proven": True, "win": None}
-    analysis = _analyse(board, evaluator, roster)
+    analysis = _analyse(board, evaluator, roster, threads)
     return {
         "south": share_of(analysis.score, board.turn),
         "proven": analysis.proof.winner is not None,
@@ -72,20 +73,21 @@ def evaluators(roster: Roster) -> list[dict[str, Any]]:
     return [{"value": SEARCH, "kind": "hints", "rulesets": list(roster.rulesets)}, *networks]
 
 
-def hints(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]:
+def hints(board: Board, evaluator: str, roster: Roster, threads: int | None = 1) -> dict[str, Any]:
     """Evaluate every legal move with a search or a network, best first.
 
     Args:
         board: a game that is not over.
         evaluator: one of :func:`evaluators`, with its default number of simulations or another.
         roster: the roster of checkpoints.
+        threads: the number of threads; None for all cores.
 
     Raises:
         Refused: the game is over, or the evaluator is unknown or fails.
     """
     if board.outcome() is not None:
         raise Refused("the game is over: there is no move to evaluate")
-    analysis = _analyse(board, evaluator, roster)
+    analysis = _analyse(board, evaluator, roster, threads)
     return {
         "mover": board.turn,
         "win": _win(analysis.proof),
@@ -94,25 +96,25 @@ def hints(board: Board, evaluator: str, roster: Roster) -> dict[str, Any]:
     }
 
 
-def _analyse(board: Board, evaluator: str, roster: Roster) -> Analysis:
+def _analyse(board: Board, evaluator: str, roster: Roster, threads: int | None) -> Analysis:
     """Return the analysis by an evaluator of :func:`evaluators`, one for each position."""
     spec = registry.parse(PLAYER) if evaluator == SEARCH else roster.parse(evaluator)
     if evaluator != SEARCH and spec.kind.name != NETWORK:
         names = ", ".join(offered["value"] for offered in evaluators(roster))
         raise Refused(f"{spec} gives no hints: expected one of {names}")
     try:
-        return _analysis(board, spec)
+        return _analysis(board, spec, threads)
     except Exception as error:  # a damaged file or one for other rules must not stop the server
         raise roster.unusable(f"{spec} cannot give hints", error) from error
 
 
-def _key(board: Board, spec: PlayerName) -> Hashable:
+def _key(board: Board, spec: PlayerName, threads: int | None) -> Hashable:
     return str(spec), spec.path and version(spec.path), board.ruleset, board.text()
 
 
 @cached(LRUCache(_MAX_ANALYSES), _key, threading.Lock())
-def _analysis(board: Board, spec: PlayerName) -> Analysis:
-    return analyse(board, spec, lines=None)
+def _analysis(board: Board, spec: PlayerName, threads: int | None) -> Analysis:
+    return analyse(board, spec, lines=None, threads=threads)
 
 
 def _move(board: Board, line: Line) -> dict[str, Any]:
@@ -135,15 +137,16 @@ def _line(board: Board, analysis: Analysis) -> list[dict[str, Any]]:
     return moves
 
 
-def review(board: Board) -> dict[str, Any]:
+def review(board: Board, threads: int | None = 1) -> dict[str, Any]:
     """Return the analysis of the last move of a game.
 
     ``south`` is South's chance before the move; ``played`` and ``best`` are the moves and ``line``
-    the best line, as in :func:`hints`.
+    the best line, as in :func:`hints`. ``threads`` are as there.
     """
     ply, before = len(board.move_stack) - 1, board.copy()
     before.pop()
-    verdict = review_move(board, ply, REVIEW_PLAYER, proof_nodes=PROOF_NODES // 2, threads=1)
+    nodes = PROOF_NODES // 2
+    verdict = review_move(board, ply, REVIEW_PLAYER, proof_nodes=nodes, threads=threads)
     return {
         "ply": ply,
         "south": share_of(verdict.analysis.score, verdict.seat),

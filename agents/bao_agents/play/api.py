@@ -59,6 +59,11 @@ class Lobby:
     games: Sessions = field(default_factory=lambda: Sessions(MAX_GAMES, MAX_GAMES_OF_CLIENT))
     computing: Computing = field(default_factory=Computing)
 
+    @property
+    def threads(self) -> int | None:
+        """The threads of an analysis: all cores (None) for one visitor, one if there are others."""
+        return None if len(self.games.owners) <= 1 else 1
+
     def setup(self) -> Data:
         """Return the rule sets, players and evaluators to choose from, and the first choice.
 
@@ -163,7 +168,7 @@ class Lobby:
     def hints(self, name: str, evaluator: str = analysis.SEARCH, ply: int | None = None) -> Work:
         """Evaluate each move with a search or a checkpoint, at the current position or at a ply."""
         board = self.games.call(Game.board, name, ply)
-        return partial(analysis.hints, board, evaluator, self.roster)
+        return partial(analysis.hints, board, evaluator, self.roster, self.threads)
 
     @check_types
     def evaluation(
@@ -171,12 +176,12 @@ class Lobby:
     ) -> Work:
         """Find South's chance, for the evaluation bar, by the search or checkpoint of hints."""
         board = self.games.call(Game.board, name, ply)
-        return partial(analysis.south_chance, board, evaluator, self.roster)
+        return partial(analysis.south_chance, board, evaluator, self.roster, self.threads)
 
     @check_types
     def review(self, name: str, ply: Ply) -> Work:
         """Analyse the move made at a ply; see :func:`bao_agents.play.analysis.review`."""
-        return partial(analysis.review, self.games.call(Game.board, name, ply + 1))
+        return partial(analysis.review, self.games.call(Game.board, name, ply + 1), self.threads)
 
     def _checked(self, players: list[str], rules: Ruleset) -> tuple[str, str]:
         first, second = (self.roster.check(player, rules) for player in players)
