@@ -17,7 +17,7 @@ from bao_env.engine.position import PackedPositions, turn_of
 from bao_env.engine.ruleset import Ruleset
 from tests.check_pieces import prove_again, value_of
 from tests.conftest import Fails, Says
-from tests.positions import draw
+from tests.positions import STUCK, draw
 
 
 def prove(
@@ -71,6 +71,9 @@ def test_command_line(says: Says, fails: Fails, tmp_path: Path) -> None:
     refusal = f"{file} exists and is not a proof in pieces under the rules of malawi"
     assert refusal in fails(f"solve --ruleset malawi --pieces {file}")
     file.write_text(file.read_text().replace("]]", "", 1))
+    assert (
+        says(f"solve '{STUCK}' --pieces {file}") == "North wins in 0 plies (0 positions visited)\n"
+    )
     assert f"{file}, line 2: " in fails(f"solve --ruleset kujifunza --pieces {file}")
 
 

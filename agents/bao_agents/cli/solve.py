@@ -135,7 +135,10 @@ def _prove(args: argparse.Namespace) -> None:
         board.push(move)
     if args.pieces is not None:
         refuse_unused(args, "with --pieces", "seconds", "shortest")
-        _prove_in_pieces(board, args)
+        if (outcome := board.outcome()) is not None:
+            print(describe(Solution(outcome.winner, 0, True, (), 0)))
+        else:
+            _prove_in_pieces(board, args)
         return
     refuse_unused(args, "without --pieces", "ray")
     seconds = _SECONDS if args.seconds is None and args.nodes is None else args.seconds

@@ -139,13 +139,19 @@ def hold_file(file: Path) -> Iterator[None]:
         HeldError, OSError: see :func:`hold`.
     """
     folder = file.with_name(file.name + ".lock")
-    with hold(folder):
-        yield
-        with suppress(OSError):  # Windows does not remove what is open
-            (folder / ".lock").unlink()
-    with suppress(OSError):
-        (folder / ".lock").unlink(missing_ok=True)
-        folder.rmdir()
+    is_held = False
+    try:
+        with hold(folder):
+            is_held = True
+            try:
+                yield
+            finally:
+                with suppress(OSError):  # Windows does not remove what is open, and keeps both
+                    (folder / ".lock").unlink()
+    finally:
+        if is_held:
+            with suppress(OSError):
+                folder.rmdir()
 
 
 def read_lines(file: Path, is_head: Callable[[str], bool], what: str) -> list[str]:
