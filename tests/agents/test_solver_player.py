@@ -92,7 +92,7 @@ def test_only_action_is_played_at_once() -> None:
 
 
 def test_proof_is_kept_for_the_next_move() -> None:
-    """A win that has been proved is not lost when time runs out."""
+    """A win that has been proven is not lost when time runs out."""
     positions, legal = draw("kujifunza", 6, (6, 10), seed=6)
     solver = Solver("kujifunza")
     player = NamedPlayer("quick", SolverAgent("kujifunza", Limit(seconds=1.0), threads=1))

@@ -54,7 +54,7 @@ def values(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao blunders``: how often players give away games that are proved to be won."""
+    """``bao blunders``: how often players give away games that are proven to be won."""
     parser.add_argument("players", nargs="+", metavar="PLAYER", help="a checkpoint or a bot")
     parser.add_argument(
         "--positions",

@@ -57,10 +57,10 @@ class EngineProtocol:
         self._position = ""
         self._legal: list[int] = []
         self._thinking = False
-        self._told = 0
-        """The number of settings that have come."""
-        self._taken = 0
-        """The number of them that have replaced the player."""
+        self._settings_read = 0
+        """The number of settings that have been read."""
+        self._settings_applied = 0
+        """The number of them that the player was replaced for."""
 
     def serve(self, lines: Iterator[str]) -> None:
         """Answer lines until they end; unknown ones are skipped.
@@ -69,18 +69,20 @@ class EngineProtocol:
         new settings, and ends the process at ``quit``.
 
         Raises:
-            ValueError: a line cannot be answered, and the host has been told why.
+            ValueError: a line cannot be answered, and the host has read why.
         """
         requests: queue.Queue[tuple[str, str] | None] = queue.Queue()
 
         def read() -> None:
             for line in lines:
                 word, _, argument = line.strip().partition(" ")
-                self._told += word in _SETTINGS
-                settled = self._told == self._taken and self._player is not None
+                self._settings_read += word in _SETTINGS
+                is_loaded = (
+                    self._settings_read == self._settings_applied and self._player is not None
+                )
                 if word == "quit":
                     os._exit(0)  # a search would end only later
-                elif word == "isready" and self._thinking and settled:
+                elif word == "isready" and self._thinking and is_loaded:
                     self._write("ready")
                 else:
                     self._thinking |= word == "go"
@@ -98,7 +100,7 @@ class EngineProtocol:
     def _answer(self, word: str, argument: str) -> None:
         if word in _SETTINGS:
             self._player = None
-            self._taken += 1
+            self._settings_applied += 1
         if word == "bao" and argument != str(PROTOCOL):
             raise ValueError(f"bao {argument[:20]}: expected version {PROTOCOL} of the protocol")
         if word == "ruleset":

@@ -1,7 +1,7 @@
 """Measure how often players give won games away.
 
-Each player chooses a move in positions that are proved to be won for the player to move, the same
-for all. Mistakes have two shares: among all moves from won positions, and among the moves that
+Each player chooses a move in positions that are proven wins for the player to move, the same for
+all. Mistakes have two shares: among all moves from won positions, and among the moves that
 could give the win away because some legal action does.
 """
 

@@ -3,7 +3,7 @@
 A tree of proof numbers (Allis 1994, "Searching for solutions in games and artificial intelligence")
 stands above the solver. A *job* asks the solver about the leaf that promises the most, with a limit
 of positions to visit. What the solver then knows about the leaf's actions is a line of a file, and
-the positions after them become leaves, unless they are proved. Whoever has the file goes on.
+the positions after them become leaves, unless they are proven. Whoever has the file goes on.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TABLE_BITS = 22
 
 
 class Answer(NamedTuple):
-    """What a job found; a line of the file is one as a list in JSON."""
+    """The result of a job; each line of the file is one, as a list in JSON."""
 
     position: str
     """The position as a text."""
@@ -112,7 +112,7 @@ class Node:
     """For each seat, the least number of positions that must still be decided to prove that it
     wins (:mod:`bao_agents.search.solver.proof_number`)."""
     plies: int = 0
-    """Plies within which the winner can win, once it is proved."""
+    """Plies within which the winner can win, once it is proven."""
     after: list[Node] = field(default_factory=list)
     """The nodes after its actions, in ascending order of these; none in a leaf."""
     is_asked: bool = False
@@ -125,7 +125,7 @@ class Node:
 
     @property
     def winner(self) -> int | None:
-        """The seat that is proved to win."""
+        """The seat that is proven to win."""
         return self.numbers.index(0) if 0 in self.numbers else None
 
     def sum_up(self) -> None:

@@ -70,8 +70,8 @@ class Clock(NamedTuple):
     def most_seconds(self) -> float:
         """The most seconds that the next move may take; it usually takes about half of them."""
         usual = self.seconds / _MOVES_TO_COME + _INCREMENT_SHARE * self.increment
-        most = min(2 * usual, _CLOCK_SHARE * self.seconds, self.seconds - _RESERVE)
-        return max(LEAST_SECONDS, min(most, MAX_SECONDS))
+        allowed = min(2 * usual, _CLOCK_SHARE * self.seconds, self.seconds - _RESERVE)
+        return max(LEAST_SECONDS, min(allowed, MAX_SECONDS))
 
 
 def _seconds(time: str) -> float:
@@ -119,8 +119,8 @@ def check_limit(name: str, limit: Limit, lowest: Limit, highest: Limit) -> Limit
             f"{name}: limit={limit!r:.80}: expected a Limit, for example Limit(nodes=1000)"
         )
     if limit.clock is not None and highest.seconds is not None:
-        most = limit.clock.most_seconds
-        limit = limit._replace(seconds=min(most, limit.seconds or most))
+        allowed = limit.clock.most_seconds
+        limit = limit._replace(seconds=min(allowed, limit.seconds or allowed))
     units = [unit for unit, highest_value in highest._asdict().items() if highest_value is not None]
     numbers = {unit: number for unit, number in limit._asdict().items() if number is not None}
     clock = numbers.pop("clock", None)

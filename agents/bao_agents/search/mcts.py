@@ -250,7 +250,7 @@ def _search(rules, tree, packed, actions, seed, playouts, deadline):
         deadline: int64[1], see :mod:`bao_agents.search.limits`.
     """
     rng = seed
-    for word in range(WORDS):  # PLY takes the place of ACTION, which a root does not have
+    for word in range(WORDS):  # the root has no action: its ply stands in that column
         tree.positions[0, word] = packed[word]
         rng = (rng ^ packed[word] ^ (rng >> _SEED_SHIFT)) * _GOLDEN_RATIO
     rng |= ONE

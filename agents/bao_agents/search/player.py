@@ -87,7 +87,7 @@ class SearchPlayer(Remade):
     seeded = False
     """Its play does not depend on a seed; see :class:`bao_env.Agent`."""
     remembers = False
-    """Whether it remembers the games whose numbers it is told."""
+    """Whether it remembers games by their numbers."""
     searches_together = True
     """Whether :meth:`act` takes ``together``."""
     PART: ClassVar[int] = 1

@@ -11,7 +11,7 @@ A *full* search to depth D returns the value of plain minimax to that depth: it 
 guess. A *guided* search is selective: it searches actions that a network or the move order ranks
 low less deeply, and forced actions more deeply (:mod:`bao_agents.search.alphabeta.reductions`).
 
-A position asked alone is searched as if it were the first. In a game, which a number tells
+A position asked alone is searched as if it were the first. In a game, which has a number
 (:meth:`AlphaBetaAgent.act`), a search begins with the transposition table of the game's earlier
 ones, whose entries make room for its own. So a choice depends on the position, or on the game so
 far. It does not depend on the rest of the batch or on the number of threads, as long as there are
@@ -227,7 +227,7 @@ def _expected_nodes(limit: Limit, threads: int = 1) -> float:
 class AlphaBetaAgent(SearchPlayer):
     """Play the best action of an alpha-beta search.
 
-    It remembers the games whose numbers it is told, as many as fit in 256 MiB
+    It remembers games by their numbers, as many as fit in 256 MiB
     (:class:`~.game_tables.GameTables`).
 
     Args:

@@ -43,7 +43,8 @@ WEIGHTS_A_NODE = 7_000
 
 _MAX_GAP = 60.0  # logits
 _REMEMBERED = 1 << 13
-"""Nodes whose gaps a guide remembers: a search returns to most of them in every iteration."""
+"""The number of nodes whose gaps a guide keeps. A search returns to most nodes in every
+iteration."""
 
 
 class PolicyGuide(NamedTuple):

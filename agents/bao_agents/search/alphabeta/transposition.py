@@ -26,7 +26,7 @@ from bao_env.engine.bits import BYTE, U
 WIN_VALUE = 32_000
 """Value of a game won at once; a win within n plies is worth ``WIN_VALUE - n``."""
 PROVEN = WIN_VALUE - 1000
-"""Values above this, or below its negative, are proved wins and losses."""
+"""Values above this, or below its negative, are proven wins and losses."""
 NO_ACTION = 64
 """No action."""
 

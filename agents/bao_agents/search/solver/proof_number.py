@@ -9,7 +9,7 @@ applications"), with his names. Every position has two numbers, seen by the play
 A position is won if one action leads to a loss for the opponent. So its ``phi`` is the smallest
 ``delta`` after an action. Its ``delta`` is the largest ``phi`` plus a third of the others. The full
 sum would make positions with many actions look too hard, since their proofs share work; weak
-proof-number search (Ueda et al. 2008) counts even less of it. 0 means that it is proved.
+proof-number search (Ueda et al. 2008) counts even less of it. 0 means that it is proven.
 
 The search always goes to the position that promises the most proof for the least work. It stays
 below it until its numbers pass two thresholds: then another one has become more promising.
@@ -68,7 +68,7 @@ WIN = 1
 """The player to move wins."""
 LOSS = -1
 UNKNOWN = 0
-"""Not proved within the limits; the game may also continue indefinitely."""
+"""Not proven within the limits; the game may also continue indefinitely."""
 
 MAX_LINE = 400
 """The longest line that is searched, in actions."""
@@ -77,7 +77,7 @@ UNBOUNDED = 0
 INFINITE = np.int64((1 << 31) - 1)
 """The number beside a 0."""
 _LARGE = np.int64(1 << 30)
-"""The highest number of a position that is not proved."""
+"""The highest number of a position that is not proven."""
 _ROWS = 1 + MAX_LINE * MAX_SUCCESSORS
 _WAYS = 4
 """Entries in a slot of the table."""
@@ -161,7 +161,7 @@ _ROW = np.dtype(
             # Numbers as seen by the player who chooses the action that leads to the row.
             ("phi", np.int64),
             ("delta", np.int64),
-            ("plies", np.int64),  # to the end of the game, if it is proved
+            ("plies", np.int64),  # to the end of the game, if it is proven
         ],
     )
 )
@@ -228,7 +228,7 @@ def _store(table, key, phi, delta, plies, work, is_shared):
         phi, delta: its numbers.
         plies: to the end of the game, if one of them is 0.
         work: the positions visited for them.
-        is_shared: whether another thread may have proved the position meanwhile.
+        is_shared: whether another thread may have proven the position meanwhile.
     """
     slot = np.int64(key & U(table.keys.shape[0] // _WAYS - 1)) * _WAYS
     slot_entry = slot
@@ -361,7 +361,7 @@ def _sum_up(work, ply):
     """Compute the numbers of the position of a frame from those of its successors.
 
     Returns:
-        ``phi``, ``delta``, the plies to the end if it is proved, the row of the most promising
+        ``phi``, ``delta``, the plies to the end if it is proven, the row of the most promising
         successor, and the second lowest ``delta`` of a successor.
     """
     frame = work.frames[ply]
@@ -440,7 +440,7 @@ def prove(rules, table, work, packed):
             _set(work.rows[best], _LARGE, _LARGE, 0)
             work.rows[best].key = ZERO  # its numbers are not those of the table
             continue
-        # Stay below the best successor until it is proved, another is better by a quarter, or the
+        # Stay below the best successor until it is proven, another is better by a quarter, or the
         # position itself has passed its limits.
         phi_limit = min(frame.delta_limit - delta + work.rows[best].phi, _LARGE)
         delta_limit = min(frame.phi_limit, second + (second >> 2) + 1)

@@ -192,7 +192,7 @@ class ProofSearch:
         return value
 
     def _go_on_together(self, position: PackedPositions, nodes: int) -> int:
-        """Let the threads search a position until one has proved it, or the limits are reached."""
+        """Let the threads search a position until one has proven it, or the limits are reached."""
         table, memories, threads = self.table, self._memories, self.threads
         memories["is_shared"], memories["node_limit"] = 1, -(-nodes // threads)
         visited, proofs, failed = list[int](), list[tuple[int, int]](), list[BaseException]()
@@ -244,7 +244,7 @@ class ProofSearch:
         """Return the distance of the win in the proof just found.
 
         Args:
-            value: the proved value, WIN or LOSS.
+            value: the proven value, WIN or LOSS.
         """
         return Distance(self.plies, self.plies <= 1, self._best(value))
 
@@ -252,7 +252,7 @@ class ProofSearch:
         """Find the shortest distance that the limits allow.
 
         Args:
-            position: a proved position.
+            position: a proven position.
             value: its value, WIN or LOSS.
             distance: the distance in its first proof.
         """
@@ -260,12 +260,12 @@ class ProofSearch:
         low = 0  # no win within `low`, a win within `high`
         while high - low > 1:
             middle = (low + high) // 2
-            proved = self.prove(position, middle, value)
-            if proved == UNKNOWN:
+            proven = self.prove(position, middle, value)
+            if proven == UNKNOWN:
                 break
-            if proved == WIN:  # in time, or the other side's win is delayed
+            if proven == WIN:  # in time, or the other side's win is delayed
                 action = self._best(WIN)
-            if proved == value:
+            if proven == value:
                 high = self.plies
             else:
                 low = middle
@@ -273,9 +273,9 @@ class ProofSearch:
 
     def _best(self, value: int) -> int | None:
         """Return the quickest win or the slowest loss among the actions known to have ``value``."""
-        actions = [known for known in self.known() if known.value == value]
+        actions = [action for action in self.known() if action.value == value]
         pick = min if value == WIN else max
-        best = pick(actions, key=lambda known: known.plies, default=None)
+        best = pick(actions, key=lambda action: action.plies, default=None)
         return best and best.action
 
     def line(self, position: PackedPositions, value: int, bound: int | None) -> tuple[int, ...]:
