@@ -50,7 +50,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         help=f"limit of positions to visit (default with --sample: {_SAMPLE_NODES}, for a piece: "
         f"{_PIECE_NODES})",
     )
-    parser.add_argument("--shortest", action="store_true", help="find the shortest win (slower)")
+    parser.add_argument("--shortest", action="store_true", help="find the shortest wins (slower)")
     add_options(parser, "ruleset", "threads")
     parser.add_argument(
         "--memory",
@@ -118,11 +118,13 @@ def _sample(args: argparse.Namespace) -> None:
     """Write a file of exact values."""
     if args.position is not None:
         raise ValueError("POSITION changes nothing with --sample: leave it out")
-    refuse_unused(args, "with --sample", "moves", "seconds", "shortest", "pieces", "ray", "memory")
+    refuse_unused(args, "with --sample", "moves", "seconds", "pieces", "ray", "memory")
     lowest = max(0, 2 * args.ruleset.opening_store - exact_values.NAMUA_PLIES)
     plies = tuple(args.plies or (lowest, 999))
     nodes = args.nodes or _SAMPLE_NODES
-    settings = DatasetSettings(args.ruleset, args.seed, nodes, plies, tuple(args.players))
+    settings = DatasetSettings(
+        args.ruleset, args.seed, nodes, plies, tuple(args.players), args.shortest
+    )
     path = Path(args.out)
     print(exact_values.describe(path, generate(settings, args.sample, path, args.threads)))
 

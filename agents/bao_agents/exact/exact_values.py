@@ -61,6 +61,8 @@ class DatasetSettings(NamedTuple):
     """The lowest and the highest ply of a position."""
     players: tuple[str, str]
     """Players of the games that are not random."""
+    shortest: bool = False
+    """Whether to find the shortest wins, as far as the limit of nodes suffices for them."""
 
 
 def sample(settings: DatasetSettings, number: int, count: int, threads: int) -> Sample:
@@ -117,6 +119,21 @@ def solve_sample(sample: Sample, source: str, exact: solver.Solver) -> SolvedPos
     )
 
 
+def with_shortest(data: SolvedPositions, nodes: int) -> SolvedPositions:
+    """Return solved positions with the plies of the shortest wins.
+
+    Args:
+        data: the positions.
+        nodes: limit of positions to visit for each; where it does not suffice, the plies are those
+            of the shortest win found.
+    """
+    exact = solver.Solver(data.ruleset, nodes=nodes, threads=1)
+    plies = data.plies.copy()
+    for i, packed in enumerate(data.positions):
+        plies[i] = min(plies[i], exact.solve(packed, shortest=True).plies or plies[i])
+    return replace(data, plies=plies)
+
+
 @cache
 def _code() -> str:
     """Return a digest of the solver's source and weights, which decide what stays unsolved."""
@@ -160,7 +177,7 @@ def generate(
     counts: dict[str, dict[str, Counter[str]]] = {source: {} for source in SOURCES}
     ruleset, nodes = settings.ruleset, settings.nodes
     exact = solver.Solver(ruleset, nodes=nodes, threads=threads)
-    kept_by = [rules_of(ruleset), nodes, _code()]
+    kept_by = [rules_of(ruleset), nodes, settings.shortest, _code()]
     with hold(folder), Progress(total=count, unit="position", smoothing=0.05) as bar:
         for number, low in enumerate(range(0, count, CHUNK)):
             drawn = sample(settings, number, min(CHUNK, count - low), threads)
@@ -170,6 +187,8 @@ def generate(
             part = read_part(file, partial(SolvedPositions.load, ruleset=ruleset))
             if part is None:
                 part = solve_sample(drawn, source, exact)
+                if settings.shortest:
+                    part = with_shortest(part, nodes)
                 part.save(file)
             parts.append(part)
             for stage, numbers in part.metadata["counts"].items():
@@ -181,6 +200,7 @@ def generate(
         "seed": settings.seed,
         "nodes": settings.nodes,
         "plies": settings.plies,
+        "shortest": settings.shortest,
         "players": settings.players,
         "opening_plies": OPENING_PLIES,
         "counts": counts,

@@ -66,8 +66,8 @@ class SolvedPositions:
     winning: Legal
     """uint64[N], the actions after which the player to move wins; 0 in a lost position."""
     plies: Int16Array
-    """int16[N], plies within which the winner can win, by the proof found; the shortest win may be
-    shorter."""
+    """int16[N], plies within which the winner can win. In the shipped files, and with ``bao solve
+    --sample N --shortest``, those of the shortest win; else by the proof found."""
     source: npt.NDArray[np.str_]
     """str[N], the name of the games that the position comes from."""
     metadata: dict[str, Any] = field(default_factory=dict)
