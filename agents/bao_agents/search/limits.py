@@ -57,7 +57,7 @@ class Clock(NamedTuple):
         """
         match = re.fullmatch(rf"({_TIME})(?:\+({_TIME}))?", text)
         if not match:
-            raise ValueError(f"{text:.40!r}: expected a clock, for example 10s+0.1s, 2m or 500ms")
+            raise ValueError(f"{text!r:.40}: expected a clock, for example 10s+0.1s, 2m or 500ms")
         clock = cls(_seconds(match[1]), _seconds(match[2] or "0s"))
         if not LEAST_SECONDS <= clock.seconds <= MAX_CLOCK or clock.increment > MAX_SECONDS:
             raise ValueError(f"{text:.40}: expected {LEAST_SECONDS} seconds to a day")
