@@ -249,7 +249,7 @@ def test_choose_passes_on_the_game_and_the_limit(remembers: bool, limit: Limit |
     player.choose(Board(), limit, game=7)
     options = {name: np.ravel(value).tolist() for name, value in agent.options.items()}
     assert options.pop("games", None) == ([7] if remembers else None)
-    assert options == ({} if limit is None else {"limit": [None, None, 5]})
+    assert options == ({} if limit is None else {"limit": [*limit]})
 
 
 def test_matches_play_no_more_games_than_are_remembered() -> None:

@@ -117,14 +117,14 @@ def test_line_leads_to_the_value() -> None:
         after = position.copy()
         for action in result.line:
             assert action in actions_of(legal_of(rules, after))
-            result = int(play(rules, after, U(action)))
+            ending = int(play(rules, after, U(action)))
         if result.value > PROVEN:
             wins += 1
             # The table keeps values, not lines: a line may end early where it knew the value.
             plies = WIN_VALUE - result.value
             assert len(result.line) <= plies
             if len(result.line) == plies:
-                assert result == 1 or not legal_of(rules, after)
+                assert ending == 1 or not legal_of(rules, after)
     assert wins > 10
 
 

@@ -122,8 +122,12 @@ def test_a_proof_goes_on_where_a_limit_stopped_it() -> None:
 def test_threads_prove_what_retrograde_analysis_proves(
     name: str, bits: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They do with a table of 16 slots, too, where they write over each other's entries."""
-    monkeypatch.setattr(proof_search, "EASY_NODES", 1)
+    """They do with a table of 16 slots, too, where they write over each other's entries.
+
+    A larger table begins as small, and grows during the search.
+    """
+    for name_of_size, size in (("EASY_NODES", 1), ("TABLE_BITS", 4), ("GROW_NODES", 40)):
+        monkeypatch.setattr(proof_search, name_of_size, size)
     rules, values = RULESETS[name], dict[bytes, tuple[np.ndarray, int]]()
     for position in draw(name, 200, (40, 60), seed=4)[0]:
         values |= reachable_values(rules.kernel, position, 300) or {}

@@ -13,8 +13,8 @@ from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.limits import MAX_NODES, nanoseconds
 from bao_agents.search.player import Question, has_choice, only_actions
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN
-from bao_agents.search.solver.proof_search import ProofSearch
-from bao_agents.search.solver.solver import HIGHEST, LOWEST, TABLE_BITS, table_bits
+from bao_agents.search.solver.proof_search import TABLE_BITS, ProofSearch
+from bao_agents.search.solver.solver import HIGHEST, LOWEST, table_bits
 from bao_agents.support.array_types import Int64Array
 
 PROOF_PART = 8
@@ -66,7 +66,7 @@ class SolverAgent(AlphaBetaAgent):
         threads = self._threads_alone(question.limit)
         if threads == 1:
             return int(self._ask(question, self._search)[0, 0])
-        self._proofs[0].grow(table_bits(question.limit, threads, self._memory))
+        self._proofs[0].allow(table_bits(question.limit, threads, self._memory))
         question = self._prove(question, self._proofs[0], end, threads)
         if not len(has_choice(question.legal)):
             return int(only_actions(question.legal)[0])

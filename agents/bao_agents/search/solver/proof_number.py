@@ -79,7 +79,7 @@ INFINITE = np.int64((1 << 31) - 1)
 _LARGE = np.int64(1 << 30)
 """The highest number of a position that is not proven."""
 _ROWS = 1 + MAX_LINE * MAX_SUCCESSORS
-_WAYS = 4
+WAYS = 4
 """Entries in a slot of the table."""
 _STEP_SHIFT = 4
 """Evaluations are rounded to steps of 2^4."""
@@ -122,7 +122,7 @@ class Table(NamedTuple):
             bits: its size.
             cells: int16[CELLS], the tables that evaluate a new position.
         """
-        size = _WAYS << bits
+        size = WAYS << bits
         logits = (_LOWEST + ((np.arange(_STEPS) + 0.5) * (1 << _STEP_SHIFT))) / SCALE
         middle = _MIDDLE * _SEED ** np.arange(NUM_SEEDS + 1)[:, None]
         return cls(
@@ -194,8 +194,8 @@ def _look_up(table, key):
         whether it is in the table; ``phi`` and ``delta``; and the plies to the end, if one of them
         is 0.
     """
-    slot = np.int64(key & U(table.keys.shape[0] // _WAYS - 1)) * _WAYS
-    for entry in range(slot, slot + _WAYS):
+    slot = np.int64(key & U(table.keys.shape[0] // WAYS - 1)) * WAYS
+    for entry in range(slot, slot + WAYS):
         word = table.numbers[entry]
         if table.keys[entry] ^ word == key and word != ZERO:
             phi, delta = np.int64(word & _LOW_HALF), np.int64(word >> _HALF)
@@ -230,9 +230,9 @@ def _store(table, key, phi, delta, plies, work, is_shared):
         work: the positions visited for them.
         is_shared: whether another thread may have proven the position meanwhile.
     """
-    slot = np.int64(key & U(table.keys.shape[0] // _WAYS - 1)) * _WAYS
+    slot = np.int64(key & U(table.keys.shape[0] // WAYS - 1)) * WAYS
     slot_entry = slot
-    for entry in range(slot, slot + _WAYS):
+    for entry in range(slot, slot + WAYS):
         word = table.numbers[entry]
         if table.keys[entry] ^ word == key and word != ZERO:
             if is_shared != 0 and phi != 0 and delta != 0 and _is_proof(word):

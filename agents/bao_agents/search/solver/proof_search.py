@@ -18,6 +18,7 @@ from bao_agents.search.solver.proof_number import (
     PROOF_MEMORY,
     UNBOUNDED,
     UNKNOWN,
+    WAYS,
     WIN,
     Table,
     prove,
@@ -32,8 +33,10 @@ from bao_env.engine.successors import (
     successors,
 )
 
-_LARGE_TABLE = 1 << 24
-"""Bytes of a table's numbers above which it is not cleared but replaced."""
+TABLE_BITS = 18
+"""Size of the table of a short search: 2^18 slots, 24 MiB."""
+GROW_NODES = 500_000
+"""Positions visited before the table grows: it has space for twice as many."""
 EASY_NODES = 20_000
 """Positions that one thread visits before others help: some 20 milliseconds."""
 _GLANCE = 1
@@ -85,7 +88,7 @@ class ProofSearch:
 
     Args:
         ruleset: the rules.
-        table_bits: the table has 2^``table_bits`` slots of 96 bytes.
+        table_bits: the table has up to 2^``table_bits`` slots of 96 bytes.
         threads: number of threads that search a position together, if it is a hard one. The winner
             does not depend on them; the proof and its length may.
     """
@@ -94,7 +97,7 @@ class ProofSearch:
         self.nodes = 0
         """Positions visited for the answer."""
         self._table: Table | None = None
-        self._table_bits = table_bits
+        self._bits, self._most_bits = min(table_bits, TABLE_BITS), table_bits
         self._ruleset, self._rules = ruleset, ruleset.kernel
         self._limit: int | None = None
         self._deadline = NEVER
@@ -140,20 +143,35 @@ class ProofSearch:
             MemoryError: there is no memory for it.
         """
         if self._table is None:
-            self._table = Table.empty(self._table_bits, load_tables(self._ruleset).cells)
+            self._table = Table.empty(self._bits, load_tables(self._ruleset).cells)
         return self._table
 
     def clear(self) -> None:
         """Forget everything."""
-        if self.table.numbers.nbytes <= _LARGE_TABLE:
+        if self._bits > TABLE_BITS:  # a new small table is there sooner than a large one is empty
+            self._table, self._bits = None, TABLE_BITS
+        else:
             self.table.clear()
-        else:  # the system clears new memory part by part, in the threads that first use it
-            self._table = None
 
-    def grow(self, table_bits: int) -> None:
-        """Replace the table by an empty one of 2^``table_bits`` slots, if that is larger."""
-        if table_bits > self._table_bits:
-            self._table, self._table_bits = None, table_bits
+    def allow(self, table_bits: int) -> None:
+        """Let the table grow to 2^``table_bits`` slots."""
+        self._most_bits = max(self._most_bits, table_bits)
+
+    def _enlarge(self) -> None:
+        """Move the table to the largest that is allowed; without memory for it, go on with this."""
+        old, self._bits = self.table, self._most_bits
+        try:
+            empty = Table.empty(self._bits, old.cells)
+        except MemoryError:
+            self._bits = self._most_bits = (len(old.keys) // WAYS).bit_length() - 1
+            return
+        # Each entry keeps its place in a slot, so no two of them meet.
+        used = np.flatnonzero(old.numbers)
+        keys = old.keys[used] ^ old.numbers[used]
+        places = (keys & np.uint64((1 << self._bits) - 1)).astype(np.int64) * WAYS + used % WAYS
+        for new_array, array in zip(empty[:3], old[:3], strict=True):
+            new_array[places] = array[used]
+        self._table = empty._replace(first_phi=old.first_phi, first_delta=old.first_delta)
 
     @property
     def plies(self) -> int:
@@ -169,40 +187,55 @@ class ProofSearch:
     ) -> int:
         """Call :func:`prove` with what is left of the limits, or with ``nodes``.
 
-        One thread begins. Threads go on together with what it does not solve soon.
+        One thread and a small table begin. What they do not solve soon, all threads search
+        together, and at last with the largest table that is allowed.
         """
         if nodes is None:
             left = MAX_NODES if self._limit is None else self._limit - self.nodes
             nodes = max(left, _GLANCE)
-        memories, self._last = self._memories, 0
-        memories["bound"], memories["attacker"] = bound, attacker
-        memories["deadline"] = self._deadline
-        together = self.threads > 1 and nodes > EASY_NODES
-        memories["is_shared"] = 0
-        memories["node_limit"] = EASY_NODES if together else nodes
-        value = int(prove(self._rules, self.table, memories[0], position))
-        visited = int(memories["nodes"][0])
-        self.nodes += visited
-        if not together or value != UNKNOWN:
-            return value
-        value = self._go_on_together(position, nodes - visited)
-        if value == UNKNOWN:  # let the first thread read what all have found
-            memories["is_shared"], memories["node_limit"] = 0, _GLANCE
-            value = int(prove(self._rules, self.table, memories[0], position))
+        self._memories["bound"], self._memories["attacker"] = bound, attacker
+        steps = [(nodes, self.threads)]
+        if self._bits < self._most_bits:
+            steps.insert(0, (GROW_NODES, self.threads))
+        if self.threads > 1:
+            steps.insert(0, (EASY_NODES, 1))
+        visited = 0
+        for step_nodes, threads in steps:
+            part = min(step_nodes, nodes - visited)
+            if visited >= GROW_NODES and self._bits < self._most_bits:
+                self._enlarge()
+            value, count = self._prove_part(position, part, threads)
+            visited += count
+            self.nodes += count
+            if value != UNKNOWN or count < part or visited >= nodes:
+                break
         return value
 
-    def _go_on_together(self, position: PackedPositions, nodes: int) -> int:
-        """Let the threads search a position until one has proven it, or the limits are reached."""
-        table, memories, threads = self.table, self._memories, self.threads
-        memories["is_shared"], memories["node_limit"] = 1, -(-nodes // threads)
-        visited, proofs, failed = list[int](), list[tuple[int, int]](), list[BaseException]()
+    def _prove_part(self, position: PackedPositions, nodes: int, threads: int) -> tuple[int, int]:
+        """Search until a thread has proven the position, or the limits are reached.
+
+        Args:
+            position: the position.
+            nodes: limit of positions to visit, shared by the threads.
+            threads: number of threads.
+
+        Returns:
+            WIN, LOSS or UNKNOWN; and the number of positions visited.
+        """
+        table, memories = self.table, self._memories
+        memories["is_shared"], memories["node_limit"] = threads > 1, -(-nodes // threads)
+        memories["deadline"], self._last = self._deadline, 0
+        if threads == 1:
+            value = int(prove(self._rules, table, memories[0], position))
+            return value, int(memories["nodes"][0])
+        counts, proofs, failed = list[int](), list[tuple[int, int]](), list[BaseException]()
 
         def work(part: slice, thread: int) -> None:
             if proofs or failed:
                 return
             try:
                 value = int(prove(self._rules, table, memories[thread], position))
-                visited.append(int(memories["nodes"][thread]))
+                counts.append(int(memories["nodes"][thread]))
                 if value != UNKNOWN:
                     proofs.append((value, thread))
             except BaseException as error:
@@ -213,9 +246,12 @@ class ProofSearch:
                     memories["deadline"] = 0
 
         search_in_threads(threads, 1, work, threads, self.expire, math.inf)
-        self.nodes += sum(visited)
-        value, self._last = proofs[0] if proofs else (UNKNOWN, 0)
-        return value
+        if proofs:
+            value, self._last = proofs[0]
+            return value, sum(counts)
+        # Let the first thread read what all have found.
+        memories["is_shared"], memories["node_limit"] = 0, _GLANCE
+        return int(prove(self._rules, table, memories[0], position)), sum(counts)
 
     def children(self, position: PackedPositions) -> list[Child]:
         """Return the positions after the legal actions, by action."""

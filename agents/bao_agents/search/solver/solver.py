@@ -24,7 +24,7 @@ from bao_agents.search.limits import (
 from bao_agents.search.memory import check_memory, default_memory
 from bao_agents.search.sharing import search_in_threads
 from bao_agents.search.solver.proof_number import UNKNOWN, WIN
-from bao_agents.search.solver.proof_search import ProofSearch
+from bao_agents.search.solver.proof_search import TABLE_BITS, ProofSearch
 from bao_agents.support.array_types import Int16Array
 from bao_env.board import Board
 from bao_env.compiled.exclusive import Exclusive
@@ -33,8 +33,6 @@ from bao_env.engine.argument_checks import as_batch, check_array
 from bao_env.engine.position import WORDS, Legal, PackedPositions, turn_of
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
-TABLE_BITS = 18
-"""Size of the table of a short search: 2^18 slots, 24 MiB."""
 JUDGE_TABLE_BITS = 16
 """Size of each thread's table for a batch, which is cleared every few positions: 6 MiB."""
 DEFAULT_NODES = 10_000_000
@@ -46,8 +44,7 @@ HIGHEST = Limit(None, MAX_SECONDS, MAX_NODES)
 _SPEED = 1e6
 """Positions per second that a thread of a proof visits, roughly."""
 _NODES_A_SLOT = 8
-"""Positions to visit for each slot of a table, which holds four. At most one in two is then kept;
-with one in five, a proof takes a sixth longer."""
+"""Positions to visit for each slot of a table, which holds four."""
 _SLOT_BYTES = 96
 _PART = 16
 """Positions in a batch that a thread solves with one table."""
@@ -186,7 +183,7 @@ class Solver:
         search, node_limit, solutions = self._search, nodes or self._node_limit, list[Solution]()
 
         def work(part: slice, thread: int) -> None:
-            search.grow(self._bits(node_limit))
+            search.allow(self._bits(node_limit))
             search.begin(node_limit, deadline(self._seconds))
             solutions.append(self._solution(search, position, shortest))
 
