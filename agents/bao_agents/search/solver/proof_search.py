@@ -159,19 +159,22 @@ class ProofSearch:
 
     def _enlarge(self) -> None:
         """Move the table to the largest that is allowed; without memory for it, go on with this."""
-        old, self._bits = self.table, self._most_bits
+        old = self.table
         try:
-            empty = Table.empty(self._bits, old.cells)
+            empty = Table.empty(self._most_bits, old.cells)
         except MemoryError:
-            self._bits = self._most_bits = (len(old.keys) // WAYS).bit_length() - 1
+            self._most_bits = self._bits
             return
         # Each entry keeps its place in a slot, so no two of them meet.
         used = np.flatnonzero(old.numbers)
         keys = old.keys[used] ^ old.numbers[used]
-        places = (keys & np.uint64((1 << self._bits) - 1)).astype(np.int64) * WAYS + used % WAYS
+        places = (keys & np.uint64((1 << self._most_bits) - 1)).astype(
+            np.int64
+        ) * WAYS + used % WAYS
         for new_array, array in zip(empty[:3], old[:3], strict=True):
             new_array[places] = array[used]
         self._table = empty._replace(first_phi=old.first_phi, first_delta=old.first_delta)
+        self._bits = self._most_bits
 
     @property
     def plies(self) -> int:
