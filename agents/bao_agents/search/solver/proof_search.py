@@ -168,11 +168,10 @@ class ProofSearch:
         # Each entry keeps its place in a slot, so no two of them meet.
         used = np.flatnonzero(old.numbers)
         keys = old.keys[used] ^ old.numbers[used]
-        places = (keys & np.uint64((1 << self._most_bits) - 1)).astype(
-            np.int64
-        ) * WAYS + used % WAYS
+        slots = (keys & np.uint64((1 << self._most_bits) - 1)).astype(np.int64)
+        entries = slots * WAYS + used % WAYS
         for new_array, array in zip(empty[:3], old[:3], strict=True):
-            new_array[places] = array[used]
+            new_array[entries] = array[used]
         self._table = empty._replace(first_phi=old.first_phi, first_delta=old.first_delta)
         self._bits = self._most_bits
 
