@@ -115,7 +115,8 @@ def search_signature(name: str) -> dict[str, list[list[int]]]:
         search: [list(map(int, agent.search(position)[:4])) for position in positions]
         for search, agent in searches.items()
     }
-    agent, board, game = AlphaBetaAgent(name, Limit(nodes=3_000), threads=1), Board(name), []
+    agent, board = AlphaBetaAgent(name, Limit(nodes=3_000), threads=1), Board(name)
+    game: list[int] = []
     while len(game) < 16 and board.outcome() is None:
         game += agent.act(*board.batch(), games=np.array([1])).tolist()
         board.push(game[-1])

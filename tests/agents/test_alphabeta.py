@@ -386,6 +386,7 @@ def test_positions_with_the_same_hash_cost_only_strength(name: str) -> None:
     differ = 0
     for position in mixed_batch(RULESETS[name], 100, seed=1):
         honest = agent.search(position).action
+        assert agent._memory_alone is not None
         table, [epoch] = agent._memory_alone.tables[0], agent._memory_alone.epochs
         keys, data = table[::2] ^ table[1::2], table[1::2]
         is_current = data >> U(33) == epoch

@@ -163,7 +163,8 @@ def _prove_in_pieces(board: Board, args: argparse.Namespace) -> None:
         tree = ProofTree(board.ruleset, board.packed, answers)
         nodes = args.nodes or _PIECE_NODES
         # On this machine a search has all cores; on a cluster there is one a core.
-        jobs, settings = args.threads, (nodes,)
+        jobs: int = args.threads
+        settings: tuple[int, ...] = (nodes,)
         if args.ray is not None:
             refuse_unused(args, "with --ray", "memory")
         else:

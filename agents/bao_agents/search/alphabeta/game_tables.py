@@ -60,13 +60,13 @@ class GameTables:
         if len(numbers) > self.most:
             return NO_MEMORY
         try:
-            games = self._games or _Tables(
+            memory = self._games or _Tables(
                 np.zeros((self.most, self._words), np.uint64), np.zeros(self.most, np.uint64), {}
             )
         except MemoryError:
             return NO_MEMORY
         self._games = None
-        tables, epochs, rows = games
+        tables, epochs, rows = memory
         # The known ones come last then, so none of them is forgotten for a new one.
         rows.update([(game, rows.pop(game)) for game in numbers if game in rows])
         for game in numbers:
@@ -74,6 +74,6 @@ class GameTables:
                 full = len(rows) == self.most
                 rows[game] = row = rows.pop(next(iter(rows))) if full else len(rows)
                 epochs[row] = next_epoch(tables[row], epochs[row])
-        memory = GameMemory(tables, epochs, np.array([rows[game] for game in numbers], np.int64))
-        self._games = games
-        return memory
+        of_games = GameMemory(tables, epochs, np.array([rows[game] for game in numbers], np.int64))
+        self._games = memory
+        return of_games
