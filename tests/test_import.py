@@ -58,17 +58,17 @@ def test_a_board_does_without_torch() -> None:
     pytest.importorskip("starlette")
     program = """
 import asyncio
-from bao_agents.play.api import POSTS, Tables
+from bao_agents.play.api import POSTS, Lobby
 from bao_agents.play.roster import Roster
 from bao_agents.play.server import create_app
 create_app(Roster())
-tables = Tables(Roster())
-tables.setup()
+lobby = Lobby(Roster())
+lobby.setup()
 async def play():
-    game = await POSTS["/api/games"](tables, "me", {"seats": ["guided:1ms", "human"]})
+    game = await POSTS["/api/games"](lobby, "me", {"seats": ["guided:1ms", "human"]})
     for request in ("bot", "hints"):
         values = {"name": game["id"], "ply": 0}
-        await POSTS["/api/games/{name}/" + request](tables, "me", values)
+        await POSTS["/api/games/{name}/" + request](lobby, "me", values)
 asyncio.run(play())
 """
     python(WITHOUT_TORCH + program)

@@ -180,8 +180,7 @@ class Ruleset:
             )
         if self.takasia_spares_singletons and self.takasia != "zanzibar":
             raise ValueError(
-                f"takasia={self.takasia!r} leaves nothing for takasia_spares_singletons: set it to "
-                "False"
+                f"takasia_spares_singletons=True needs takasia='zanzibar', not {self.takasia!r}"
             )
         if not self.house and (self.house_lost_below_min or self.house_stops_mtaji_takasa):
             raise ValueError(

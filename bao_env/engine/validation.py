@@ -83,7 +83,9 @@ def _check_waiting_capture(position: Position, pit: int, ruleset: Ruleset) -> No
     if ruleset.capture_side != "free":
         raise ValueError(f"a waiting capture, but rule set {ruleset.name!r} has no choice of side")
     if not KIMBI[LEFT] < pit < KIMBI[RIGHT]:
-        raise ValueError("a capture waits for its side at A3 to A6 only (Dutch I.a)")
+        raise ValueError(
+            "only a capture at A3 to A6 can wait for the choice of its side (Dutch I.a)"
+        )
     if not position.front[position.mover][pit]:
         raise ValueError(f"the capture at {pit_name(pit)} waits at an empty hole")
     if not position.front[1 - position.mover][facing(pit)]:

@@ -373,8 +373,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
             raise TypeError(f"options['reset_mask']: expected a bool array, not {mask!r}")
         if mask.shape != (self.num_envs,) or not mask.any():
             raise ValueError(
-                f"options['reset_mask']: expected bool[{self.num_envs}] with a True in it, "
-                f"not {mask.sum()} True in bool{list(mask.shape)}"
+                f"options['reset_mask']: expected bool[{self.num_envs}] with at least one "
+                f"True, not bool{list(mask.shape)} with {mask.sum()}"
             )
         if not self.guard.ready and not mask.all():
             raise ResetNeeded(

@@ -161,7 +161,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "--ladder",
         default=DEFAULT,
         metavar="LADDER",
-        help=f"{', '.join(shipped())}, or a file; it has the rules (default: {DEFAULT})",
+        help=f"{', '.join(shipped())}, or a file; it also sets the rules (default: {DEFAULT})",
     )
     parser.add_argument(
         "--precision",

@@ -66,7 +66,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         help="spelling of the moves (default: recognised by their signs)",
     )
     parser.add_argument(
-        "--any-stars", action="store_true", help="accept missing and wrong stars of takasa moves"
+        "--any-stars", action="store_true", help="accept takasa moves with missing or wrong stars"
     )
     for kind, drawing in _PICTURES.items():
         file = partial(picture_file, suffixes=(f".{kind}",))

@@ -69,7 +69,10 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "--sample", type=at_least(1), metavar="N", help="solve N sampled positions, not one"
     )
     many.add_argument(
-        "--out", type=new_file, metavar="FILE", help="the file: .npz (all data) or .csv (to read)"
+        "--out",
+        type=new_file,
+        metavar="FILE",
+        help="output file: .npz (all data) or .csv (for people)",
     )
     many.add_argument(
         "--plies",

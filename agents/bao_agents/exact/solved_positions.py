@@ -237,7 +237,7 @@ def read_arrays(file: Path, types: Mapping[str, type[np.generic]], *more_names: 
     """Read the arrays of ``types``, and ``more_names``, and check types, dimensions and lengths."""
     content = read_bytes(file, _MAX_BYTES)
     if not content.startswith(b"PK"):  # numpy would advise to load it unsafely
-        raise ValueError("it is not an .npz file; tables in .csv are not read back")
+        raise ValueError("it is not an .npz file; .csv tables cannot be loaded")
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in (*types, *more_names)}
     for name, kind in types.items():

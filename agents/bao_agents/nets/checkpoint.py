@@ -252,7 +252,7 @@ def _read_weights(path: Path, file: Any, name: str) -> Float32Array:
     array = _read_tensor(path, file, _MODEL + name)
     if not (np.abs(array) <= _LARGEST).all():  # also if one is not a number
         raise CheckpointError(
-            f"{path}: its network has weights that are not numbers or beyond {_LARGEST}"
+            f"{path}: some weights of its network are NaN, or larger than {_LARGEST} in size"
         )
     return array.astype(np.float32)
 

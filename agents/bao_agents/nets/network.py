@@ -77,6 +77,6 @@ def check_finite(*outputs: npt.NDArray[Any]) -> None:
     """
     if not all(np.isfinite(output).all() for output in outputs):
         raise ValueError(
-            "the network's outputs are not finite: its weights are too large or not numbers; "
-            "use another checkpoint"
+            "the network's outputs are not finite: some weights are too large or NaN; use another "
+            "checkpoint"
         )

@@ -45,7 +45,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
     add_options(parser, ruleset=None, seed=None)
     parser.add_argument("--run", metavar="NAME", help="run's name; default: the config's file name")
     parser.add_argument("--resume", action="store_true", help="continue the run if it exists")
-    parser.add_argument("--settings", action="store_true", help="list all settings, and stop")
+    parser.add_argument("--settings", action="store_true", help="list all settings and exit")
     add_options(parser, out=Path("runs"))
     return _run
 
