@@ -42,13 +42,13 @@ class TdConfig(MethodConfig):
     td_lambda: float = Field(0.7, ge=0, le=1)
     """Lambda of the returns: 0 learns only from the next position, 1 only from the result."""
     noise: float = Field(0.05, ge=0, le=10)
-    """Scale of the Gumbel noise on the values of actions while playing."""
+    """Scale of the Gumbel noise that is added to the values of actions during play."""
     exploration: float = Field(0.1, ge=0, le=1)
-    """Probability of a random action at the start; it falls linearly."""
+    """Probability of a random action at the start; it falls linearly during the run."""
     final_exploration: float = Field(0.02, ge=0, le=1)
     """Probability of a random action at the end."""
     max_cost: float = Field(0.1, ge=0, le=2)
-    """An action that is worth this much less than the best one cuts off the returns before it."""
+    """A return is cut at an action that is worth less than the best one by more than this."""
     epochs: int = Field(2, ge=1, le=100)
     """Passes over each rollout."""
 
@@ -68,7 +68,7 @@ class Rollout:
         self.best = np.empty((steps + 1, games), np.float32)
         """float32[T + 1, B], the highest value for the player to move."""
         self.costs = np.empty(shape, np.float32)
-        """How much less the played action is worth."""
+        """How much less the played action is worth than the best one."""
         self.rewards = np.empty(shape, np.float32)
         """+1 or -1 for the player whose action ends the game, else 0."""
         self.dones = np.empty(shape, np.bool_)
@@ -79,7 +79,7 @@ class Rollout:
         """The targets of the actions' values."""
 
     def step(self, t: int, games: Games, actions: Actions) -> Int64Array:
-        """Play and record actions int64[B]; return the games that end, int64[N]."""
+        """Play and record actions, int64[B]; return the indices of the games that end, int64[N]."""
         seats = games.seats
         games.step(actions)
         won = games.winners >= 0
@@ -97,8 +97,8 @@ def choose_actions(values, indptr, legal, noise, exploration, rng, indices, acti
     exp(value / noise).
 
     Args:
-        values: float32[K], values of the legal actions.
-        indptr: int64[B + 1], where those of each game lie.
+        values: float32[K], the values of the legal actions of all games, game by game.
+        indptr: int64[B + 1]; the values of game b are ``values[indptr[b] : indptr[b + 1]]``.
         legal: uint64[B], the legal actions.
         noise: the scale of the noise, float32; 0 for none.
         exploration: the probability of a random action, float32.
@@ -132,20 +132,21 @@ def choose_actions(values, indptr, legal, noise, exploration, rng, indices, acti
 def lambda_returns(rewards, best, costs, dones, turn_passed, gamma, lam, max_cost, out):
     """Compute the lambda-return of each action, for the player who takes it.
 
-    The source is Sutton and Barto, eq. 12.20, with the value of the best action as the value of a
-    position. A return is not carried past an action that was chosen at random and costs a lot: what
-    followed says nothing about good play (Watkins's Q(lambda), section 12.10).
+    This is equation 12.20 of Sutton and Barto, with the value of the best action as the value of a
+    position. A return is cut at an action that costs more than ``max_cost``: play that follows a
+    bad, exploratory action says little about good play (compare Watkins's Q(lambda), section
+    12.10).
 
     Args:
-        rewards: float32[T, B], of the player who acts.
-        best: float32[T + 1, B], the highest value of the player who acts.
-        costs: float32[T, B], that value minus the value of the action taken.
-        dones: bool[T, B], the game ended with this action.
-        turn_passed: bool[T, B], the turn passed to the other player after this action.
+        rewards: float32[T, B], for the player who acts; only the rewards of last actions are read.
+        best: float32[T + 1, B], the highest value of an action, for the player who acts.
+        costs: float32[T, B], the highest value minus the value of the action taken.
+        dones: bool[T, B], whether the game ended with this action.
+        turn_passed: bool[T, B], whether the turn passed to the other player after this action.
         gamma: the discount per ply, float32.
         lam: lambda, float32.
         max_cost: the cost above which a return is cut, float32.
-        out: float32[T, B], filled.
+        out: float32[T, B], filled with the returns.
     """
     steps = rewards.shape[0]
     for b in range(rewards.shape[1]):
@@ -161,7 +162,7 @@ def lambda_returns(rewards, best, costs, dones, turn_passed, gamma, lam, max_cos
 
 
 class TdWorker(Worker[TdConfig, Model]):
-    """One thread's games, its copy of the network, and the rollout it learns from."""
+    """One thread's games, its copy of the network, and the rollout that it learns from."""
 
     STATS: ClassVar = ("value_loss",)
 
@@ -180,17 +181,17 @@ class TdWorker(Worker[TdConfig, Model]):
 
         Args:
             exploration: the probability of a random action.
-            weights: the network compiled; without them, torch runs it.
+            weights: the weights of the compiled network; None lets torch run the network.
 
         Returns:
-            int64[2], the games that ended and their plies.
+            int64[2], the number of games that ended, and the sum of their plies.
         """
         rollout, games, totals = self.rollout, self.games, np.zeros(2, np.int64)
         size, noise = len(games), np.float32(self.method_config.noise)
         indices, actions = np.empty(size, np.int64), np.empty(size, np.int64)
         for t in range(self.config.rollout + 1):
             encodings, values, indptr = self._value_actions(weights)
-            # The last position only needs its value.
+            # Of the last position only the value is needed.
             last = t == self.config.rollout
             rng = games.rng.copy() if last else games.rng
             choose_actions(
@@ -241,7 +242,7 @@ class TdWorker(Worker[TdConfig, Model]):
         return encodings, values[: len(legal_actions)], indptr
 
     def variances(self) -> Float64Array:
-        """Return the variance of the returns, and that of the values' errors, float64[2]."""
+        """Return float64[2], the variance of the returns and the variance of the values' errors."""
         rollout = self.rollout
         values = rollout.best[:-1] - rollout.costs
         return np.array([rollout.returns.var(), (rollout.returns - values).var()], np.float64)
@@ -253,7 +254,7 @@ class TdWorker(Worker[TdConfig, Model]):
 
     @override
     def targets(self, index: Int64Array) -> Float32Array:
-        """Return the returns of actions, float32[N]."""
+        """Return the lambda-returns of the actions int64[N], float32[N]."""
         return self.rollout.returns.reshape(-1)[index]
 
     @override
@@ -275,7 +276,7 @@ class TdTrainer(Trainer[TdWorker, TdConfig]):
     @override
     def make_model(self) -> Model:
         model = super().make_model()
-        with torch.no_grad():  # preferences are not learnt: the values alone are the policy
+        with torch.no_grad():  # the policy is not learnt: players choose by the values alone
             model.network.head.weight[0] = 0.0
             model.network.head.bias[0] = 0.0
         return model

@@ -22,7 +22,7 @@ from bao_env.envs.openings import Openings
 from bao_training.config import C, TrainConfig
 
 _MAX_CHUNK = 2048
-"""Decisions per pass through the network while learning: their activations fit in the L2 cache."""
+"""Decisions per pass through the network in learning; their activations fit in the L2 cache."""
 
 
 class Games:
@@ -66,15 +66,15 @@ class Games:
 
     @property
     def ended(self) -> Flags:
-        """bool[B], the games that are won, or cut off."""
+        """bool[B], the games that are won or were cut off."""
         return (self.winners >= 0) | (self.plies >= self._max_plies)
 
     def totals(self, ended: Int64Array) -> Int64Array:
-        """Return how many games have ended, of those in int64[N], and their plies; int64[2]."""
+        """Return int64[2]: the number of the ended games int64[N], and the sum of their plies."""
         return np.array([len(ended), self.plies[ended].sum()], np.int64)
 
     def start_update(self, update: int) -> None:
-        """Make :attr:`generator` from the run's seed and the update: it need not be saved."""
+        """Make :attr:`generator` from the run's seed and the update; so it need not be saved."""
         key = *self._seed.spawn_key, update
         seed = np.random.SeedSequence(self._seed.entropy, spawn_key=key)
         self.generator = np.random.default_rng(seed)
@@ -103,14 +103,14 @@ class Games:
 
 
 class Model(nn.Module):
-    """What a run learns: a policy network. A method may add to it."""
+    """The model that a run trains: a policy network, to which a method may add."""
 
     def __init__(self, network: PolicyNetwork) -> None:
         super().__init__()
         self.network = network
 
     def take_over(self, start: Checkpoint) -> None:
-        """Take over the weights of a checkpoint with a network of the same shape."""
+        """Copy the weights of a checkpoint, whose network must have the same shape."""
         self.network.load_state_dict(start.network.state_dict())
 
     def quantised_nnue(self) -> NNUE | None:
@@ -126,12 +126,12 @@ M = TypeVar("M", bound=Model)
 
 
 class Replica(Generic[M]):
-    """One thread's copy of the model, whose network is in the dtype in which it computes.
+    """One thread's copy of the model; its network has the dtype in which it computes.
 
     Args:
         model: the float32 model to copy.
-        bfloat16: compute in bfloat16 instead of float32 if the device supports it in hardware. In
-            software it takes twenty times as long.
+        bfloat16: compute in bfloat16 instead of float32 if the device supports it in hardware.
+            In software it would take twenty times as long.
     """
 
     def __init__(self, model: M, bfloat16: bool) -> None:
@@ -169,7 +169,7 @@ class Replica(Generic[M]):
 
 
 class Worker(ABC, Generic[C, M]):
-    """One thread's games and its copy of the model; what a method plays and learns from.
+    """One thread's games and its copy of the model. Each method has its own subclass.
 
     Args:
         config: the common settings.
@@ -194,33 +194,38 @@ class Worker(ABC, Generic[C, M]):
         self.games = Games(config, seed)
         self.games.reset(np.arange(len(self.games)))
         self.minibatches: list[Int64Array] = []
-        """This worker's part of each minibatch: decisions, as :meth:`targets` takes them."""
+        """This worker's part of each minibatch: indices of decisions, for :meth:`targets`."""
 
     @abstractmethod
     def draw_minibatches(self, count: int) -> None:
-        """Draw :attr:`minibatches`, ``count`` of them."""
+        """Draw this worker's part of ``count`` minibatches into :attr:`minibatches`."""
 
     @abstractmethod
     def targets(self, index: Int64Array) -> Any:
-        """Return what the model should say about decisions int64[N], as :meth:`loss` takes it."""
+        """Return the targets of decisions int64[N]: what the model should say about them."""
 
     @abstractmethod
     def loss(self, index: Int64Array, targets: Any) -> tuple[Tensor, Tensor]:
-        """Compare the model's outputs for decisions int64[N] with their targets.
+        """Return the loss of the model on some decisions, and statistics of it.
+
+        Args:
+            index: int64[N], the decisions.
+            targets: their targets, as :meth:`targets` returns them.
 
         Returns:
-            the loss, and float[S], the statistics :attr:`STATS`; all are means over the decisions.
+            the loss, and the statistics named in :attr:`STATS`, float[S], each averaged over the
+            decisions.
         """
 
     def gradient(self, minibatch: int, size: int) -> Float64Array:
-        """Compute this worker's part of a minibatch's gradient, into ``replica.gradients``.
+        """Compute this worker's part of a minibatch's gradient, in ``replica.gradients``.
 
         Args:
             minibatch: the index of the minibatch.
-            size: the number of its decisions, over all workers.
+            size: the number of decisions in the minibatch, over all workers.
 
         Returns:
-            the statistics, summed over this worker's decisions, float64[S].
+            float64[S], the statistics, summed over this worker's decisions.
         """
         self.replica.clear_gradients()
         total = np.zeros(len(self.STATS))
@@ -233,19 +238,20 @@ class Worker(ABC, Generic[C, M]):
         return total
 
     def state(self) -> Arrays:
-        """Return what a resumed worker needs, the arrays themselves, which it fills again.
+        """Return the arrays that a resumed worker needs.
 
-        It does not need a rollout again.
+        They are the arrays themselves, not copies: resuming a run fills them. A rollout is not
+        among them, because a resumed run starts with a new one.
         """
         return self.games.state()
 
 
 def log_softmax(logits: Tensor, decisions: Tensor, count: int) -> Tensor:
-    """Return log probabilities of the legal actions of ``count`` decisions.
+    """Return the log probabilities of the legal actions of ``count`` decisions.
 
     Args:
         logits: float[K], of the legal actions.
-        decisions: int64[K], the decision that each belongs to, in ascending order.
+        decisions: int64[K], the decision that each action belongs to, in ascending order.
         count: the number of decisions.
     """
     tops = logits.new_full((count,), -torch.inf).scatter_reduce(

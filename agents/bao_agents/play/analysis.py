@@ -1,4 +1,7 @@
-"""Analyse for the page, in plain values: hints, the evaluation bar, and the review of a game."""
+"""Analyse positions for the page: hints, the evaluation bar, and the review of a game.
+
+The functions return plain values, for JSON.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +24,17 @@ from bao_env.board import Board
 SEARCH = "alphabeta"
 """The evaluator that is always available."""
 PLAYER = "alphabeta:100000n"
-"""The search of hints and of the evaluation bar, which show one analysis."""
+"""The search for hints and for the evaluation bar, which share one analysis."""
 REVIEW_PLAYER = "alphabeta:60000n"
-"""The search of reviews."""
+"""The search for reviews."""
 _MAX_ANALYSES = 64
-"""Analyses that are kept, so that the bar and the hints of a position share one."""
+"""The number of analyses kept, so that the bar and the hints of a position share one."""
 _MAX_LINE = 8
-"""Longest line, in moves."""
+"""The longest line shown, in moves."""
 
 
 def share_of(score: float, seat: int) -> float:
-    """Return South's share of wins, 0 to 1, from a seat's value, -1 to 1."""
+    """Convert a value for a seat, -1 to 1, into South's share of wins, 0 to 1."""
     return (1 + (score if seat == 0 else -score)) / 2
 
 
@@ -97,7 +100,7 @@ def hints(board: Board, evaluator: str, roster: Roster, threads: int | None = 1)
 
 
 def _analyse(board: Board, evaluator: str, roster: Roster, threads: int | None) -> Analysis:
-    """Return the analysis by an evaluator of :func:`evaluators`, one for each position."""
+    """Analyse a position with an evaluator of :func:`evaluators`; the latest analyses are kept."""
     spec = registry.parse(PLAYER) if evaluator == SEARCH else roster.parse(evaluator)
     if evaluator != SEARCH and spec.kind.name != NETWORK:
         names = ", ".join(offered["value"] for offered in evaluators(roster))
@@ -138,10 +141,14 @@ def _line(board: Board, analysis: Analysis) -> list[dict[str, Any]]:
 
 
 def review(board: Board, threads: int | None = 1) -> dict[str, Any]:
-    """Return the analysis of the last move of a game.
+    """Analyse the last move of a game.
 
-    ``south`` is South's chance before the move; ``played`` and ``best`` are the moves and ``line``
-    the best line, as in :func:`hints`. ``threads`` are as there.
+    ``south`` is South's chance before the move. ``played`` and ``best`` are moves, and ``line`` is
+    the best line, in the form of :func:`hints`.
+
+    Args:
+        board: a game with at least one move.
+        threads: the number of threads; None for all cores.
     """
     ply, before = len(board.move_stack) - 1, board.copy()
     before.pop()

@@ -1,6 +1,7 @@
-"""Answer the requests of the board with functions that take their values and return plain values.
+"""Answer the requests of the page.
 
-The types of all values are checked before a function is called; the function checks the rest.
+Each function takes the values of a request and returns plain values. The types of the values are
+checked before a function runs; the function checks the rest.
 """
 
 from __future__ import annotations
@@ -31,24 +32,24 @@ from bao_env.notation.transcript import Transcript, format_rules
 
 MAX_GAMES = 1000
 MAX_GAMES_OF_CLIENT = 50
-"""Games of one client; a page begins a dropped game anew from its transcript."""
+"""The most games kept for one client; a page restarts a dropped game from its transcript."""
 BOT_TIMEOUT = 120.0
 """Seconds after which the server gives up on a bot's move, a hint or an evaluation.
 
-Few take long, but the first of its kind compiles for up to a minute on a slow machine."""
+Few take long, but the first of each kind has to compile: up to a minute on a slow machine."""
 PUZZLE_PLIES = 21
 """The longest win in a puzzle, in plies; one-ply wins are not used."""
 PUZZLE_BOT = "solver:300ms"
-"""Who plays the other seat in a puzzle."""
+"""The player of the other seat in a puzzle."""
 
 Players = Annotated[list[str], Field(min_length=2, max_length=2)]
 """The names of the players South and North."""
 Name = Annotated[str, Field(pattern="^[A-Za-z0-9_-]{16}$")]
-"""The name of a game, as Sessions makes them."""
+"""The name of a game, in the form that :class:`Sessions` gives it."""
 Work = Callable[[], Data]
-"""Work that takes long, and returns an answer."""
+"""A function that takes long, and returns the answer."""
 Begun = tuple[Game, Data]
-"""A new game, and what else to answer."""
+"""A new game, and further values of the answer."""
 
 
 @dataclass
@@ -61,13 +62,13 @@ class Lobby:
 
     @property
     def threads(self) -> int | None:
-        """The threads of an analysis: all cores (None) for one visitor, one if there are others."""
+        """The threads of an analysis: None (all cores), or 1 if there are several visitors."""
         return None if len(self.games.owners) <= 1 else 1
 
     def setup(self) -> Data:
-        """Return the rule sets, players and evaluators to choose from, and the first choice.
+        """Return what the page offers: rule sets, puzzles, players, levels and evaluators.
 
-        ``puzzles`` names the rule sets that have puzzles, those with the easiest first.
+        ``puzzles`` names the rule sets that have puzzles, the one with the shortest win first.
         """
         solved = {name: puzzles(rules) for name, rules in self.roster.rulesets.items()}
         shortest = {name: int(wins.plies[0]) for name, wins in solved.items() if wins}
@@ -93,7 +94,7 @@ class Lobby:
         viewer: Literal["south", "north"],
         pits: Literal["house", "round"],
     ) -> Data:
-        """Return the drawing of the board in parts, as one of the players sees it."""
+        """Return the parts of the drawing of the board, as one of the players sees it."""
         return board_parts(layout, SOUTH if viewer == "south" else NORTH, pits == "house")
 
     @check_types
@@ -107,18 +108,19 @@ class Lobby:
         transcript: str | None = None,
         name: Name | None = None,
     ) -> Begun:
-        """Begin a game from an opening, a position or a transcript.
+        """Start a game from an opening, a position or a transcript.
 
         Args:
             seats: the players.
             ruleset: the name of the rules.
-            rules: their switches, as in the head of a transcript, if the name is not one of the
-                server's.
-            first_player: who begins; None leaves it to the rules. Either may draw a player.
-            position: the position text to begin from.
-            transcript: the game to continue, which brings its own rules.
-            name: the name of a game which the server has lost. If another page of the game was
-                faster, the game that it began is returned.
+            rules: the switches of the rules, as in the header of a transcript; needed if the server
+                does not know ``ruleset``.
+            first_player: who begins; ``random`` draws a player. None leaves it to the rules, which
+                may also draw one.
+            position: the text of a position to start from.
+            transcript: the transcript of a game to continue; it states its own rules.
+            name: the name of a game that the server has lost. If another page has already restarted
+                that game, the answer shows it instead of a new one.
         """
         try:
             if transcript is not None:
@@ -127,7 +129,7 @@ class Lobby:
                 board = Board.from_text(position, self._ruleset(ruleset, rules))
             else:
                 board = open_board(self._ruleset(ruleset, rules), first_player)
-        except NotationError as error:  # people see the position that they set up
+        except NotationError as error:  # the page already shows a position that was set up
             raise Refused(str(error) if position is None else error.reason) from error
         except ValueError as error:
             raise Refused(str(error)) from error
@@ -135,10 +137,11 @@ class Lobby:
 
     @check_types
     def puzzle(self, ruleset: str = "zanzibar", number: Annotated[int, Field(ge=1)] = 1) -> Begun:
-        """Begin a game from a position that few moves win, in so many plies.
+        """Start a puzzle: a position in which only a few of the moves win.
 
-        The solver plays the other seat and resists as long as it can. Puzzles are numbered from 1,
-        the easiest.
+        The solver plays the other seat and holds out for as long as it can. Puzzles are numbered
+        from 1, easiest first. The second value returned gives the number of puzzles and the length
+        of the win in plies.
         """
         rules = self._ruleset(ruleset)
         solved = puzzles(rules)
@@ -153,14 +156,18 @@ class Lobby:
         return game, {"count": len(solved), "plies": int(solved.plies[number - 1])}
 
     def keep(self, game: Game, client: str, name: str | None) -> Data:
-        """Keep a game, or find the one that another page has begun; return its name and state."""
+        """Keep a new game; return its name and state.
+
+        If ``name`` is the name of a kept game, which another page has restarted, return that game's
+        state instead.
+        """
         new_name, dropped = self.games.add(game, client, name)
         answer = self.games.call(Game.show, new_name) if name else game.show()
         return {"id": new_name, "dropped": dropped, **answer}
 
     @check_types
     def take_seats(self, name: str, seats: Players) -> Data:
-        """Change who plays a game; return its state."""
+        """Change the players of a game; return its state."""
         rules = self.games.call(Game.board, name).ruleset
         return self.games.call(Game.take_seats, name, self._checked(seats, rules))
 
@@ -174,7 +181,7 @@ class Lobby:
     def evaluation(
         self, name: str, evaluator: str = analysis.SEARCH, ply: int | None = None
     ) -> Work:
-        """Find South's chance, for the evaluation bar, by the search or checkpoint of hints."""
+        """Evaluate South's chance of winning, for the evaluation bar; arguments as for hints."""
         board = self.games.call(Game.board, name, ply)
         return partial(analysis.south_chance, board, evaluator, self.roster, self.threads)
 
@@ -197,7 +204,13 @@ class Lobby:
 
 
 def open_board(rules: Ruleset, first_player: str | None) -> Board:
-    """Return the opening of some rules; None or ``random`` draws a first player if they do."""
+    """Return a board at the opening of some rules.
+
+    Args:
+        rules: the rules.
+        first_player: ``south``, ``north``, or ``random`` to draw one; None leaves it to the rules,
+            which may also draw one.
+    """
     begins = first_player or rules.first_player
     drawn = random.choice([SOUTH, NORTH])
     return Board(rules, {"south": SOUTH, "north": NORTH}.get(begins, drawn))
@@ -205,10 +218,10 @@ def open_board(rules: Ruleset, first_player: str | None) -> Board:
 
 @cache
 def puzzles(rules: Ruleset) -> SolvedPositions | None:
-    """Return the shipped positions that are puzzles, the easiest first; None if there are none.
+    """Return the shipped positions that are puzzles, easiest first; None if there are none.
 
-    One move wins, or at most a third of them. A puzzle is harder the longer the win is, and then
-    the smaller the share of winning moves.
+    In a puzzle only one move wins, or at most a third of the moves. Puzzles with shorter wins come
+    first; among wins of equal length, those with a larger share of winning moves.
     """
     solved = shipped_won_positions(rules)
     if solved is None:
@@ -223,11 +236,11 @@ def puzzles(rules: Ruleset) -> SolvedPositions | None:
 
 
 Handler = Callable[[Lobby, str, Data], Awaitable[Data]]
-"""A function that answers the request of a client from its values, which may name a game."""
+"""A function that answers a client's request, given the request's values."""
 
 
 def quick(function: Callable[..., Data]) -> Handler:
-    """Call a function that takes little time."""
+    """Return a handler that calls a quick function."""
 
     async def answer(lobby: Lobby, client: str, values: Data) -> Data:
         return await lobby.computing.briefly(partial(function, lobby, **values), client)
@@ -236,7 +249,7 @@ def quick(function: Callable[..., Data]) -> Handler:
 
 
 def begins(function: Callable[..., Begun]) -> Handler:
-    """Call a function that begins a game; return the name and the state of the game."""
+    """Return a handler that calls a function that starts a game; it answers with name and state."""
 
     async def answer(lobby: Lobby, client: str, values: Data) -> Data:
         newcomer = client not in lobby.games.owners
@@ -250,7 +263,7 @@ def begins(function: Callable[..., Begun]) -> Handler:
 
 
 def shared(handler: Handler) -> Handler:
-    """Give equal requests one answer, as long as the game does not change."""
+    """Return a handler that computes one answer for equal requests while the game is unchanged."""
 
     async def answer(lobby: Lobby, client: str, values: Data) -> Data:
         version = lobby.games.call(lambda game: game.version, values["name"])
@@ -261,7 +274,7 @@ def shared(handler: Handler) -> Handler:
 
 
 def computed(function: Callable[..., Work]) -> Handler:
-    """Do the work that a function returns."""
+    """Return a handler that does the work that a function returns, in a thread."""
 
     async def answer(lobby: Lobby, client: str, values: Data) -> Data:
         work = await lobby.computing.briefly(partial(function, lobby, **values), client)
@@ -271,15 +284,15 @@ def computed(function: Callable[..., Work]) -> Handler:
 
 
 def of_game(method: Callable[..., Data]) -> Handler:
-    """Call a method of the game that has the name."""
+    """Return a handler that calls a method of the game that the request names."""
     return quick(lambda lobby, /, name, **values: lobby.games.call(method, name, **values))
 
 
 @shared
 async def bot(lobby: Lobby, client: str, values: Data) -> Data:
-    """Let a bot play a ply of a game.
+    """Let a bot play one ply of a game.
 
-    A bot that fails, or takes longer than BOT_TIMEOUT, leaves the game as it was.
+    If the bot fails or takes longer than BOT_TIMEOUT, the game stays as it was.
     """
     call, name = lobby.games.call, values.pop("name")
     board, player, game = call(Game.turn, name, **values)
@@ -317,4 +330,4 @@ GETS: dict[str, Handler] = {
     "/api/board/{layout}/{viewer}/{pits}": quick(Lobby.board_parts),
     GAME: of_game(Game.show),
 }
-"""Paths without values, with their handlers."""
+"""Paths that take no body, with their handlers."""

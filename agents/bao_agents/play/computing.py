@@ -1,8 +1,8 @@
 """Share the processor among the visitors of the board.
 
-Moves, undo and new games are brief: they are done between other events of the server, without a
-thread, and in turns. Bots' moves, hints and evaluations are computed in threads. There are at
-least two, so that one visitor's hint does not stop the bots of others.
+Moves, undo and new games are brief: they run in the server's event loop, and clients take turns.
+Bots' moves, hints and evaluations run in threads. There are at least two threads, so that one
+visitor's hint does not stop the bots of others.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from bao_agents.support.cores import cores
 
 T = TypeVar("T")
 SHARE = 0.1
-"""The share of the time that a client may use, and all newcomers together."""
+"""The share of the time that a client may use. All newcomers together have the same share."""
 CREDIT = 0.1
-"""Seconds that a client may use at once."""
+"""Seconds that a client may use before it has to wait."""
 NEWCOMERS = 4
-"""How many newcomers it takes to use all that newcomers may."""
+"""The number of newcomers who can use up the share of all newcomers."""
 ALL_NEWCOMERS = ""
-"""The client that stands for all newcomers."""
+"""The name of the client that stands for all newcomers."""
 
 
 class Allowance:
-    """The time that each client may use; who used more waits.
+    """Limit the time that each client may use; a client that has used more has to wait.
 
     Args:
-        share: the share of the time.
-        credit: the seconds that it may use at once.
+        share: the share of the time for each client.
+        credit: the seconds that a client may use before it has to wait.
     """
 
     def __init__(self, share: float = SHARE, credit: float = CREDIT) -> None:
         self._share, self._credit = share, credit
         self._free: dict[str, float] = {}
-        """When those who used some time will have waited for all of it."""
+        """By client, the moment when all the time that it has used is paid off."""
 
     def use(self, client: str, seconds: float) -> float:
-        """Note that a client uses some time; return the seconds that it has to wait before.
+        """Charge a client for some time; return the seconds that it has to wait first.
 
-        A use counts at most twice the credit, because the first of its kind may compile for long.
+        One use costs at most twice the credit, because the first use of its kind may compile.
         """
         moment = time.monotonic()
         self._free = {user: free for user, free in self._free.items() if free > moment}
@@ -68,19 +68,19 @@ class Computing:
         self._newcomers = Allowance(SHARE / NEWCOMERS)
         self._all_newcomers = Allowance(credit=NEWCOMERS * CREDIT)
         self._shared: dict[Hashable, tuple[asyncio.Future[Any], list[None]]] = {}
-        """Work under way, with an item for each caller that waits for it."""
+        """The running work by key, and a list with one item for each waiting caller."""
 
     async def run(self, work: Callable[[], T], seconds: float, *lanes: Hashable) -> T:
         """Return the result of some work, computed in a thread.
 
-        If the caller is cancelled, or waits too long, work that still waits is dropped. Work that
-        has begun cannot be stopped: it keeps its place in the lanes until the thread returns.
+        If the caller is cancelled, or the time is up, work that has not started is dropped. Work
+        that has started cannot be stopped: it occupies its lanes until the thread returns.
 
         Args:
             work: the work; its errors are raised here.
             seconds: the longest time to wait.
             lanes: the game and the client that the work is for. Each may have one computation in
-                the queue, and its others wait outside, so nobody can fill the queue alone.
+                the queue; its others wait outside, so that nobody can fill the queue alone.
 
         Raises:
             Refused: the time is up.
@@ -109,14 +109,15 @@ class Computing:
     async def briefly(self, work: Callable[[], T], client: str, newcomer: bool = False) -> T:
         """Return the result of a brief task, run once the client's allowance has room for it.
 
-        A client's tasks run one after another. A task whose caller is cancelled first does not run.
+        A client's tasks run one after another. If the caller is cancelled before its task starts,
+        the task does not run.
 
         Args:
             work: the task; its errors are raised here.
-            client: who asks.
-            newcomer: whether the client has no game yet. The time of newcomers also counts for all
-                of them together, so that many addresses do not take the server from those who play;
-                and each has a smaller allowance, so that one does not use up that of all.
+            client: the client that asks.
+            newcomer: whether the client has no game yet. Newcomers also share one allowance, so
+                that requests from many addresses cannot slow down the players. The own allowance
+                of a newcomer is smaller, so that it cannot use up the shared one alone.
         """
         allowances = [(self._clients, client)]
         if newcomer:
@@ -138,7 +139,7 @@ class Computing:
     async def run_once(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
         """Return the result of some work, which callers with the same key share.
 
-        The work is cancelled when the last of them is.
+        The work is cancelled when its last caller is cancelled.
         """
         if key not in self._shared:
             self._shared[key] = asyncio.ensure_future(work()), []

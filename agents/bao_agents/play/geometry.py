@@ -38,15 +38,15 @@ LAYOUTS = {"wide": WIDE, "tall": TALL}
 
 @cache
 def board_parts(layout_name: str, viewer: int = SOUTH, house: bool = True) -> dict[str, Any]:
-    """Return the empty board as SVG, seeds and marks, and the spots of seeds in each hollow.
+    """Return the empty board, the seeds and the marks as SVG, and the seeds' spots in each hollow.
 
-    ``marks`` has, by kind, the rings of a round and a square pit, and the arrows to the left and
-    right.
+    For each kind of mark, ``marks`` has the ring of a round pit, the ring of a square pit, and the
+    arrows to the left and right.
 
     Args:
         layout_name: ``wide`` or ``tall``.
         viewer: the seat at the bottom.
-        house: whether the rules have houses, which are square.
+        house: whether the rules have houses, which are drawn as squares.
     """
     layout = LAYOUTS[layout_name]
     boxes = {1 - viewer: layout.far, viewer: layout.near}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pydantic import ConfigDict, validate_call
 
 check_types = validate_call(config=ConfigDict(strict=True))
-"""Make a function check the types of its arguments, which may come from a request.
+"""Decorate a function to check the types of its arguments, which may come from a request.
 
-It raises :class:`pydantic.ValidationError`.
+A wrong type raises :class:`pydantic.ValidationError`.
 """
 
 

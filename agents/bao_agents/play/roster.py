@@ -1,10 +1,10 @@
 """Offer the players at the board: people, bots with a limit, and checkpoints from a list.
 
-A client names players as :mod:`bao_agents.players.registry` does, but only with the limits that its
+A client names players as in :mod:`bao_agents.players.registry`, but only with the limits that its
 table offers, and never by a path or a module. The checkpoints are the shipped ones and those in the
 folders given when the server starts. The command line may add any other player, and rules, by name.
-The label of ``NAME``, or of ``NAME-UNIT`` for a limit with a unit, is ``player NAME`` in
-``static/en.json`` and in the files of other languages.
+The label of a player is the text ``player NAME`` in ``static/en.json`` and in the files of other
+languages, or ``player NAME-UNIT`` if its limit has a unit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bao_env.engine.ruleset import RULESETS, Ruleset
 
 HUMAN = "human"
 NETWORK = "network"
-"""The kind of players that give hints."""
+"""The kind of player that can also give hints."""
 _MAX_LOADED = 8
 """Maximum number of idle players."""
 _MAX_WORDS = 300
@@ -47,7 +47,7 @@ LEVELS = {
     "master": "guided:100ms",
 }
 """The opponents that the page offers first, from the weakest to the strongest; all but the last
-are anchors of the default ladder. ``level NAME`` is the label of a level in each language."""
+are anchors of the default ladder. The label of a level is the text ``level NAME`` of a language."""
 
 
 class Roster:
@@ -58,7 +58,7 @@ class Roster:
             subfolders are included.
         seed: the seed of the players' random choices.
         players: further players, by any name that :func:`bao_agents.players.registry.load` accepts.
-        ruleset: the rules offered first, which may be yours.
+        ruleset: the rules offered first; they may be your own.
 
     Raises:
         ValueError: one of ``folders`` is not a folder, or one of ``players`` is unknown.
@@ -78,7 +78,7 @@ class Roster:
         self.further = {str(spec): spec for spec in map(registry.parse, players)}
         for spec in self.further.values():
             if spec.function:
-                plugins.find(spec.function)  # so that a wrong name is refused now
+                plugins.find(spec.function)  # to refuse a wrong name now
         """The further players, by name."""
         self._seed = seed
         self.files = {name: CHECKPOINTS / f"{name}.safetensors" for name in shipped()}
@@ -92,14 +92,14 @@ class Roster:
                 name = path.relative_to(folder.parent).with_suffix("").as_posix()
                 self.files.setdefault(name, path)
         self._loaded: LRUCache[Hashable, NamedPlayer] = LRUCache(_MAX_LOADED)
-        """Idle players: a search reuses its memory, so only one game may use it at a time."""
+        """Idle players. A search reuses its memory, so only one game may use a player at a time."""
         self._lock = threading.Lock()
 
     def levels(self) -> list[dict[str, Any]]:
         """Return LEVELS as plain values.
 
         Each has a ``name``, a ``spec``, the names of the ``rulesets`` that it can play, and its
-        ``elo``, measured in zanzibar, or None.
+        ``elo`` in zanzibar, or None.
         """
         elo = {name: round(rating) for name, rating in anchors_elo().items()}
         return [
@@ -115,9 +115,10 @@ class Roster:
     def choices(self) -> list[dict[str, Any]]:
         """Return all players except people, as plain values, for a list to choose from.
 
-        Each has a unique ``value``; ``kind`` and ``checkpoint``, for its label, empty for a player
-        of the command line; its ``budget`` or None; ``spec``: the parts of its name before and
-        after the budget; and ``rulesets``: the names of those that it can play.
+        Each has a unique ``value``. Its label is made from ``kind`` and ``checkpoint``; both are
+        empty for a player that the command line added. ``budget`` is the unit of its limit, or
+        None. ``spec`` has the parts of its name before and after the limit. ``rulesets`` names the
+        rule sets that it can play.
         """
         choices: list[dict[str, Any]] = [
             {
@@ -153,7 +154,7 @@ class Roster:
         return [name for name, rules in self.rulesets.items() if spec.plays(rules)]
 
     def parse(self, spec: str) -> PlayerName:
-        """Parse the name of a player that may play here, except people.
+        """Parse the name of a bot that may play here.
 
         Raises:
             Refused: the player may not play here, or its budget is out of range.
@@ -173,7 +174,7 @@ class Roster:
         return name
 
     def check(self, spec: str, rules: Ruleset) -> str:
-        """Return the name of a player, or a person, that may play some rules here.
+        """Check that a player, or a person, may play some rules here; return the name.
 
         Raises:
             Refused: the player may not play here, its budget is out of range, or it cannot play
@@ -192,7 +193,7 @@ class Roster:
         Args:
             spec: the player.
             board: the board.
-            game: the number of the game, for a player that remembers it.
+            game: the number of the game, for players that remember their games.
 
         Raises:
             Refused: the player cannot be loaded, fails, or chooses an illegal action.
@@ -208,7 +209,7 @@ class Roster:
             raise self.unusable(f"{spec} cannot play", error) from error
         try:
             action = player.choose(board, game=game)
-        except Exception as error:  # nor must an error or the answer of a player
+        except Exception as error:  # an error of a player must not stop it, either
             words = f"{type(error).__name__}: {error}"[:_MAX_WORDS]
             raise Refused(f"{spec} failed: {words}", 502) from error
         with self._lock:
@@ -224,7 +225,7 @@ class Roster:
 
 
 def _offers() -> Iterator[tuple[Kind, str, Unit | None]]:
-    """Yield the offered kinds of players, each with a unit of its limit, if it has one."""
+    """Yield each offered kind of player, with the suffix and the unit of its limit, if any."""
     for kind in registry.KINDS:
         if not kind.is_foreign and not kind.units:
             yield kind, "", None

@@ -21,9 +21,9 @@ def _paragraphs() -> list[str]:
 def rule_text(rule: str, house_min: int = Ruleset.house_min) -> str:
     """Return the paragraph of ``bao_env/RULES.md`` for a name like ``Donkers 2.4b``, or ``""``.
 
-    It has the fewest seeds of a house in these rules, and says nothing of the opening, which they
-    may change. For the name of a rule set, which other rules begin with, it is the description in
-    its table.
+    The text has ``house_min`` as the fewest seeds of a house, and leaves out the opening, which a
+    rule set may change. For a name that starts with the name of a rule set, return the description
+    of the rule set.
     """
     source, _, number = rule.partition(" ")
     match = _NUMBER.match(number)

@@ -22,9 +22,9 @@ from bao_env.notation.transcript import Transcript, format_rules
 from bao_env.rules_in_words import rules_in_words
 
 MAX_BOARD_PLIES = 400
-"""The longest game; of 4,000 games of random moves, the longest has 221 plies."""
+"""The most plies of a game; the longest of 4,000 random games has 221."""
 MAX_LINES, MAX_LINE = 5, 6
-"""The most lines that are kept beside a game, and the moves of each that the page shows."""
+"""The most side lines kept for a game, and the most moves of each that the page shows."""
 _MENTIONED = {
     EventKind.HOUSE_PLAYED,
     EventKind.HOUSE_STOP,
@@ -76,10 +76,11 @@ def position_values(board: Board) -> Data:
 
 
 def hand_way(board: Board, action: int) -> Data:
-    """Return a legal action with the pit and the direction in which its hand begins to sow.
+    """Return a legal action, with the pit and the direction from which its hand sows first.
 
-    A direction is the ``way`` of the hand, or in a capture of namua the ``end`` of the front row
-    from which it sows inwards what it captures (Donkers 1.4); ``choice`` says which.
+    ``choice`` says what the direction of the action is: the ``way`` of the hand, or, in a capture
+    of namua, the ``end`` of the front row from which the captured seeds are sown inwards
+    (Donkers 1.4).
     """
     pit, direction, house = unpack_action(action)
     namua = board.stage is Stage.NAMUA or board.position.pending is not None
@@ -98,16 +99,17 @@ def hand_way(board: Board, action: int) -> Data:
 
 
 def move_texts(board: Board, action: int) -> Data:
-    """Return a legal move in each of SPELLINGS, and its seat, as plain values."""
+    """Return the seat of a legal move and its text in each of SPELLINGS, as plain values."""
     texts = [board.move_text(action, spelling) for spelling in SPELLINGS]
     return {"seat": board.turn, "texts": texts}
 
 
 def _move_values(board: Board, action: int, events: list[MoveEvent]) -> Data:
-    """Return a move for the list, with what it did, which its events say.
+    """Return a move for the list of moves, with a summary of its events.
 
-    ``joined`` says that it continues the last turn (Dutch I.a); ``seeds`` are the captured seeds,
-    ``laps`` the sowings, and ``mentioned`` the other events worth mentioning.
+    ``joined`` says whether the move continues the last turn (Dutch I.a). ``seeds`` is the number of
+    captured seeds, and ``laps`` the number of sowings. ``mentioned`` has the other events worth
+    mentioning.
     """
     joined = board.position.pending is not None and bool(board.move_stack)
     return {
@@ -120,7 +122,7 @@ def _move_values(board: Board, action: int, events: list[MoveEvent]) -> Data:
 
 
 def _up_to(board: Board, ply: int) -> Board:
-    """Return a copy of a board with only its first moves."""
+    """Return a copy of a board after its first ``ply`` moves."""
     copy = board.copy()
     for _ in board.move_stack[ply:]:
         copy.pop()
@@ -130,8 +132,8 @@ def _up_to(board: Board, ply: int) -> Board:
 class Game:
     """A board with two seats and a list of moves to step back and forth in.
 
-    Methods that take or return values of a request check their types. The moves that the board has
-    must have been read, by :meth:`read`.
+    Methods that take the values of a request check their types. Call :meth:`read` until it returns
+    True before any other method.
 
     Args:
         board: the start, with the moves made so far.
@@ -145,26 +147,26 @@ class Game:
     def __init__(self, board: Board, seats: tuple[str, str]) -> None:
         self.seats = seats
         self.number = int(new_games(1)[0])
-        """For players that remember a game."""
+        """The number of the game, for players that remember their games."""
         self._board = board.copy()
         """The game, including moves that have been undone."""
         self.version = time.time_ns() // 1_000_000
-        """Increased by each change, so that a page notices those made by another.
+        """Increased by each change, so that a page notices the changes of another page.
 
-        It begins with the time in milliseconds: a game that is begun anew, because the server has
-        lost it, counts as later than the lost one."""
+        It starts with the time in milliseconds. If the server has lost a game and a page restarts
+        it, the new version is therefore higher than the lost one."""
         self.ply = len(board.move_stack)
-        """Actions from the start to the position shown."""
+        """The number of actions from the start to the current position."""
         if self.ply > MAX_BOARD_PLIES:
             raise Refused(f"{self.ply} moves: expected at most {MAX_BOARD_PLIES}")
         self._moves: list[Data] = []
         self._lines: list[tuple[Board, list[Data]]] = []
-        """Lines that were left for another move, with their moves, the last one first."""
+        """Side lines, left for another move: the board and the moves of each, latest first."""
         self._stated_winner = Transcript(board.record().head).stated_winner()
-        """Who has won because the other resigned, at the end of the moves; None if nobody has."""
+        """The seat that won because the other resigned after the last move, or None."""
 
     def read(self) -> bool:
-        """Describe the next of the moves that the board has; return whether no other is left."""
+        """Describe the next move of the board; return whether all moves are now described."""
         done = len(self._moves)
         if done < self.ply:
             board, action = self.board(done), self._board.move_stack[done]
@@ -184,7 +186,7 @@ class Game:
 
     @check_types
     def show(self, ply: int | None = None) -> Data:
-        """Return the game at a ply, without moving it there; None means the current position.
+        """Return the state at a ply, without going there; None means the current position.
 
         Raises:
             Refused: the game has no such ply.
@@ -199,7 +201,9 @@ class Game:
 
     @check_types
     def play(self, action: int, ply: int) -> Data:
-        """Play an action at ``ply`` and return its events; undone moves are kept as a line beside.
+        """Play an action at ``ply``; return its events and the new state.
+
+        Undone moves are kept as a side line.
 
         Raises:
             Refused: the game stands at another ply, is too long, or the action is illegal.
@@ -225,7 +229,8 @@ class Game:
         """Play a move in any notation; see :meth:`play`.
 
         Raises:
-            Refused: the text is not a legal move; the message lists those in one of SPELLINGS.
+            Refused: the text is not a legal move; the message lists the legal ones in one of
+                SPELLINGS.
         """
         board = self._board_at(ply)
         try:
@@ -236,14 +241,14 @@ class Game:
             raise Refused(str(error).replace(" ".join(board.legal_moves), listed)) from error
 
     def _board_at(self, ply: int) -> Board:
-        """Return the board for a request of a page that saw the game at ``ply``."""
+        """Return the current board; refuse the request if the page saw the game at another ply."""
         if ply != self.ply:
             raise Refused(f"the game is at ply {self.ply}, not {ply}: look again", 409)
         return self.board()
 
     @check_types
     def turn(self, ply: int) -> tuple[Board, str, int]:
-        """Return the board at ``ply``, the bot that is to move on it, and the game's number.
+        """Return the board at ``ply``, the bot to move, and the game's number.
 
         Raises:
             Refused: the game stands at another ply, is over, or a person is to move.
@@ -258,7 +263,9 @@ class Game:
 
     @check_types
     def resign(self, seat: Literal[0, 1], ply: int) -> Data:
-        """End the game at ``ply`` because a person resigns; going back or a move takes it back.
+        """End the game at ``ply`` because a person resigns.
+
+        Going back, or another move, cancels the resignation.
 
         Raises:
             Refused: the game stands at another ply, is over, or a bot has the seat.
@@ -273,14 +280,14 @@ class Game:
         return self.show()
 
     def _winner_at(self, ply: int) -> int | None:
-        """Return who has won at a ply because the other resigned there, or None."""
+        """Return the seat that won because the other resigned at a ply, or None."""
         return self._stated_winner if ply == len(self._moves) else None
 
     def advance(self, board: Board, action: int) -> Data:
         """Play the action of a bot on the board that :meth:`turn` returned.
 
         Raises:
-            Refused: the board has changed since.
+            Refused: the board has changed since then.
         """
         if board != self.board():
             raise Refused("the game has continued without this bot: look again", 409)
@@ -299,7 +306,7 @@ class Game:
 
     @check_types
     def take_line(self, index: Annotated[int, Field(ge=0)]) -> Data:
-        """Go back to a line that was left, where it parts from the game, which takes its place.
+        """Swap the game with a side line, and go to the ply where the two part.
 
         Raises:
             Refused: there is no such line.
@@ -338,7 +345,7 @@ class Game:
 
     @check_types
     def picture(self, ply: Ply, viewer: Literal[0, 1]) -> dict[str, str]:
-        """Return the board at a ply as SVG, as a seat sees it."""
+        """Return the board at a ply as SVG, with the seat ``viewer`` at the bottom."""
         return {"svg": self.board(ply).svg(viewer=viewer)}
 
     @check_types
@@ -358,7 +365,7 @@ class Game:
 
     @check_types
     def preview(self, pit: Pit, ply: int) -> Data:
-        """Return each legal move of a pit at ``ply`` with its events, without the board after each.
+        """Return each legal move of a pit at ``ply``, with its events but not their boards.
 
         Raises:
             Refused: the game stands at another ply.
@@ -380,7 +387,7 @@ class Game:
 
     @check_types
     def why_not(self, pit: Pit, direction: Direction, ply: int) -> dict[str, str]:
-        """Return the rule that forbids a pit and a direction at ``ply``; empty texts if legal.
+        """Return why a pit and a direction are illegal at ``ply``; the texts are empty if legal.
 
         Raises:
             Refused: the game stands at another ply, or is over.
@@ -399,13 +406,13 @@ class Game:
         }
 
     def state(self, ply: int | None = None) -> Data:
-        """Return everything that a screen shows at a ply, as plain values.
+        """Return everything that the page shows at a ply, as plain values.
 
-        ``current_ply`` is where the game stands. ``must`` says what the legal moves have in
-        common: they are captures, ``takasa``, or the ``side`` of a capture. ``rules`` are the
-        switches, as transcripts have them, or None if ``ruleset`` is a shipped name.
-        ``names`` are those of the players in transcripts. ``transcripts`` is the game
-        up to the current ply in each of SPELLINGS, for the page to keep.
+        ``current_ply`` is the ply where the game stands. ``must`` is the kind of all legal moves:
+        ``capture``, ``takasa``, or ``side`` for the side of a capture; None if there is no move.
+        ``rules`` are the switches, as in a transcript, or None if ``ruleset`` is the name of
+        shipped rules. ``names`` are the names of the players in transcripts. ``transcripts`` has
+        the game up to the current ply in each of SPELLINGS, for the page to keep.
         """
         board = self.board(ply)
         position, outcome, legal = board.position, board.outcome(), board.legal_actions
@@ -446,9 +453,9 @@ class Game:
         }
 
     def _players(self) -> dict[str, str]:
-        """Return the header lines of the players, South and North, and of who won by resignation.
+        """Return a transcript's header lines: South, North, and a winner by resignation.
 
-        A person keeps the name that the game came with.
+        A person keeps the name in the transcript that the game was started from.
         """
         head = {key.casefold(): (key, name) for key, name in self._board.record().head.items()}
         lines = {}

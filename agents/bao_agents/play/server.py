@@ -1,8 +1,9 @@
 """Serve the board: JSON requests, and a page of plain files.
 
 It serves a person and their network. Bodies are small JSON objects, files come from one folder, and
-it answers only requests that its own page makes to this host. No address can take the server from
-the others, by open connections or by many in a row; a flood from many addresses is a proxy's job.
+it answers only requests that its own page makes to this host. No single address can block the
+others, with open connections or with many in a row. Only a proxy can stop a flood from many
+addresses.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ FOLDER = Path(__file__).with_name("static")
 MAX_BYTES = 64 * 1024
 """The largest request body."""
 MAX_CONNECTIONS = 128
-"""Open connections of one address; further ones are closed at once. Behind a proxy, which has one
-address for all visitors, the proxy has to bound them."""
+"""The most open connections of one address; further ones are closed at once. A proxy has one
+address for all visitors, so the proxy itself has to limit their connections."""
 CONNECTION_SECONDS = 0.003
-"""Processor seconds charged for a connection. A client over its allowance is read with a delay."""
+"""Seconds charged for a connection. Connections of a client over its allowance are read later."""
 REQUEST_SECONDS = 10
 """The longest time that the body of a request may take."""
 HEADERS = {
@@ -55,11 +56,11 @@ HEADERS = {
     "connection": "close",
 }
 """Sent with every answer: the page runs its own files and nothing else. A connection carries one
-request, so those sent ahead fill no memory."""
+request, so that requests sent ahead cannot fill the memory."""
 
 
 def client_of(scope: Scope) -> str:
-    """Return the address that a request counts for; one of IPv6 stands for its network, a /64."""
+    """Return the address that a request counts for: for IPv6, its /64 network."""
     address = str((scope["client"] or ("",))[0])
     try:
         number = ip_address(address)
@@ -82,7 +83,7 @@ def _route(lobby: Lobby, path: str, handler: Handler, method: str) -> Route:
 
 
 async def _while_connected(request: Request, work: Awaitable[Data]) -> Data:
-    """Return an answer; once the request has been read, cancel it if the client disconnects."""
+    """Return the answer to a request that has been read; cancel it if the client disconnects."""
 
     async def leave() -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -102,7 +103,7 @@ async def _while_connected(request: Request, work: Awaitable[Data]) -> Data:
 
 
 async def _error(request: Request, error: Exception) -> Response:
-    """Return any failure as a sentence for the user; the server logs unexpected ones."""
+    """Return the answer to a failure: a sentence for the user. Unexpected failures are logged."""
     words, status = "the server failed; its log says why", 500
     if isinstance(error, Refused):
         words, status = error.message, error.status
@@ -140,12 +141,13 @@ async def _body(request: Request) -> Data:
 class Guard:
     """Answer only requests that this host's own page makes to it; send HEADERS.
 
-    A page of another site can make a browser call this machine. If it does so under its own name,
-    the browser sends that as Origin; if it points a name of its own at this machine, Host has that
-    name. So Host is an address in figures or a known name, and Origin is the same as Host or has
-    the name of a proxy, which may have replaced it in Host.
-    Starlette's TrustedHostMiddleware checks only Host. Its answer is not JSON and does not name the
-    hosts, but the page shows people what the server answers.
+    A page of another site can make a browser send requests to this machine. The browser then sends
+    the name of that site as Origin. If the site points a name of its own at this machine, Host has
+    that name. So Host must be a numeric address or a known name. Origin must be the same as Host,
+    or have the name of a proxy, which may have replaced the name in Host.
+
+    Starlette's TrustedHostMiddleware is not enough: it checks only Host, and its answer is not JSON
+    and does not list the known names, which the page has to show people.
     """
 
     def __init__(self, app: ASGIApp, hosts: Sequence[str], proxies: Sequence[str]) -> None:
@@ -153,7 +155,7 @@ class Guard:
         self._proxies = [name.lower() for name in proxies]
         self._hosts = ["localhost", *(name.lower() for name in hosts), *self._proxies]
         self.connections = Allowance()
-        """For the connections of each address."""
+        """The allowance for the connections of each address."""
 
     def _refusal(self, host: str, origin: str | None) -> str | None:
         """Return why a request with these headers is not answered; None if it is."""
@@ -185,7 +187,7 @@ class Guard:
 
 
 def _name_of(host: str) -> str | None:
-    """Return a host without its port and brackets, in lower case; None if it is none."""
+    """Return a host without its port and brackets, in lower case; None if it is not valid."""
     match = re.fullmatch(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9_.-]+))(?::[0-9]{1,5})?", host.lower())
     return match and (match[1] or match[2])
 
@@ -199,12 +201,12 @@ def _is_address(name: str) -> bool:
 
 
 def create_app(roster: Roster, hosts: Sequence[str] = (), proxies: Sequence[str] = ()) -> ASGIApp:
-    """Make the server as an ASGI application.
+    """Make the server, as an ASGI application.
 
     Args:
         roster: the players.
-        hosts: the accepted names of this machine, besides localhost and addresses in figures.
-        proxies: the names under which proxies show the board.
+        hosts: the accepted names of this machine, besides localhost and numeric addresses.
+        proxies: the host names of the proxies that serve the board.
     """
     lobby = Lobby(roster)
 
@@ -220,12 +222,13 @@ def create_app(roster: Roster, hosts: Sequence[str] = (), proxies: Sequence[str]
 
 
 class _Protocol(H11Protocol):
-    """uvicorn's protocol; it ends connections beyond MAX_CONNECTIONS, before anything is read.
+    """uvicorn's protocol, with limits for each address.
 
-    It reads those of an address that has had many a little later.
+    Connections beyond MAX_CONNECTIONS are closed before anything is read. If an address has opened
+    many connections recently, its next ones are read with a delay.
 
-    It also ends one that sends more after its request: uvicorn alone would send a second answer
-    within the first, which fails and fills the log.
+    A connection that sends more after its request is also closed: uvicorn alone would send a second
+    answer within the first, which fails and fills the log.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -251,7 +254,7 @@ class _Protocol(H11Protocol):
 def make_server(app: ASGIApp) -> uvicorn.Server:
     """Return a server that trusts the header X-Forwarded-For only from a known proxy.
 
-    The variable FORWARDED_ALLOW_IPS, uvicorn's own, has the proxy's address.
+    The proxy's address is in uvicorn's environment variable FORWARDED_ALLOW_IPS.
     """
     config = uvicorn.Config(
         app,

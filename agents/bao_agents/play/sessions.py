@@ -1,6 +1,6 @@
 """Keep a limited number of games in memory; the least recently used is dropped first.
 
-One that was used lately is not dropped for another owner's.
+A recently used game is not dropped for the game of another owner.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Session:
     item: Any
     owner: str
     last_use: float = -math.inf
-    """When it was last used since it was added."""
+    """When the item was last used; minus infinity if it has not been used."""
 
 
 class Sessions:
@@ -33,7 +33,7 @@ class Sessions:
 
     Args:
         max_items: the most items that are kept.
-        max_owned: the most items of one owner, whose own items make room for another.
+        max_owned: the most items of one owner; beyond it, the owner's oldest is dropped.
     """
 
     def __init__(self, max_items: int, max_owned: int) -> None:
@@ -43,13 +43,13 @@ class Sessions:
         self._max_items, self._max_owned = max_items, max_owned
 
     def add(self, item: object, owner: str, name: str | None = None) -> tuple[str, bool]:
-        """Add an item under a new name, or under that of one dropped.
+        """Add an item under a new name, or under the name of an item that was dropped.
 
-        Return the name, and whether an older item of the owner was dropped for it. An item that is
-        already kept under the name stays.
+        Return the name, and whether an older item of the owner was dropped for it. If an item with
+        this name is still kept, it stays, and the new one is not added.
 
         Raises:
-            Refused: there is no room, because all items were used lately.
+            Refused: there is no room, because all items were used recently.
         """
         name = name or secrets.token_urlsafe(12)
         if name in self._sessions:
