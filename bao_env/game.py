@@ -24,9 +24,9 @@ class Stage(Enum):
     """The two stages of a game (Donkers 1.8), for the player to move."""
 
     NAMUA = "namua"
-    """Their store still holds seeds."""
+    """The store of the player to move still holds seeds."""
     MTAJI = "mtaji"
-    """Their store is empty."""
+    """The store of the player to move is empty."""
 
 
 class Termination(Enum):
@@ -37,9 +37,9 @@ class Termination(Enum):
     NO_LEGAL_MOVE = "no legal move"
     """The loser is to move and has no move (Donkers 1.2), or only infinite moves (Donkers 1.5a)."""
     ILLEGAL_ACTION = "illegal action"
-    """The loser, who was to move, chose an illegal action, or in a match failed to choose."""
+    """The loser, who was to move, chose an illegal action, or failed to choose in a match."""
     CUT_SHORT = "cut short"
-    """Nobody has won: the game had reached the limit of an environment or a match."""
+    """Nobody has won: the game reached the limit of an environment or a match."""
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,18 @@ def stage_of(position: Position) -> Stage:
 def legal_actions(packed: PackedPositions, ruleset: Ruleset) -> list[int]:
     """Return the legal actions in ``packed``, uint64[6], in ascending order.
 
-    After a win by an empty front row there may be some: only :func:`make_move` sees that win.
+    An empty front row does not make this list empty: use :func:`legal_and_outcome` to find out
+    whether the game is over.
     """
     return actions_of(kernel.legal_of(ruleset.kernel, packed))
 
 
 @jit_brief
 def _advance(kernel_array, packed, action):
-    """Play an action by :attr:`Ruleset.kernel_array`, which a call from Python passes faster."""
+    """Play an action under the rules in a :attr:`Ruleset.kernel_array`.
+
+    Python passes an array to compiled code faster than a named tuple.
+    """
     return kernel.advance(rules_of(kernel_array), packed, np.uint64(action))
 
 

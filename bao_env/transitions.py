@@ -25,10 +25,10 @@ from bao_env.observation.observer import (
 
 @dataclass(frozen=True, eq=False)
 class Transitions:
-    """Actions of recorded games, N rows, each with what its player saw next.
+    """The actions of recorded games, N rows, each with what its player saw then and next.
 
-    The rows of one player in one game are consecutive: an episode. Inside it, what a row saw next
-    is what the next row sees.
+    The rows of one player in one game are consecutive and form an episode. Within an episode, the
+    next observation of a row is the observation of the row after it.
     """
 
     observations: Arrays
@@ -38,15 +38,16 @@ class Transitions:
     actions: Actions
     """int64[N], the actions played."""
     rewards: npt.NDArray[np.float32]
-    """float32[N]: 1 for the last action of the winner, -1 for that of the loser, otherwise 0."""
+    """float32[N]: if the game ended under the rules, 1 for the winner's last action and -1 for the
+    loser's; otherwise 0."""
     next_observations: Arrays
     """What the same player saw at their next turn, or at the end of the game."""
     next_masks: npt.NDArray[np.bool_]
-    """bool[N, 64], the legal actions at their next turn; none where ``terminated``."""
+    """bool[N, 64], the legal actions at the player's next turn; none where ``terminated``."""
     terminated: Flags
     """bool[N], whether the game ended under the rules before the player's next turn."""
     truncated: Flags
-    """bool[N], whether the episode ends here although the game goes on."""
+    """bool[N], whether the episode ends here although the game did not end under the rules."""
     results: npt.NDArray[np.int8]
     """int8[N]: 1 if the player won the game, -1 if they lost, 0 if nobody did."""
     games: npt.NDArray[np.int64]
@@ -54,7 +55,7 @@ class Transitions:
     seats: Seats
     """int8[N], the player's seat."""
     openings: Flags
-    """bool[N], whether the action was drawn at random for the opening: nobody chose it."""
+    """bool[N], whether the action belongs to the opening, and so was not chosen by a player."""
 
 
 def transitions(
@@ -64,7 +65,8 @@ def transitions(
 
     If a game stopped before its end under the rules (it was cut short or resigned, or an illegal
     action lost it), the players' episodes are truncated at their last turns, and the last action of
-    the player who is not to move is left out: nobody knows what they would have seen next.
+    the player who is not to move is left out, since what that player would have seen next is
+    unknown.
 
     Args:
         records: games, as :func:`bao_env.notation.replay` returns them.
@@ -94,7 +96,7 @@ def _joined(parts: tuple[Arrays, ...]) -> Arrays:
 def _episodes(
     record: GameRecord, number: int, observation: str | Observer
 ) -> Iterator[Transitions]:
-    """Return what South and what North did in a game; nothing for a seat without transitions."""
+    """Yield the transitions of South and of North in a game, for each seat that has any."""
     packed = to_packed(record.start)
     legal, outcome = legal_and_outcome(packed, record.ruleset)
     positions, legal_sets = [packed.copy()], [legal]

@@ -1,8 +1,8 @@
-"""Provide positions for tests: named ones, random ones, and those of random games.
+"""Provide positions for tests: named ones, random ones, and positions of random games.
 
-Two sources make all random ones: `some_positions` makes texts by the reference alone, half of them
-from random games and half of them corner cases; `draw` plays random games with the engine and
-returns packed positions. Texts follow RULES.md, "Board and notation".
+Random positions come from two functions. `some_positions` returns texts and uses only the
+reference: half of the texts are from random games, and half are corner cases. `draw` plays random
+games with the engine and returns packed positions. Texts follow RULES.md, "Board and notation".
 """
 
 from __future__ import annotations
@@ -156,9 +156,9 @@ def random_board(rng: random.Random, rules: Any, mover: str, seeds: int) -> dict
 def random_position(rng: random.Random, rules: Any) -> str:
     """Draw a valid position text, rich in corner cases.
 
-    It has 64 seeds, no empty front row, and no owned house that is empty or, where the rules end it
-    then, below its minimum. Stores are as they occur in play; either player may have begun the
-    game. Takasia occurs only where it could after a takasa. No position waits for a side.
+    It has 64 seeds, no empty front row, and no owned house that is empty or, if the rules end such
+    a house, below its minimum. Stores are as they occur in play; either player may have begun the
+    game. A hole is barred only where takasia could bar it. No position waits for a side.
     """
     stores, mover = random_stores(rng, rules)
     seeds = 64 - stores[SOUTH] - stores[NORTH]
@@ -199,7 +199,7 @@ def random_games(rng: random.Random, rules: Any) -> Iterator[str]:
 
 
 def some_positions(rules: Any, count: int, seed: int) -> list[str]:
-    """Return positions, half of random games, half full of corner cases."""
+    """Return positions: half are from random games, half are corner cases."""
     rng = random.Random(seed)
     texts = list(islice(random_games(rng, rules), count // 2))
     return texts + [random_position(rng, rules) for _ in range(count - len(texts))]
@@ -243,8 +243,9 @@ def draw(
     Args:
         ruleset: the rules.
         count: the number of games, one position of each.
-        plies: the random plies before it; or their lowest and highest number. No game is over.
-        seed: decides the games.
+        plies: the number of random plies before the position, or the lowest and the highest
+            number. No game is over.
+        seed: the seed of the games.
 
     Returns:
         positions: uint64[count, 6], packed.
@@ -255,6 +256,6 @@ def draw(
 
 
 def mixed_batch(ruleset: Ruleset, count: int, seed: int) -> PackedPositions:
-    """Pack those of :func:`some_positions` that have legal actions."""
+    """Return the packed positions of :func:`some_positions` that have legal actions."""
     positions, legal = pack_texts(some_positions(ruleset, count, seed), ruleset)
     return positions[legal != 0]

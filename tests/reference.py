@@ -1,4 +1,4 @@
-"""Play Bao by a slow, literal second implementation, with which tests compare the fast engine.
+"""Play Bao slowly and literally: a second implementation that tests compare with the fast engine.
 
 Read this file first to learn how the rules become code. It is written from ``bao_env/RULES.md`` and
 the rule sheets named there, one branch for each rule, with the rule's number beside it ("Donkers
@@ -19,7 +19,7 @@ The rule set comes in as an object with plain attributes:
 
     opening_front, opening_back, opening_store    seeds of each player at the start
     house                      whether hole 5 is a house at all
-    house_min                  seeds from which an owned house is more than an ordinary hole
+    house_min                  fewest seeds with which an owned house acts as a house
     house_lost_below_min       an owned house that falls below the minimum ends for good
     house_stops_mtaji_takasa   a takasa also stops at the owned, full house in mtaji
     lone_house                 "front": the two-seed takasa when the house is alone in the front
@@ -97,7 +97,7 @@ def kichwa_to_sow_from(player: str, direction: str) -> Hole:
 
 @dataclass
 class Position:
-    """A position, taken apart."""
+    """A position as counts of seeds and flags."""
 
     holes: dict[Hole, int]
     stores: dict[str, int]
@@ -244,7 +244,7 @@ def captures(position: Position, player: str, rules: Any) -> list[Start]:
 
 
 def threatened_holes(position: Position, player: str, rules: Any) -> set[Hole]:
-    """Return the player's holes that the opponent, if it were their turn, could capture first."""
+    """Return the player's holes that the opponent could capture first if it were their turn."""
     opponent = OPPONENT[player]
     if in_namua(position, opponent):
         return {FACING[hole] for hole, _ in namua_captures(position, opponent, rules)}
@@ -369,13 +369,13 @@ class Move:
     """One move being carried out on its own board."""
 
     def __init__(self, before: Position, play_house: bool, rules: Any) -> None:
-        """Set up the board; ``play_house`` answers a house that may stop the move."""
+        """Set up the board; ``play_house`` decides at a house that may stop the move."""
         self.rules = rules
         self.player = before.mover
         self.opponent = OPPONENT[before.mover]
-        # Donkers 2.2: the stage is that of the position acted in, so the last store seed is
-        # played in namua. CHOICE (Dutch I.a): a capture that waits for its side after that last
-        # seed is acted on with an empty store, hence in mtaji.
+        # Donkers 2.2: the position before an action decides its stage, so the last store seed is
+        # played in namua. CHOICE (Dutch I.a): if a capture waits for its side after that last
+        # seed, it continues with an empty store, and so in mtaji.
         self.namua = in_namua(before, before.mover)
         self.play_house = play_house
         self.house_choice_arose = False
@@ -427,7 +427,7 @@ class Move:
         return self.sow(seeds, first, direction)
 
     def take_two_and_sow(self, hole: Hole, direction: str) -> tuple[Hole, bool]:
-        """Sow two seeds of the lone house, the others stay; see :meth:`sow`."""
+        """Sow two seeds of the lone house and leave the others there; see :meth:`sow`."""
         self.holes[hole] -= 2
         # Donkers 2.4b leaves the house owned, unless (with a minimum of 2) these were its last
         # two seeds: Donkers 2.5a.
@@ -504,7 +504,7 @@ class Move:
                 if forced is not None:
                     direction = forced  # Donkers 1.4b, kibao 4.1
                 elif self.namua and self.rules.capture_side == "free":
-                    return self.wait_for_side(last)  # Dutch I.a: chosen anew each time
+                    return self.wait_for_side(last)  # Dutch I.a: chosen each time
                 # Otherwise Donkers 1.4c: the running direction is kept.
                 last, was_empty = self.capture(last, direction)
                 continue
@@ -555,7 +555,7 @@ class Move:
 def action_number(start: Start, house: int, captured_first: bool) -> int:
     """Return the action of a move, ``pit * 4 + direction * 2 + house``.
 
-    ``captured_first`` is True if the first seeds sown in a direction are captured ones.
+    ``captured_first`` is True if the first seeds that the move sows are captured seeds.
     """
     (row, number), direction = start
     in_front = row in "Aa"
@@ -573,8 +573,8 @@ def legal_moves(text: str, rules: Any) -> dict[int, str]:
     """Return the position text after each legal action of a position text.
 
     A move that ends the game has "S wins" or "N wins" instead: a front row has become empty, or
-    the player who would act next has no legal move. A position without legal moves has none: its
-    mover has lost.
+    the player who would act next has no legal move. The result is empty if the position has no
+    legal move: its mover has lost.
     """
     moves = moves_before_end(text, rules)
     for action, after in moves.items():
@@ -588,7 +588,7 @@ def legal_moves(text: str, rules: Any) -> dict[int, str]:
 
 
 def moves_before_end(text: str, rules: Any) -> dict[int, str]:
-    """Return what :func:`legal_moves` returns if the next player can always move."""
+    """Do what :func:`legal_moves` does, without a check that the next player can move."""
     position = parse(text, rules)
     player = position.mover
 

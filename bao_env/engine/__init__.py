@@ -1,6 +1,6 @@
-"""Run the rules: packed positions, exact legal actions, one scalar kernel and its batch form.
+"""Run the rules of Bao on packed positions, one game at a time or in batches.
 
-It needs only numpy and numba. See :mod:`bao_env.engine.layout` for the board's geometry and
+The engine needs only numpy and numba. See :mod:`bao_env.engine.layout` for the board's geometry and
 :mod:`bao_env.engine.position` for the memory layout.
 """
 

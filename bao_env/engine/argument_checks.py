@@ -16,23 +16,23 @@ from bao_env.engine.position import WORDS, Actions, Legal, PackedPositions
 MAX_COUNT: Final = 2**31 - 1
 """The highest number of games, plies or steps that a caller can ask for."""
 _READABLE: Final = ("C_CONTIGUOUS", "ALIGNED", "WRITEABLE")
-"""Numba compiles again for other arrays, or fails."""
+"""Flags that compiled code needs: for other arrays, numba compiles again or fails."""
 
 
 def check_array(
     name: str, array: object, dtype: type[np.generic], shape: tuple[int, ...], *, fill: bool = False
 ) -> None:
-    """Validate an array that compiled code reads, or also fills.
+    """Validate an array that compiled code reads or fills.
 
     Args:
         name: the argument's name, for the message.
         array: expected to be a C-contiguous array in the machine's byte order.
-        dtype, shape: the expected ones.
-        fill: whether it must also be writable.
+        dtype, shape: the expected dtype and shape.
+        fill: whether the array must also be writable.
 
     Raises:
-        TypeError: it is not an array, or has another dtype.
-        ValueError: it has another shape, is not contiguous, or is read-only.
+        TypeError: ``array`` is not an array, or has another dtype.
+        ValueError: ``array`` has another shape, is not contiguous, or must be writable and is not.
     """
     if not (
         _is_plain(array)
@@ -59,7 +59,7 @@ def check_output(name: str, array: object, dtype: type[np.generic], shape: tuple
 
 
 def _is_plain(array: object) -> TypeGuard[npt.NDArray[Any]]:
-    """Return whether numba knows this kind of array: it does not know masked arrays."""
+    """Return whether numba accepts this kind of array: it does not accept masked arrays."""
     return type(array) is np.ndarray or (  # the usual case, tested first because it is faster
         isinstance(array, np.ndarray) and not isinstance(array, np.ma.MaskedArray)
     )
@@ -82,13 +82,13 @@ def batch_size(positions: object) -> int:
 
 
 def as_batch(positions: PackedPositions, legal: Legal) -> tuple[PackedPositions, Legal]:
-    """Return the arguments of a player in a form that compiled code can read.
+    """Return a player's arguments as arrays that compiled code can read.
 
-    Copy them only if necessary.
+    An array is copied only if necessary.
 
     Args:
         positions: uint64[B, 6].
-        legal: uint64[B], their legal actions.
+        legal: uint64[B], the legal actions of each position.
 
     Raises:
         TypeError, ValueError: see :func:`check_array`.
@@ -107,11 +107,11 @@ def as_actions(answer: object, size: int, player: str) -> Actions:
     Args:
         answer: integers [size], an array of any integer dtype or a list.
         size: the number of positions.
-        player: who chose them, for the message.
+        player: the player who chose the actions, for the message.
 
     Raises:
-        TypeError: they are not integers.
-        ValueError: there are more or fewer.
+        TypeError: the actions are not integers.
+        ValueError: there are more or fewer actions than positions.
     """
     actions = np.asarray(answer)
     integers = actions.dtype.kind in "iu"
@@ -128,10 +128,10 @@ def as_integer(value: object, name: str, low: int, high: int) -> int:
     Args:
         value: an integer of any type, numpy's included; a bool is not one.
         name: the argument's name, for the message.
-        low, high: the lowest and the highest integer that is allowed.
+        low, high: the lowest and the highest allowed integer.
 
     Raises:
-        ValueError: it is not an integer in this range.
+        ValueError: ``value`` is not an integer in this range.
     """
     integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not integer or not low <= int(value) <= high:  # type: ignore[call-overload]

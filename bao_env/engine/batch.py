@@ -77,7 +77,9 @@ def _thread_scratch() -> Scratch:
 
 @jit_inner
 def _find_legal(rules, positions, legal, winners, scratch):
-    """Write the legal actions of a block, 0 for games with a winner.
+    """Write the legal actions of a block's games, and the winners of games without any.
+
+    The entry is 0 where a game has a winner.
 
     Args:
         positions, legal, winners: arrays of the block; see the module.
@@ -131,7 +133,7 @@ def step_batch(rules, positions, actions, legal, winners, scratch):
 
 @jit_inner
 def _restart_finished(positions, legal, winners, opening, opening_legal):
-    """Restart the games that are won and return their number."""
+    """Restart the games that have a winner, and return how many there were."""
     ended = 0
     for i in range(positions.shape[0]):
         if winners[i] >= 0:
@@ -151,7 +153,7 @@ def _play_random(rules, positions, legal, winners, rng, opening, opening_legal, 
         positions, legal, winners: arrays of the batch; see the module.
         rng: uint64[B], generator states, advanced in place.
         opening: uint64[6], the position in which ended games restart.
-        opening_legal: its legal actions.
+        opening_legal: the legal actions of ``opening``.
         plies: number of actions to play in each game.
         scratch: the arrays of :func:`make_scratch`, one set per thread.
     """
@@ -214,10 +216,10 @@ class Engine:
         return position, np.uint64(legal_of(self.rules, position))
 
     def new_games(self, count: int) -> tuple[PackedPositions, Legal, Seats]:
-        """Return positions uint64[count, 6], legal actions and winners of games at the opening.
+        """Return the arrays of new games: positions uint64[count, 6], legal actions and winners.
 
         Raises:
-            ValueError: ``count`` is not an integer from 0.
+            ValueError: ``count`` is not an integer of 0 or more.
         """
         count = as_integer(count, "count", 0, MAX_COUNT)
         opening, legal = self.opening()
@@ -227,13 +229,13 @@ class Engine:
     def find_legal(self, positions: PackedPositions, legal: Legal, winners: Seats) -> None:
         """Fill ``legal`` with the exact legal actions of ``positions``.
 
-        A mover without a legal move has lost: their entry is 0, and ``winners`` gets the other
-        seat.
+        A mover without a legal move has lost: the entry in ``legal`` is 0, and ``winners`` gets the
+        other seat.
         """
         size = self._check_games(positions, legal, winners)
 
         def work(part: slice) -> None:
-            legal[part] = 0  # so that no game continues
+            legal[part] = 0  # step_batch() plays nothing where this is 0
             winners[part] = NO_WINNER
             no_actions = legal[part].view(np.int64)
             state = positions[part], no_actions, legal[part], winners[part]
@@ -253,8 +255,8 @@ class Engine:
 
         ``legal`` holds the legal actions of ``positions`` before the call, and of the new positions
         after it. ``winners`` gets the seat that has won, or stays -1. Games that are over (legal
-        is 0) stay as they are. A thread that has finished its part of the batch calls
-        ``on_part_done(part)`` at once, so work on the new positions need not wait for the others.
+        is 0) stay as they are. Each thread calls ``on_part_done(part)`` as soon as its part of the
+        batch is done, so work on the new positions need not wait for the other threads.
 
         Raises:
             IllegalMoveError: an action is illegal; nothing has changed.
@@ -275,7 +277,7 @@ class Engine:
     ) -> None:
         """Play as :meth:`step` does, without its checks.
 
-        Wrong arrays or illegal actions, int64[B], lead to undefined behaviour.
+        ``actions`` must be int64[B]. Wrong arrays or illegal actions lead to undefined behaviour.
         """
 
         def work(part: slice) -> None:
@@ -302,7 +304,7 @@ class Engine:
         Returns the number of games that ended.
 
         Raises:
-            ValueError: ``plies`` is not an integer from 0.
+            ValueError: ``plies`` is not an integer of 0 or more.
         """
         size = self._check_games(positions, legal, winners)
         check_output("rng", rng, np.uint64, (size,))

@@ -1,7 +1,7 @@
 """Compute with bits and bytes of 64-bit words, in forms that compile to single instructions.
 
 A row of eight pits is a word of eight bytes, pit 0 lowest. Counts stay below 128, so one addition
-tests all eight bytes at once, and the answer is each byte's top bit. Everything here is uint64:
+tests all eight bytes at once, with the answer in the top bit of each byte. Everything is uint64:
 numba would turn a mix of uint64 and int64 into floats.
 """
 
@@ -63,7 +63,7 @@ def trailing_zeros(x):
 def select_bit(x, k):
     """Return the index of the k-th (from 0) set bit of x; k must be below popcount(x).
 
-    Branch-free: first the byte, by the running sums of the bytes' counts, then the bit within it.
+    There is no branch: running sums of bit counts find first the byte, then the bit in it.
     """
     sums = x - ((x >> _S1) & _M1)
     sums = (sums & _M2) + ((sums >> _S2) & _M2)
@@ -79,7 +79,7 @@ def select_bit(x, k):
 
 @jit_inline
 def byteswap(x):
-    """Reverse the bytes of a word: a front row as the opponent counts it."""
+    """Reverse the bytes of a word, which puts a front row in the opponent's order of pits."""
     x = ((x >> _S8) & _M8) | ((x & _M8) << _S8)
     x = ((x >> _S16) & _M16) | ((x & _M16) << _S16)
     return (x >> _S32) | (x << _S32)
@@ -113,7 +113,7 @@ def xorshift(x):
 
 @jit_inline
 def sum_of_bytes(x):
-    """Return the sum of the eight bytes of a word; it must stay below 256."""
+    """Return the sum of the eight bytes of a word; the sum must be below 256."""
     return (x * ONES) >> _S56
 
 

@@ -78,14 +78,14 @@ from bao_env.engine.starts import (
     takasia_bar,
 )
 
-# A hand's tally: these eight flags, and above them the seeds sown in the move so far.
+# A hand's tally: these flags in the low eight bits, and above them the seeds sown so far.
 INFINITE = U(1)  # more than sow_limit seeds sown: the move is illegal (1.5a)
-CHOICE = U(2)  # the move came to a house that may be played (2.5b)
-WON = U(4)  # the capture waiting at `pit` takes the last front seeds (1.2)
+CHOICE = U(2)  # the move reached a house that may be played (2.5b)
+WON = U(4)  # the capture at `pit` takes the opponent's last front seeds (1.2)
 LOST = U(8)  # the first lift empties the mover's front row for good (1.2)
 PAUSED = U(16)  # the capture at `pit` awaits its side (Dutch I.a)
-HOUSE_LIFTED = U(32)  # the mover emptied hole 5, or let their house fall (Dutch footnote 2)
-FREE_SIDE = U(64)  # input: captures of this move choose their side
+HOUSE_LIFTED = U(32)  # the mover emptied hole 5, or lost their house (Dutch footnote 2)
+FREE_SIDE = U(64)  # input: the player chooses the side of each capture of this move
 _FREE_SIDE_SHIFT = U(6)
 _CHOICE_SHIFT = U(1)
 TALLY_SHIFT = U(8)
@@ -106,7 +106,7 @@ _SIDE = code("lone_house", "side")
 
 
 class Hand(NamedTuple):
-    """A move in progress, or its end; every field is a uint64."""
+    """A move in progress or at its end; every field is a uint64."""
 
     front: np.uint64
     """The mover's front row, one byte per pit."""
@@ -138,15 +138,15 @@ class Hand(NamedTuple):
 
 
 class Played(NamedTuple):
-    """The result of a start."""
+    """The result of playing a start to the end of its move."""
 
     after: Rows
-    """The position after it."""
+    """The position after the move."""
     result: np.uint64
     """ONE if the mover has won, FULL if they have lost, else ZERO."""
     tally: np.uint64
-    """The tally of the last :class:`Hand`; INFINITE: the move is illegal; CHOICE: it came to a
-    house."""
+    """The tally of the last :class:`Hand`: INFINITE if the move is illegal, CHOICE if it reached a
+    house that may be played."""
     captured: np.uint64
     """Seeds captured."""
 
@@ -261,8 +261,9 @@ def first_hand(rules, rows, capture_turn, start, stops):
 
     Args:
         capture_turn: whether the start captures.
-        start: one of :func:`candidates`.
-        stops: all ones to stop at a house that acts, in a capture move; a takasa always stops.
+        start: a start from :func:`candidates`.
+        stops: all ones if a capture move stops at a house that acts, zero if it plays the house; a
+            takasa always stops.
     """
     front, back, meta = rows.front, rows.back, rows.meta
     ring, down = ring_of(start), down_of(start)
@@ -285,7 +286,7 @@ def first_hand(rules, rows, capture_turn, start, stops):
             tally += ONE << TALLY_SHIFT
         else:
             # Dutch I.a: a waiting capture continues; its store seed lies in the pit already.
-            # CHOICE: the store at its start decides the stage of an action, so a capture that
+            # CHOICE: the store at the start of an action decides its stage, so a capture that
             # waits after the last store seed continues as in mtaji.
             tally |= sown_of(meta) << TALLY_SHIFT
         facing = byteswap(rows.other_front)
@@ -328,7 +329,7 @@ def first_hand(rules, rows, capture_turn, start, stops):
             house_min = FULL
             tally |= HOUSE_LIFTED
     if front == ZERO and pit >= ROW and ring < ROW:
-        # 1.2: the mover's front row is empty, after a lone kichwa that heads for the back row.
+        # 1.2: a lone kichwa was lifted toward the back row, so the mover's front row is empty.
         return Hand(
             seeds << shift, back, facing, ZERO, pit, down, house_min, barred, stops, tally | LOST
         )
@@ -337,7 +338,7 @@ def first_hand(rules, rows, capture_turn, start, stops):
 
 @jit_inline
 def captured_by(rows, capture_turn, hand):
-    """Return the seeds that a finished move has captured; ``rows`` is the position before."""
+    """Return how many seeds a finished move captured; ``rows`` is the position before it."""
     if not capture_turn:
         return ZERO
     captured = sum_of_bytes(rows.other_front) - sum_of_bytes(hand.facing)
@@ -353,7 +354,7 @@ def finish(rules, rows, capture_turn, hand, bars=True):
     Args:
         rows: the position before the move.
         capture_turn: whether the move captures.
-        hand: the hand at its end.
+        hand: the hand at the end of the move.
         bars: whether to find the pit that takasia bars (4.1), which only a further move needs.
 
     Returns:
@@ -401,10 +402,10 @@ def finish(rules, rows, capture_turn, hand, bars=True):
 
 @jit_inner
 def simulate(rules, rows, capture_turn, start, stops, bars=True):
-    """Play a start of :func:`candidates` to the end of its move.
+    """Play a start from :func:`candidates` to the end of its move.
 
     Args:
-        rules, rows, capture_turn, start, stops: those of :func:`first_hand`.
+        rules, rows, capture_turn, start, stops: see :func:`first_hand`.
         bars: see :func:`finish`.
 
     Returns:
@@ -431,7 +432,7 @@ def house_bits(tally):
 def legal_of(rules, packed):
     """Return the legal actions of a packed position, uint64[6], as a uint64.
 
-    Zero means that the mover has no legal move and has lost (1.2, 1.5a).
+    0 means that the mover has no legal move and has lost (1.2, 1.5a).
     """
     rows = load_rows(packed)
     capture_turn, starts = candidates(rules, rows)
@@ -472,11 +473,13 @@ def play(rules, packed, action):
 
 @jit
 def advance(rules, packed, action):
-    """Play a legal action on a packed position, uint64[6], in place, and look ahead.
+    """Play a legal action on a packed position, in place, and find the next legal actions.
+
+    ``packed`` is uint64[6].
 
     Returns:
-        the next legal actions as :func:`legal_of` has them, 0 at the end of the game; the seat
-        that has won, int64, or -1; and whether it won because the other has no legal move.
+        the next legal actions as :func:`legal_of` returns them, 0 if the game is over; the seat
+        that has won, int64, or -1; and whether it won because the other seat has no legal move.
     """
     actor = np.int64(mover_of(packed[META]))
     result = play(rules, packed, action)

@@ -1,4 +1,4 @@
-"""Play many hands in lock step: sow once in :data:`LANES` moves at a time.
+"""Play many hands in lock step: each step sows once in :data:`LANES` moves.
 
 Each lane holds one :class:`Hand`. All lanes go through the kernel's branch-free ``relay`` together,
 which the compiler turns into vector instructions. When a hand ends, the next job of the block takes
@@ -40,20 +40,20 @@ from bao_env.engine.starts import cannot_play
 
 LANES = 32
 BLOCK = 512
-"""Games whose hands share the lanes; their jobs stay in the L2 cache."""
+"""Number of games whose hands share the lanes; their jobs fit into the L2 cache."""
 MAX_STARTS = 32
 """The most jobs that a game can have."""
 _MAX_ALONE = 3
 """The last hands of a block, up to this number, are finished one by one."""
 
-# What a run's jobs are for. Plain integers, for which numba compiles run() separately: with all
-# tasks in one loop the compiler no longer makes vector instructions of it.
+# The tasks of run(). They are plain integers, so numba compiles run() once for each of them: with
+# all tasks in one loop, the compiler would no longer use vector instructions.
 FIND_LEGAL = 0
-"""Write their bits of the legal actions into ``legal``."""
+"""Write the legal actions that the jobs find into ``legal``."""
 PLAY = 1
-"""Play the jobs in ``positions``, and write the seats that win into ``winners``."""
+"""Play the jobs' actions in ``positions``, and write the seats that win into ``winners``."""
 FIND_BEST = 2
-"""Write the best that each game's jobs can do into ``legal``; see :func:`best_capture`."""
+"""Write the best result of each game's jobs into ``legal``; see :func:`best_capture`."""
 
 _BEST_LEGAL = U(1 << 8)
 _BEST_WINS = U(1 << 9)
@@ -90,8 +90,8 @@ def make_scratch(games: int) -> Scratch:
     """Return the arrays that :func:`run` needs for blocks of up to ``games`` games.
 
     Returns:
-        the jobs, the lanes, and the job in each lane: a plain tuple, which numba recognises faster
-        than a named one.
+        the jobs, the lanes, and the job in each lane. The tuple is a plain one because numba
+        recognises it faster than a named tuple.
     """
     return (
         np.zeros(games * MAX_STARTS, np.uint64),
@@ -102,14 +102,14 @@ def make_scratch(games: int) -> Scratch:
 
 @jit_inline
 def legal_job(game, capture_turn, action, start):
-    """Return the job of simulating a start, to find its legal actions."""
+    """Return the job that simulates a start, to find its legal actions."""
     flags = _JOB_CAPTURE if capture_turn else ZERO
     return (U(game) << _JOB_GAME_SHIFT) | flags | (action << _JOB_ACTION_SHIFT) | start
 
 
 @jit_inline
 def play_job(game, capture_turn, action, start):
-    """Return the job of playing an action."""
+    """Return the job that plays an action."""
     flags = (_JOB_CAPTURE if capture_turn else ZERO) | (ZERO if action & ONE else _JOB_STOPS)
     return (U(game) << _JOB_GAME_SHIFT) | flags | start
 
@@ -168,7 +168,7 @@ def _fill(rules, positions, job, lanes, i):
 
 @jit_inline
 def best_capture(best):
-    """Read what :data:`FIND_BEST` found out about a player's moves.
+    """Read what :data:`FIND_BEST` has written about the moves of a player.
 
     Returns:
         the most seeds that a move captures; whether a move wins at once, by emptying the
@@ -179,12 +179,12 @@ def best_capture(best):
 
 @jit_inner
 def _best_of(rules, rows, job, hand):
-    """Return what a job's move can do, as the bits that :func:`best_capture` reads."""
+    """Return the result of a job's move, as the bits that :func:`best_capture` reads."""
     capture_turn = (job & _JOB_CAPTURE) != ZERO
     if hand.tally & INFINITE:
         if (hand.tally & CHOICE) == ZERO:
             return ZERO  # illegal (1.5a)
-        # 2.5b: stop at the house instead. Where both are legal, playing on captures no less.
+        # 2.5b: stop at the house instead. Where both are legal, playing it captures no fewer seeds.
         hand = play_out(rules, first_hand(rules, rows, capture_turn, job & _JOB_START, FULL))
     best = _BEST_LEGAL | captured_by(rows, capture_turn, hand)
     front = byteswap(hand.facing) if capture_turn else rows.other_front
@@ -201,7 +201,7 @@ def _retire(rules, positions, legal, winners, job, hand, task):
     Args:
         positions, legal, winners: see :func:`run`; changed in place.
         job: the job that has ended.
-        hand: its last :class:`Hand`.
+        hand: the last :class:`Hand` of the job.
         task: see :func:`run`.
     """
     game = np.int64(job >> _JOB_GAME_SHIFT)
@@ -222,14 +222,14 @@ def _retire(rules, positions, legal, winners, job, hand, task):
 
 @jit_inner
 def run(rules, positions, legal, winners, count, scratch, task):
-    """Run a block's job list through the lanes.
+    """Run the jobs of a block through the lanes.
 
     Args:
         positions: uint64[B, 6]; B of about BLOCK is fastest.
         legal: uint64[B].
         winners: int8[B].
         count: number of jobs.
-        scratch: the arrays of :func:`make_scratch`, the jobs in the first of them.
+        scratch: the arrays of :func:`make_scratch`; the first one holds the jobs.
         task: :data:`FIND_LEGAL`, :data:`PLAY` or :data:`FIND_BEST`.
     """
     jobs, lanes, owner = scratch

@@ -1,7 +1,7 @@
 """Define the geometry of the board: the ring, the rows, the kichwas, and the facing pits.
 
 Each player owns sixteen pits, which form one ring. The engine uses only this numbering of the
-ring; everything else converts here::
+ring, and the functions below convert to and from it::
 
       ring  8   9  10  11  12  13  14  15    North's back row  b8 .. b1, as South sees it
       ring  7   6   5   4   3   2   1   0    North's front row a8 .. a1, as South sees it
@@ -16,7 +16,7 @@ ring; everything else converts here::
 * Ring pit ``r`` of a front row faces the opponent's ring pit ``7 - r``.
 * A *pit* is the number that actions and names use: 0..7 = front holes 1..8, 8..15 = back holes
   1..8, both from the owner's left.
-* A *direction* is the side to which the hand leaves the pit, as its owner sees it: LEFT or RIGHT.
+* A *direction* is the side to which the hand leaves a pit, as its owner sees it: LEFT or RIGHT.
   A *down* bit is the step along the ring: 0 = +1, 1 = -1.
 
 Numbering from the left follows Donkers' diagram (2.1) and example game.
@@ -45,7 +45,7 @@ HOUSE = 4
 KICHWA = (0, 7)
 """The left and the right end of a front row: pit and ring index."""
 KIMBI = (1, 6)
-"""The pits next to them."""
+"""The pits next to the kichwas: pit and ring index."""
 
 
 def seat_number(seat: object, name: str) -> int:
@@ -56,7 +56,7 @@ def seat_number(seat: object, name: str) -> int:
         name: the argument's name, for the message.
 
     Raises:
-        ValueError: it is neither a name nor a number of a seat.
+        ValueError: ``seat`` is neither the name nor the number of a seat.
     """
     plain = isinstance(seat, (str, int, np.integer)) and not isinstance(seat, bool)
     number = _SEATS.get(seat) if plain else None

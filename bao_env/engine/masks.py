@@ -19,7 +19,7 @@ from bao_env.engine.position import Actions, Legal
 def unpack_masks(legal: Legal, action_masks: npt.NDArray[Any]) -> None:
     """Spread legal actions, uint64[B], over ``action_masks``, bool or int8 [B, 64]: 1 = legal.
 
-    Both are C-contiguous; this is not validated.
+    Both arrays must be C-contiguous, which is not validated.
     """
     _unpack_masks(legal, action_masks.view(np.uint64))
 

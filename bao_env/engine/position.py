@@ -15,8 +15,8 @@ The engine's *packed position* is ``uint64[6]``; a batch is ``uint64[B, 6]``, C-
                            bytes 5..7  seeds sown so far in the waiting move
     word 5  PLY            actions played since the start of the game
 
-The words are the mover's view, so the kernel needs no seats. The forms of a position, and the
-functions between them:
+The words show the position from the mover's side, so the kernel needs no seats. The forms of a
+position, and the functions that convert them:
 
 * :data:`PackedPositions`: the array, one position or a batch;
 * :class:`Position`: plain tuples by seat; :func:`to_packed` and :func:`unpack` convert it, and
@@ -186,7 +186,7 @@ def packed_opening(ruleset: Ruleset, first_player: int = SOUTH) -> PackedPositio
 def mirrored(positions: PackedPositions) -> PackedPositions:
     """Return the mirror images of positions, with left and right swapped.
 
-    Without a house the rules are symmetric: games from both are mirror images, too.
+    Without houses the rules are symmetric: games from mirrored positions are mirrored games.
 
     Args:
         positions: uint64[N, 6].
@@ -216,10 +216,10 @@ class Rows(NamedTuple):
 
     @classmethod
     def of(cls, packed: PackedPositions) -> Rows:
-        """Return the position in ``packed``, uint64[5 or more]; call this one from plain Python.
+        """Return the position in ``packed``, uint64[5 or more], for plain Python.
 
-        :func:`load_rows` is for compiled code. Called from plain Python it returns plain integers,
-        which compiled functions do not accept.
+        Use :func:`load_rows` in compiled code only. Called from plain Python, it returns plain
+        integers, which compiled functions do not accept.
         """
         return cls(*packed[: META + 1])
 
@@ -231,7 +231,7 @@ class Rows(NamedTuple):
 
 
 def row_of(word: int | np.uint64) -> str:
-    """Return the eight counts in a word of a position, for people: ring pits 0..7 or 8..15."""
+    """Return the eight counts in a word of a position as text: ring pits 0..7 or 8..15."""
     return " ".join(map(str, int(word).to_bytes(8, "little")))
 
 

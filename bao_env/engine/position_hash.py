@@ -1,6 +1,6 @@
 """Hash positions, for the tables of searches.
 
-It is here because it reads the words of a packed position, whose layout is the engine's.
+The hash is part of the engine because it depends on the layout of a packed position.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from bao_env.engine.bits import U
 _GOLDEN_RATIO = U(0x9E3779B97F4A7C15)
 _XXHASH_PRIME_2 = U(0xC2B2AE3D27D4EB4F)
 _XXHASH_PRIME_3 = U(0x165667B19E3779F9)
-# A product is well mixed in its high bits; these bring them down.
+# The high bits of a product are well mixed; these shifts move them down.
 _HASH_SHIFT_A = U(29)
 _HASH_SHIFT_B = U(32)
 

@@ -31,7 +31,7 @@ RULES_VERSION = 1
 
 MAX_SOW_LIMIT = 1_000_000
 _MAX_BYTES = 8 << 10
-"""The longest rule file. Parsing takes quadratic time; a rule set is shorter than 2 KiB."""
+"""The most bytes in a rule file. Parsing takes quadratic time; a rule set needs less than 2 KiB."""
 NO_CAPTURE_LIMIT = 63
 """A ``capture_limit`` without effect: no hole can hold more seeds and still capture."""
 
@@ -63,15 +63,15 @@ _NAMED: Mapping[str, Mapping[str, Any]] = {
 }
 """The switches of each named rule set that differ from the defaults."""
 _MOVE_LINE = re.compile("[0-9]:.*;")
-"""What a transcript would read as a move line."""
+"""Text that a transcript would read as a move line."""
 
 
 @dataclass(frozen=True)
 class Ruleset:
     """The rules of one kind of Bao. The defaults are Zanzibar Bao as Donkers describes it.
 
-    The ``name`` is a label: two rule sets are equal if all their other switches are. The name of a
-    shipped rule set belongs to its rules alone; with other switches it gains a ``+``.
+    The ``name`` is a label: two rule sets are equal if all other switches are equal. The
+    name of a shipped rule set is reserved for its own rules; with other switches, a ``+`` is added.
 
     Raises:
         ValueError: a switch has an unknown value, two switches contradict each other, or a
@@ -99,8 +99,8 @@ class Ruleset:
     counts as an ordinary hole (Dutch I.c)."""
     singleton_takasa: Literal["house", "singletons"] = "house"
     """When a takasa in namua may start from a hole with one seed. ``house``: if no front hole has
-    more, or the house is still owned (Donkers 2.4c). ``singletons``: if no front hole but an active
-    house has more (Dutch I.b)."""
+    more, or the house is still owned (Donkers 2.4c). ``singletons``: if no front hole except
+    an active house has more (Dutch I.b)."""
     capture_side: Literal["running", "free"] = "running"
     """A later capture in namua keeps the ``running`` direction (Donkers 1.4c), or the player is
     ``free`` to choose its side in a further action (Dutch I.a)."""
@@ -128,7 +128,7 @@ class Ruleset:
         self._check_name()
 
     def _check_kinds(self) -> None:
-        """Check the type of each switch, and the word of each that takes one."""
+        """Check the type of each switch, and that each word is an allowed one."""
         for field in dataclasses.fields(self):
             kind, value = type(field.default), getattr(self, field.name)
             if kind is not tuple and type(value) is not kind:
@@ -189,7 +189,7 @@ class Ruleset:
             )
 
     def _check_name(self) -> None:
-        """Check that a transcript can hold the name, and leave a shipped name to its own rules."""
+        """Check that a transcript can hold the name; add ``+`` to a shipped name of other rules."""
         name = self.name
         if not name.isprintable() or name != name.strip() or not 0 < len(name) <= 100:
             raise ValueError(
@@ -222,7 +222,7 @@ class Ruleset:
                     f"{', '.join(sorted(names))}"
                 )
         switches.setdefault("name", f"{self.name[:99].rstrip()}+")
-        if switches.get("first_player") == "lot":  # as files of earlier versions say
+        if switches.get("first_player") == "lot":  # in files of earlier versions
             switches["first_player"] = "random"
         return dataclasses.replace(self, **switches)
 
@@ -236,14 +236,15 @@ class Ruleset:
 
     @property
     def is_shipped(self) -> bool:
-        """Whether the name says it all: these are the rules of :data:`RULESETS` with this name."""
+        """Whether these are the rules that :data:`RULESETS` has under this name."""
         return self.name in _NAMED
 
     def contrast(self, expected: Ruleset) -> str:
-        """Return in words how these rules are not the expected ones, for an error.
+        """Describe how these rules differ from the expected ones, for an error message.
 
-        Such as ``'zanzibar', not 'dutch'``; the switches of your own rules are named, too:
-        ``'mine' (house_min=8, not 6)``.
+        For shipped rule sets, the names are enough: ``'zanzibar', not 'dutch'``. If either rule set
+        is a custom one, the switches that differ follow:
+        ``'mine', not 'zanzibar' (house_min=8, not 6)``. A name that both share stands once.
         """
         names = repr(self.name)
         if self.name != expected.name:
@@ -267,7 +268,9 @@ class Ruleset:
 
     @classmethod
     def from_dict(cls, switches: Mapping[str, Any]) -> Ruleset:
-        """Return the rule set of a mapping like :meth:`to_dict`'s; missing keys get the defaults.
+        """Return the rule set of a mapping as :meth:`to_dict` returns it.
+
+        Missing keys get the defaults.
 
         Raises:
             ValueError: a switch is unknown, or contradicts another.
@@ -284,7 +287,7 @@ class Ruleset:
 
     @cached_property
     def kernel_array(self) -> npt.NDArray[np.uint64]:
-        """The same as an array, uint64[n], for :func:`rules_of`."""
+        """The switches of :attr:`kernel` as an array, uint64[n], for :func:`rules_of`."""
         return np.array(self.kernel)
 
 
@@ -297,7 +300,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 
 
 def code(switch: str, value: str | int) -> np.uint64:
-    """Return the value of a switch as the kernel compares it.
+    """Return the value of a switch as a number, for the kernel.
 
     A number stays as it is, False and True become 0 and 1, and a word becomes its index in
     :data:`CHOICES`.
@@ -340,10 +343,12 @@ RULESETS: Mapping[str, Ruleset] = MappingProxyType(
 
 
 def get_ruleset(ruleset: str | Ruleset) -> Ruleset:
-    """Return a rule set by name, or the given one, also as :meth:`Ruleset.to_dict` returns it.
+    """Return the rule set of that name, or the given rule set.
+
+    A rule set may also be given as the mapping that :meth:`Ruleset.to_dict` returns.
 
     Raises:
-        ValueError: no rule set has that name, or it is neither a name nor a rule set.
+        ValueError: no rule set has that name, or ``ruleset`` is neither a name nor a rule set.
     """
     if isinstance(ruleset, Ruleset):
         return ruleset

@@ -1,4 +1,7 @@
-"""Draw random actions, with one generator per game: batches and threads do not change them."""
+"""Draw random actions, with one generator per game.
+
+The actions of a game do not depend on the batch that it is in, or on the number of threads.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def random_actions(legal: Legal, rng: RandomStates, actions: Actions) -> None:
 
 @jit
 def draw_actions(legal, rng, actions):
-    """Do what :func:`random_actions` does, without checks; ``actions`` may be longer."""
+    """Fill ``actions`` as :func:`random_actions` does, without checks; it may be longer."""
     for i in range(legal.shape[0]):
         actions[i] = 0
         if legal[i] != ZERO:

@@ -12,9 +12,9 @@ from bao_env.engine.sampling import random_actions, random_states
 
 
 def signature(ruleset: str | Ruleset) -> str:
-    """Return a hash of every position, its legal actions and the result of fixed random games.
+    """Return a hash of fixed random games: the positions, legal actions and numbers of games won.
 
-    It changes if, and only if, the rules or the action encoding behave differently.
+    The hash changes if the rules or the action encoding behave differently in any of these games.
     """
     engine = Engine(ruleset)
     positions, legal, winners = engine.new_games(256)

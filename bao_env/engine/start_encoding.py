@@ -2,7 +2,7 @@
 
 A *start* is an action without its house choice, as the kernel simulates it: ``ring pit + 16 *
 down``, where ``down`` is the step along the ring (:mod:`bao_env.engine.layout`). In a namua capture
-it is the step of the captured seeds.
+``down`` is the step of the captured seeds.
 """
 
 from __future__ import annotations

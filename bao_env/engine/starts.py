@@ -1,4 +1,4 @@
-"""Find the moves that may start by the rules of Bao.
+"""Find where a move may start under the rules of Bao.
 
 A player must capture if they can (1.7a); otherwise they takasa. :func:`candidates` finds the starts
 (:mod:`bao_env.engine.start_encoding`) that the rules allow. Infinite moves are among them: only
@@ -60,7 +60,7 @@ _NOT_LEFT_END, _NOT_RIGHT_END = (
     U(0xFF & ~(1 << kichwa | 1 << kimbi))
     for kichwa, kimbi in zip(layout.KICHWA, layout.KIMBI, strict=True)
 )
-_TWO_OR_MORE = U(0xFEFEFEFEFEFEFEFE)  # bits of a count that are set only from two seeds on
+_TWO_OR_MORE = U(0xFEFEFEFEFEFEFEFE)  # a count of two or more has one of these bits
 
 TAKASIA_ZANZIBAR = code("takasia", "zanzibar")
 _TAKASIA_DUTCH = code("takasia", "dutch")
@@ -70,15 +70,15 @@ _SINGLETONS = code("singleton_takasa", "singletons")
 
 @jit_inline
 def _capture_pits(filled, prey, seeds):
-    """Return the front pits, as bits, at which the last seed of a first sowing captures (3.4).
+    """Return the front pits, as bits, in which a first sowing of ``seeds`` seeds ends in a capture.
 
-    The pit must be filled before that seed falls, and prey must face it. With 17 seeds or more, the
-    first round has put a seed into every pit. The last of 16 seeds falls into the pit they came
-    from, which is empty.
+    Such a pit must hold seeds before the last one lands, and the pit facing it must not be empty
+    (3.4). A sowing of 17 or more seeds has by then put a seed into every pit. The last of 16 seeds
+    lands in the pit they were lifted from, which is empty.
 
     Args:
-        filled, prey: the player's front pits that are filled, and those that face a filled pit, as
-            bits.
+        filled: the player's front pits that hold seeds, as bits.
+        prey: the player's front pits that face a pit with seeds, as bits.
         seeds: the number of seeds sown.
     """
     if seeds < _ROUND:
@@ -136,14 +136,14 @@ def capture_targets(rules, front, back, facing, store):
 
 @jit_inline
 def cannot_play(front, back, store):
-    """Return whether a player has no hole to play from, judged by their rows alone (1.2).
+    """Return whether a player's rows leave them no hole to play from (1.2).
 
     A move needs a filled front hole in namua, or a hole with two seeds in mtaji. This misses only
     players whose moves are all infinite (1.5a).
 
     Args:
-        front, back: their rows.
-        store: their seeds in store: at least one in namua.
+        front, back: the player's rows.
+        store: the seeds in the player's store; 0 means mtaji.
     """
     return (front if store != ZERO else (front | back) & _TWO_OR_MORE) == ZERO
 
@@ -165,7 +165,7 @@ def candidates(rules, rows):
     """Find the starts that the rules allow, before infinite moves are excluded.
 
     Returns:
-        whether they capture; and the starts as bits, bit s for start s
+        whether the starts capture; and the starts as bits, bit s for start s
         (:mod:`bao_env.engine.start_encoding`).
     """
     front, back, meta = rows.front, rows.back, rows.meta
@@ -227,7 +227,7 @@ def _namua_takasa(rules, front, back, filled, meta):
 
 @jit_inner
 def _dutch_takasia(rules, rows, starts):
-    """Remove the one threatened pit from ``starts``, if there is another (Dutch II)."""
+    """Remove the only threatened pit from ``starts``, unless it is the only start (Dutch II)."""
     if _single(starts) or starts == ZERO:
         return starts
     threats = capture_targets(
@@ -301,8 +301,8 @@ def startable(rules, packed):
     ``packed`` is uint64[6].
 
     Returns:
-        whether they must capture (2.3b, 3.4), or a capture waits for its side (Dutch I.a); and the
-        actions that may start, as bits, each with house bit 0.
+        whether the mover must capture (2.3b, 3.4) or a capture waits for its side (Dutch I.a); and
+        the actions that may start, as bits, each with house bit 0.
     """
     rows = load_rows(packed)
     capture_turn, starts = candidates(rules, rows)

@@ -2,7 +2,8 @@
 
 Calling :func:`legal_of` and then :func:`play` would simulate each move twice. Here each start is
 played out once, and a second time only if the move comes to a house that may be played.
-Only searches call it; it is here because it shares what is private to the kernel.
+Only searches call :func:`successors`. It is part of the engine because it uses internals of the
+kernel.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Validate that a position can be played: the engine trusts the positions that it gets."""
+"""Validate positions, because the engine plays any position that it gets without checks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def validate(position: Position, ruleset: Ruleset, *, finished: bool = False) ->
         finished: whether one front row may be empty.
 
     Raises:
-        ValueError: it cannot be played; the message says what is wrong and what was expected.
+        ValueError: the position cannot be played; the message says what is wrong and what was
+            expected.
     """
     for seat in (SOUTH, NORTH):
         _check_counts(position, seat, finished)
@@ -51,7 +52,7 @@ def _check_counts(position: Position, seat: int, finished: bool) -> None:
     """Check the rows and the store of a seat, and that the game is not over (unless ``finished``).
 
     Raises:
-        ValueError: see :func:`validate`; so do the next three.
+        ValueError: see :func:`validate`. The three functions below raise it as well.
     """
     owner = _SEAT_NAMES[seat]
     lengths = [len(row[seat]) for row in (position.front, position.back)]

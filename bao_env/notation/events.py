@@ -1,4 +1,4 @@
-"""List the events of a move, for boards that show it and for explanations.
+"""List the events of a move, so that a board can show the move or explain it.
 
 The events come from running the kernel one sowing at a time, so they agree with the rules as
 played. Each call of ``relay()`` sows once; the change of the hand shows what happened.
@@ -23,7 +23,7 @@ from bao_env.notation.positions import hole_name
 
 
 class EventKind(Enum):
-    """The kinds of events in a move, each with its wording; :meth:`MoveEvent.names` fills it in."""
+    """The kinds of events in a move, each with a sentence that :meth:`MoveEvent.names` fills in."""
 
     text: str
 
@@ -45,7 +45,7 @@ class EventKind(Enum):
     ENDELEA = "endelea", "{hole} was filled: {who} lifts {seeds} there and sows on"
     """The hand lifts the hole where its sowing ended, and continues to sow."""
     HOUSE_PLAYED = "house played", "{who} plays the house {hole} with {seeds}"
-    """ENDELEA at the house, by choice."""
+    """ENDELEA at the house, which the player has chosen to play."""
     HOUSE_STOP = "house stop", "the move ends in the house {hole} with {seeds}"
     """The move ends at the house."""
     TAKASIA_STOP = "takasia stop", "the move ends at {hole}, which takasia bars"
@@ -87,7 +87,7 @@ class MoveEvent:
     store: tuple[int, int]
     """Seeds in the two stores after the event."""
     hand: int
-    """Seeds in the mover's hand after the event; ``counts``, ``store`` and these add up to 64."""
+    """Seeds in the mover's hand after the event. With ``counts`` and ``store``, they make 64."""
 
     def __str__(self) -> str:
         """Return the event in words, with its rule."""
@@ -99,7 +99,7 @@ class MoveEvent:
         return self.kind.text.format(**self.names())
 
     def names(self) -> dict[str, str]:
-        """Return the names for the wording of the event: players, holes and numbers of seeds."""
+        """Return the words that fill in the event's sentence: players, holes and counts."""
         names = [hole_name(self.seat, pit) for pit in self.pits]
         return {
             "who": SEAT_NAMES[self.seat],
@@ -157,7 +157,7 @@ class _Recorder:
         self.add(EventKind.SOW, rule, pits, len(pits))
 
     def capture(self, rule: str, ring: int, down: int) -> None:
-        """Let the hand take the seeds that face a front pit; the side is settled."""
+        """Let the hand take the seeds that face a front pit, to be sown in direction ``down``."""
         opponent, prey = 1 - self.mover, facing(ring)
         seeds = self.pits[opponent][prey]
         self.pits[opponent][prey] = 0
@@ -214,7 +214,7 @@ class _Recorder:
             raise AssertionError(f"no rule ends a sowing here: {hand!r}")
 
     def end(self, hand: Hand, after: Position) -> None:
-        """Record what the move has changed besides the seeds."""
+        """Bring the seeds to their final holes, and record which houses were lost."""
         if hand.tally & kernel.WON:
             # The captured seeds are sown once, so that all 64 stay on the board.
             self.sow("Donkers 1.2", KICHWA[int(hand.down)], int(hand.down))
@@ -236,7 +236,7 @@ def trace_move(packed: PackedPositions, ruleset: Ruleset, action: int) -> list[M
     INFINITE event where it becomes illegal.
 
     Args:
-        packed: uint64[6], the position before the action; does not change.
+        packed: uint64[6], the position before the action; it is not changed.
         ruleset: the rules in force.
         action: a legal action, or one that is illegal only because it is infinite.
     """
@@ -284,5 +284,5 @@ def _finish(rules, rows, captures, hand):
 
 
 def _uint64(hand: Hand) -> Hand:
-    """Return a hand for the kernel from the plain tuple of integers that it returns to Python."""
+    """Return a hand for the kernel from the tuple of integers that it has returned to Python."""
     return Hand(*map(np.uint64, hand))

@@ -142,9 +142,11 @@ def _why_no_mtaji_takasa(position: Position, ruleset: Ruleset, pit: int) -> Reas
 
 
 def stars(packed: PackedPositions, ruleset: Ruleset, action: int) -> str:
-    """Return the stars of a legal action: none for a capture, ``*`` takasa, ``**`` takasia.
+    """Return the stars of a legal action: none for a capture, ``*`` or ``**`` for a takasa.
 
-    ``packed``, uint64[6], does not change.
+    Two stars mean that the takasa bars one of the opponent's holes by takasia.
+
+    ``packed``, uint64[6], is not changed.
     """
     rules = ruleset.kernel
     if startable(rules, packed)[0]:
@@ -165,7 +167,7 @@ def format_move(
     """Return the move text of a legal action, without what follows from the position.
 
     Args:
-        packed: uint64[6], the position before the move; does not change.
+        packed: uint64[6], the position before the move; it is not changed.
         ruleset: the rules in force.
         action: a legal action.
         spelling: ``"donkers"`` or ``"kibao"``.
@@ -202,13 +204,13 @@ def read_move(
 
     Args:
         text: a move in Donkers' or the kibao spelling.
-        packed: uint64[6], the position before the move; does not change.
+        packed: uint64[6], the position before the move; it is not changed.
         ruleset: the rules in force.
         spelling: ``"donkers"`` or ``"kibao"``; None means the one that gives a legal move. Only
             ``>`` has two meanings: it plays the house, or goes to the right. If both are legal, it
             plays the house: the side is then forced, and neither spelling writes it.
-        strict: whether a takasa's stars and the case of letters must be right, without spaces;
-            otherwise none of these matters. A star on a capture is always wrong.
+        strict: whether wrong stars on a takasa, wrong case and spaces are errors; otherwise they
+            are ignored. A star on a capture is always an error.
 
     Raises:
         NotationError: the text is malformed, illegal, or has wrong stars; the error lists the legal
@@ -242,7 +244,11 @@ def read_move(
 def _resolve(
     match: re.Match[str], sides: str, packed: PackedPositions, ruleset: Ruleset, strict: bool
 ) -> int:
-    """Return the action of a matched move text; raise NotationError, without moves, if none."""
+    """Return the action of a matched move text.
+
+    Raises:
+        NotationError: the text names no legal action; the error does not list the legal moves.
+    """
     row, hole, side, house, written_stars = match.groups()
     position = unpack(packed)
     mover = position.mover

@@ -12,7 +12,7 @@ A **canonical name** means the same action in every position: the mover's own ro
 ``B`` (back), the hole 1..8 from the mover's left, ``L`` or ``R``, and ``>`` to play the house:
 ``A6L``, ``A5R>``.
 
-How players write a move is in :mod:`bao_env.notation.moves`, whole games in
+For moves as players write them, see :mod:`bao_env.notation.moves`; for whole games, see
 :mod:`bao_env.notation.transcript`. ``bao --help`` shows the command line.
 """
 
@@ -91,17 +91,17 @@ def quoted(text: str) -> str:
 def parse_position(text: str, ruleset: Ruleset, *, finished: bool = False) -> Position:
     """Read a position text and validate that it can be played under ``ruleset``.
 
-    Letters may be in upper or lower case, and fields any spaces apart. ``position:`` may come
-    first, as in a transcript, and quotation marks may enclose the text.
+    Letters may be in upper or lower case, and any number of spaces may separate fields. The text
+    may begin with ``position:``, as in a transcript, and it may be in quotation marks.
 
     Args:
         text: the position text, or ``start`` for the opening.
         ruleset: the rules.
-        finished: whether the game may be over there because a front row is empty.
+        finished: whether a front row may be empty, which means that the game is over.
 
     Raises:
-        NotationError: the text is malformed, or the position is impossible or the game is over
-            there; the message says why.
+        NotationError: the text is malformed, the position is impossible, or the game is over; the
+            message says why.
         TypeError: ``text`` is not a string.
     """
     if not isinstance(text, str):
@@ -118,7 +118,7 @@ def parse_position(text: str, ruleset: Ruleset, *, finished: bool = False) -> Po
 
 
 def _bare(text: str) -> str:
-    """Return a text with single spaces, and without what copying it may have put around it."""
+    """Return a text with single spaces, without a byte order mark or quotation marks around it."""
     return " ".join(text.removeprefix("\ufeff").split()).strip("\"'\u2018\u2019\u201c\u201d ")
 
 

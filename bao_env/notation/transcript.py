@@ -1,4 +1,4 @@
-"""Read, replay and write transcripts, games as text (Donkers part 5).
+"""Read, replay and write transcripts, which are games as text (Donkers part 5).
 
 A game is a head of ``Key: value`` lines and one line for every two turns::
 
@@ -9,10 +9,10 @@ A game is a head of ``Key: value`` lines and one line for every two turns::
     2: 6R* 6R*; anything after the semicolon is a comment
     3: 7R*;
 
-A game without moves has the line ``0: ;`` instead, also with a comment. A file is UTF-8 text and
-may hold any number of games. A new game begins with a header line after the moves, with move number
-0 or 1, or after an empty line with a key that the head already has. These keys have a meaning, in
-upper or lower case:
+A game without moves has the line ``0: ;`` instead, which may have a comment too. A file is UTF-8
+text and may hold any number of games. A new game begins at a header line after the moves, at move
+number 0 or 1, or at a key that the head already has, if an empty line comes before the key. These
+keys have a meaning, in upper or lower case:
 
 * ``ruleset``: a name;
 * ``rules``: for your own rules, the switches that differ from zanzibar's, as a JSON object;
@@ -22,7 +22,8 @@ upper or lower case:
 * ``winner``: ``South`` or ``North``;
 * ``end``: ``illegal action``, ``cut short`` or ``front row empty``, if the moves do not show it;
   earlier versions wrote ``result: draw`` for a game that was cut short;
-* ``opening plies``: how many of the first plies nobody chose; ``bao replay`` does not judge them.
+* ``opening plies``: number of plies at the start that no player chose; ``bao replay`` does not
+  judge them.
 
 Other keys and comments are kept unchanged. A game may stop before the rules end it: a player has
 resigned.
@@ -78,15 +79,16 @@ _LOST_BREAK = re.compile(
 _OPENING = "opening plies"
 _START_KEYS = {"ruleset", "rules", "position", "first player", "spelling"}
 _END_KEYS = {"winner", "end", "result"}
-"""The keys that the fields of a record give, of a game that has ended for the second."""
+"""Keys whose values are in other fields of a :class:`GameRecord`: the start keys always, the end
+keys if the game has ended."""
 _UNWRITABLE = {"Cc": "control character", "Cs": "surrogate", "Zl": "line break", "Zp": "line break"}
 """The categories of characters that a line cannot hold."""
 _REORDERING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
-"""The directions of characters that show what follows them in another order."""
+"""The bidirectional classes of characters that change the order of the text after them."""
 
 
 def _get(head: Mapping[str, str], key: str) -> str | None:
-    """Return the value of a key in lower case, written in any case; None if it is missing."""
+    """Return the value of a key, in upper or lower case; None if the head does not have it."""
     return next((text for name, text in head.items() if name.casefold() == key.casefold()), None)
 
 
@@ -97,7 +99,7 @@ class Turn:
     text: str
     """One move text, or several joined by slashes."""
     seat: int
-    """SOUTH or NORTH: the first or the second in the line."""
+    """SOUTH or NORTH: whether the turn is the first or the second in its line."""
     number: int
     """Move number, from 1."""
     line: int = field(default=0, compare=False)
@@ -122,7 +124,7 @@ class Transcript:
         return _get(self.head, key)
 
     def stated_winner(self) -> int | None:
-        """Return the seat that ``winner`` names; None without one, or for the name of a player."""
+        """Return the seat that ``winner`` names; None if it is missing or is a player's name."""
         stated = (self.get("winner") or "").casefold()
         names = [name.casefold() for name in SEAT_NAMES]
         return names.index(stated) if stated in names else None
@@ -147,15 +149,15 @@ class GameRecord(NamedTuple):
 
     @property
     def opening_plies(self) -> int:
-        """How many of the first actions nobody chose."""
+        """Number of actions at the start that no player chose."""
         number = _get(self.head, _OPENING) or ""
         return int(number) if re.fullmatch("[0-9]{1,4}", number) else 0
 
     def continued(self, actions: Sequence[int], outcome: Outcome | None) -> GameRecord:
-        """Return the record of another game from this start.
+        """Return the record of a game with these actions from the same start.
 
-        Head and comments stay as far as they hold: what the head says about the end only if the
-        actions are the same, and comments up to the first other action.
+        Header lines about the end are kept only if all actions are the same. Comments and opening
+        plies are kept up to the first action that differs.
         """
         actions = tuple(actions)
         pairs = zip(actions, self.actions, strict=False)
@@ -185,7 +187,7 @@ def iterate_transcripts(text: str, file: str | None = None) -> Iterator[Transcri
     Args:
         text: any number of games of at most MAX_GAME characters each; a byte order mark may come
             first.
-        file: its name, for messages.
+        file: the name of the file, for messages.
 
     Raises:
         NotationError: the text is not a sequence of games; the error names the line.
@@ -245,7 +247,7 @@ def check_line(text: str) -> None:
         NotationError: it has a line break, a control character, a mark that reorders the line, or
             half a surrogate pair.
     """
-    if text.isprintable():  # almost always, and much faster
+    if text.isprintable():  # the usual case, and much faster
         return
     for character in text:
         kind = _UNWRITABLE.get(unicodedata.category(character))
@@ -327,7 +329,7 @@ def replay(
         ruleset: the rules; None means the rules that the head names, or zanzibar.
         spelling: ``"donkers"`` or ``"kibao"``; None means the spelling that the head names, or the
             one that the signs in the moves belong to.
-        strict: as :func:`~bao_env.notation.moves.read_move` takes it.
+        strict: see :func:`~bao_env.notation.moves.read_move`.
 
     Raises:
         NotationError: a move is malformed or illegal, or the head contradicts the game; the
@@ -344,7 +346,7 @@ def replay(
         raise error.located(file, None, None) from None
     packed = to_packed(start)
     actions: list[int] = []
-    lengths: dict[int, int] = {}  # actions up to the end of each line
+    lengths: dict[int, int] = {}  # number of actions up to the end of each line
     _, outcome = legal_and_outcome(packed, rules)
     for turn in transcript.turns:
         for index, text in enumerate(turn.text.split("/")):
@@ -378,7 +380,7 @@ def parse_rules(head: Mapping[str, str]) -> Ruleset:
     """Return the rules that the lines ``ruleset`` and ``rules`` of a head name or describe.
 
     Raises:
-        NotationError: they are no rules.
+        NotationError: the lines do not describe rules.
     """
     name, switches = _get(head, "ruleset"), _get(head, "rules")
     named = {"name": name} if name else {}
@@ -395,9 +397,10 @@ def parse_rules(head: Mapping[str, str]) -> Ruleset:
 
 
 def format_rules(ruleset: Ruleset) -> dict[str, str]:
-    """Return the lines ``ruleset`` and, for your own rules, ``rules``: :func:`parse_rules` reads.
+    """Return the header lines that describe a rule set; :func:`parse_rules` reads them.
 
-    ``rules`` is a JSON object of the switches that differ from zanzibar's.
+    ``ruleset`` is the name. Custom rules also have the line ``rules``: a JSON object of the
+    switches that differ from zanzibar's.
     """
     if ruleset.is_shipped:
         return {"ruleset": ruleset.name}
@@ -405,7 +408,7 @@ def format_rules(ruleset: Ruleset) -> dict[str, str]:
 
 
 def _stated_end(transcript: Transcript, mover: int) -> Outcome | None:
-    """Return the end that the head states and the moves do not show, with ``mover`` to move."""
+    """Return the end that the head states, or None; ``mover`` is to move after the last turn."""
     stated = (transcript.get("end") or "").casefold()
     winner = transcript.stated_winner()
     possible = [Outcome(1 - mover, Termination.ILLEGAL_ACTION), CUT_SHORT]
@@ -480,7 +483,7 @@ def transcribe(record: GameRecord, spelling: str = "donkers") -> Transcript:
     check_spelling(spelling)
     ruleset, packed = record.ruleset, to_packed(record.start)
     turns: list[Turn] = []
-    numbers = [0]  # of the line after each number of actions
+    numbers = [0]  # numbers[n] is the move number of action n's turn
     _, outcome = legal_and_outcome(packed, ruleset)
     for action in record.actions:
         seat = turn_of(packed)
@@ -514,7 +517,7 @@ def _format_start(record: GameRecord, spelling: str) -> dict[str, str]:
 
 
 def _format_end(outcome: Outcome | None, by_moves: Outcome | None) -> dict[str, str]:
-    """Return the header lines of a game's end, of which the moves show ``by_moves``."""
+    """Return the header lines about a game's end; ``by_moves`` is the end that the moves show."""
     end = by_moves or outcome
     winner = None if end is None else end.winner
     head = {} if winner is None else {"winner": SEAT_NAMES[winner]}

@@ -1,6 +1,6 @@
-"""Show the board in plain characters, as SVG, and in pixels (:mod:`~bao_env.render.raster`).
+"""Draw the board in plain characters, as SVG, and in pixels (:mod:`~bao_env.render.raster`).
 
-All but the plain characters show the same drawing (:mod:`~bao_env.render.drawing`).
+SVG and pixels show the same drawing (:mod:`~bao_env.render.drawing`).
 """
 
 from bao_env.render.svg import svg_board

@@ -87,11 +87,11 @@ class Hollow:
     y: float
     """y of its middle."""
     reach_x: float
-    """Half the width over which its seeds lie."""
+    """Half the width of the area where its seeds lie."""
     reach_y: float
-    """Half the height over which its seeds lie."""
+    """Half the height of the area where its seeds lie."""
     label: tuple[float, float]
-    """x and y of the middle of its count."""
+    """x and y of the middle of its number of seeds."""
     is_house: bool = False
     """Whether it is a house, and so square."""
 
@@ -185,13 +185,13 @@ COLOUR_NAMES = {
     **{kind.colour: kind.label for kind in reversed(MarkKind)},
     EDGE: "mark-edge",
 }
-"""The names of the board's colours; kinds of marks of one colour share the name of the first."""
+"""The names of the board's colours; if kinds of marks share a colour, the first one names it."""
 
 
 def ground(layout: Layout = WIDE, viewer: int = SOUTH, *, house: bool = True) -> list[Shape]:
     """Draw the empty board: wood, pits, stores, letters of rows and numbers of columns.
 
-    The arguments are those of :func:`hollows`.
+    For the arguments, see :func:`hollows`.
     """
     right, bottom = layout.width - 10, layout.board
     shapes: list[Shape] = [
@@ -319,7 +319,7 @@ def _marked(hollow: Hollow, mark: Mark, viewer: int) -> list[Shape]:
 
 
 def _name(x: float, y: float, seat: int, *, golden: bool) -> list[Shape]:
-    """Draw the name of a player, golden and underlined for the one to move."""
+    """Draw the name of a player; if ``golden``, in gold and underlined."""
     if not golden:
         return [Text(x, y, SEAT_NAMES[seat], 15, _PALE)]
     gold = MarkKind.LEGAL.colour
@@ -327,9 +327,9 @@ def _name(x: float, y: float, seat: int, *, golden: bool) -> list[Shape]:
 
 
 def status_line(position: Position, status: str | None) -> str:
-    """Return the line below the board, with what the seeds do not show.
+    """Return the line below the board, which tells what the seeds do not show.
 
-    ``status`` is its beginning; by default, it says who is to move in which stage.
+    The line begins with ``status``; by default, with who is to move in which stage.
     """
     mover = position.mover
     parts = [status or f"{SEAT_NAMES[mover]} to move, {stage_of(position).value}"]
@@ -353,12 +353,13 @@ def drawing(
 
     Args:
         position: the position to show.
-        marks: marks of holes. If a hole is barred by takasia or awaits the side of a capture, it
-            shows that; otherwise it shows its last mark. Arrows alone are added to that.
-        status: see :func:`status_line`; with one, no player is marked as the one to move.
+        marks: marks of holes. If takasia bars a hole, or a capture waits for its side there, the
+            hole shows that; otherwise it shows its last mark with a ring. It also shows its last
+            mark without a ring, which has only arrows.
+        status: see :func:`status_line`; if given, no player is marked as the one to move.
         layout: positions and sizes, and so the size of the drawing.
         viewer: the seat at the bottom.
-        house: whether the game has houses; without them hole 5 is round as the others.
+        house: whether the game has houses; without houses, hole 5 is as round as the others.
     """
     shapes: list[Shape] = [
         Rect(0, 0, layout.width, layout.height, 0, _PAPER),

@@ -1,7 +1,7 @@
-"""Mark pits, in one vocabulary for every picture and for the web board.
+"""Draw the marks of pits, the same in every picture and on the web board.
 
-Each kind has its own form, so nobody has to tell them apart by colour alone. A dark edge makes each
-stand out from wood, hollows and seeds.
+Each kind has its own form, so nobody has to tell marks apart by colour alone. A dark edge makes
+each mark stand out from wood, hollows and seeds.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class MarkKind(Enum):
     """A kind of mark: its colour, the width of its ring, and the length of the ring's dashes."""
 
     LEGAL = "legal", "#f2c14e", 3.0, 0.0
-    """A pit that may be played: a golden ring, with an arrowhead for each way."""
+    """A pit that may be played: a golden ring, with an arrowhead for each direction."""
     LAST = "last", "#fff6df", 3.0, 7.0
     """The pit where the last action began: a dashed ring, and an arrowhead where its hand began."""
     NOW = "now", "#fff6df", 4.0, 0.0
-    """The pit where the hand is, or a capture that waits for its side: a thick pale ring."""
+    """The pit where the hand is, or where a capture waits for its side: a thick pale ring."""
     PREY = "prey", "#ffb59e", 4.0, 2.5
     """A pit that is being captured: a dotted ring."""
     HINT = "hint", "#a5e887", 5.0, 0.0
@@ -53,9 +53,9 @@ class Mark(NamedTuple):
     pit: int
     """0..15."""
     directions: tuple[int, ...] = ()
-    """The ways of a hand that sows from it, 0 for left and 1 for right as its owner sees them."""
+    """Directions in which a hand sows from the pit, as its owner sees them: 0 = left, 1 = right."""
     ring: bool = True
-    """Whether the pit has a ring; else there are only arrows."""
+    """Whether the mark has a ring; otherwise it has only arrows."""
 
 
 def action_marks(
@@ -64,8 +64,8 @@ def action_marks(
     """Return marks of actions: rings where they start, arrows where their hands begin to sow.
 
     The direction of a capture that begins with captured seeds names the kichwa from which they are
-    sown inwards (RULES.md, "Board and notation"). Its arrow is there; pits that may be played have
-    none then, since other pits share the kichwa.
+    sown inwards (RULES.md, "Board and notation"). The arrow of such a capture is at that kichwa.
+    Marks of the kind LEGAL have no arrow then, since several pits share the kichwa.
 
     Args:
         kind: the kind of the marks.
@@ -107,7 +107,7 @@ def ring(kind: MarkKind, x: float, y: float, radius: float, square: bool) -> lis
 
 def _cross(x: float, y: float, reach: float) -> list[Shape]:
     """Draw a diagonal cross whose two bars extend ``reach`` to each side."""
-    half = 2.2  # of a bar's width, along each axis
+    half = 2.2  # half of a bar's width, along each axis
     bar = [(-reach, -reach + half), (-reach + half, -reach), (reach, reach - half)]
     bar.append((reach - half, reach))
     return [

@@ -1,6 +1,6 @@
 """Paint a drawing in pixels: as a pygame surface, as an array, or in a window.
 
-pygame is optional and imported when something is painted: ``pip install 'bao_env[render]'``.
+pygame is optional (``pip install 'bao_env[render]'``), and it is imported only for painting.
 pygame's SDL paints the SVG, so a window shows what the SVG shows.
 """
 
@@ -28,7 +28,7 @@ def import_pygame() -> Any:
     """Import pygame.
 
     Raises:
-        DependencyNotInstalled: it is missing.
+        DependencyNotInstalled: pygame is missing.
     """
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # else it prints a greeting
     try:
@@ -44,8 +44,8 @@ def check_render_mode(render_mode: str | None, modes: Sequence[str]) -> str | No
     """Return ``render_mode`` if it can be used.
 
     Raises:
-        ValueError: it is neither None nor one of ``modes``.
-        DependencyNotInstalled: it needs pygame, which is missing.
+        ValueError: ``render_mode`` is neither None nor one of ``modes``.
+        DependencyNotInstalled: the mode needs pygame, which is missing.
     """
     if render_mode is not None and render_mode not in modes:
         raise ValueError(f"render_mode={render_mode!r}: expected None or one of {', '.join(modes)}")

@@ -32,7 +32,7 @@ class Rect:
     outline: str = "none"
     width: float = 0
     dash: float = 0
-    """As for a :class:`Circle`."""
+    """See :class:`Circle`."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from bao_env.render.marks import Mark
 from bao_env.render.shapes import Circle, Polygon, Rect, Shape, Text
 
 _FONTS = "FreeSans, Helvetica, Arial, sans-serif"
-"""The typeface of raster images, or the most similar one."""
+"""The typeface of raster images, then similar ones."""
 _DARK = """<style>@media (prefers-color-scheme: dark) {
 .bao-paper { fill: #1d1712 } .bao-shadow { fill: #0e0a07 } .bao-status { fill: #efe6d5 }
 }</style>
@@ -54,8 +54,8 @@ def svg_document(shapes: Iterable[Shape], width: int) -> str:
 def svg_shapes(shapes: Iterable[Shape]) -> str:
     """Return shapes as SVG elements, one per line, without the document around them.
 
-    The name of its fill's colour is a class of each, for example ``bao-wood``, and that of its
-    outline's with ``-line``, so a style sheet can give the board other colours.
+    Each element has classes that name the colours of its fill and its outline, for example
+    ``bao-wood`` and ``bao-wood-line``, so a style sheet can change the colours of the board.
     """
     return "\n".join(_svg(shape) for shape in shapes)
 
