@@ -44,7 +44,7 @@ class Termination(Enum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of a game, wherever it was played."""
+    """The result of a game: who has won, and how it ended."""
 
     winner: int | None
     """SOUTH or NORTH; None if the game was cut short, since the rules have no draw."""

@@ -23,7 +23,7 @@ The rule set comes in as an object with plain attributes:
     house_lost_below_min       an owned house that falls below the minimum ends for good
     house_stops_mtaji_takasa   a takasa also stops at the owned, full house in mtaji
     lone_house                 "front": the two-seed takasa when the house is alone in the front
-                               row; "side": only when it is alone on both rows
+                               row; "side": only when it is alone in both rows
     singleton_takasa           "house" or "singletons": when a hole with one seed may start
     capture_side               "running" or "free": how later captures of namua choose a side
     endelea_turns              endelea of a capture move turns inward at a kichwa or kimbi

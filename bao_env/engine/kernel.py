@@ -83,7 +83,7 @@ INFINITE = U(1)  # more than sow_limit seeds sown: the move is illegal (1.5a)
 CHOICE = U(2)  # the move reached a house that may be played (2.5b)
 WON = U(4)  # the capture at `pit` takes the opponent's last front seeds (1.2)
 LOST = U(8)  # the first lift empties the mover's front row for good (1.2)
-PAUSED = U(16)  # the capture at `pit` awaits its side (Dutch I.a)
+PAUSED = U(16)  # the capture at `pit` waits for its side (Dutch I.a)
 HOUSE_LIFTED = U(32)  # the mover emptied hole 5, or lost their house (Dutch footnote 2)
 FREE_SIDE = U(64)  # input: the player chooses the side of each capture of this move
 _FREE_SIDE_SHIFT = U(6)
@@ -285,7 +285,7 @@ def first_hand(rules, rows, capture_turn, start, stops):
             front += ONE << shift  # 2.2
             tally += ONE << TALLY_SHIFT
         else:
-            # Dutch I.a: a waiting capture continues; its store seed lies in the pit already.
+            # Dutch I.a: a waiting capture continues; its store seed is in the pit already.
             # CHOICE: the store at the start of an action decides its stage, so a capture that
             # waits after the last store seed continues as in mtaji.
             tally |= sown_of(meta) << TALLY_SHIFT
@@ -319,7 +319,7 @@ def first_hand(rules, rows, capture_turn, start, stops):
             house_min = rules.house_min
     if ring == HOUSE:
         alone = front == ZERO and (back == ZERO or rules.lone_house != _SIDE)
-        if namua and alone and seeds > house_min:  # 2.4b: two seeds go, the house stays
+        if namua and alone and seeds > house_min:  # 2.4b: two seeds are sown, the house stays
             front = (seeds - _TWO_SEEDS) << shift
             if rules.house_lost_below_min != ZERO and seeds - _TWO_SEEDS < house_min:
                 house_min = FULL  # Dutch footnote 2

@@ -11,7 +11,7 @@ The engine's *packed position* is ``uint64[6]``; a batch is ``uint64[B, 6]``, C-
                            byte 2  bit 0 the mover owns their house, bit 1 the opponent owns
                                    theirs, bit 2 the mover is North
                            byte 3  ring pit barred to the mover by takasia, 255 = none
-                           byte 4  ring pit whose capture awaits its side, 255 = none
+                           byte 4  ring pit where a capture waits for its side, 255 = none
                            bytes 5..7  seeds sown so far in the waiting move
     word 5  PLY            actions played since the start of the game
 
@@ -97,7 +97,7 @@ class Position:
     barred: int | None = None
     """The mover's pit (0..15) that takasia bars, if any."""
     pending: int | None = None
-    """The mover's front pit whose capture awaits its side (rule sets with a free side)."""
+    """The mover's front pit where a capture waits for its side (rule sets with a free side)."""
     pending_sown: int = 0
     """Seeds sown so far in the waiting move."""
     ply: int = 0
@@ -186,7 +186,7 @@ def packed_opening(ruleset: Ruleset, first_player: int = SOUTH) -> PackedPositio
 def mirrored(positions: PackedPositions) -> PackedPositions:
     """Return the mirror images of positions, with left and right swapped.
 
-    Without houses the rules are symmetric: games from mirrored positions are mirrored games.
+    Without houses the rules are symmetric: the mirror image of a game is a game, too.
 
     Args:
         positions: uint64[N, 6].
@@ -317,7 +317,7 @@ def barred_of(meta):
 
 @jit_inline
 def pending_of(meta):
-    """Return the mover's ring pit whose capture waits for its side, or NO_PIT (Dutch I.a)."""
+    """Return the mover's ring pit where a capture waits for its side, or NO_PIT (Dutch I.a)."""
     return (meta >> PENDING_SHIFT) & BYTE
 
 

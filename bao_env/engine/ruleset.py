@@ -70,8 +70,8 @@ _MOVE_LINE = re.compile("[0-9]:.*;")
 class Ruleset:
     """The rules of one kind of Bao. The defaults are Zanzibar Bao as Donkers describes it.
 
-    The ``name`` is a label: two rule sets are equal if all other switches are equal. The
-    name of a shipped rule set is reserved for its own rules; with other switches, a ``+`` is added.
+    The ``name`` is a label: two rule sets are equal if all other switches are equal. The name
+    of a shipped rule set is reserved for its own rules; with other switches, a ``+`` is added.
 
     Raises:
         ValueError: a switch has an unknown value, two switches contradict each other, or a
@@ -99,8 +99,8 @@ class Ruleset:
     counts as an ordinary hole (Dutch I.c)."""
     singleton_takasa: Literal["house", "singletons"] = "house"
     """When a takasa in namua may start from a hole with one seed. ``house``: if no front hole has
-    more, or the house is still owned (Donkers 2.4c). ``singletons``: if no front hole except
-    an active house has more (Dutch I.b)."""
+    more, or the house is still owned (Donkers 2.4c). ``singletons``: if no front hole except an
+    active house has more (Dutch I.b)."""
     capture_side: Literal["running", "free"] = "running"
     """A later capture in namua keeps the ``running`` direction (Donkers 1.4c), or the player is
     ``free`` to choose its side in a further action (Dutch I.a)."""
@@ -207,7 +207,9 @@ class Ruleset:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     def replace(self, **switches: Any) -> Ruleset:
-        """Return a copy with some switches changed; its name gains a ``+`` unless ``name`` is set.
+        """Return a copy with some switches changed.
+
+        A ``+`` is added to the name unless ``name`` is among the switches.
 
         Raises:
             ValueError: a switch is unknown, or contradicts another.
@@ -244,7 +246,7 @@ class Ruleset:
 
         For shipped rule sets, the names are enough: ``'zanzibar', not 'dutch'``. If either rule set
         is a custom one, the switches that differ follow:
-        ``'mine', not 'zanzibar' (house_min=8, not 6)``. A name that both share stands once.
+        ``'mine', not 'zanzibar' (house_min=8, not 6)``. A name that both share is given once.
         """
         names = repr(self.name)
         if self.name != expected.name:

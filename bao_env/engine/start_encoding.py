@@ -11,7 +11,7 @@ from bao_env.compiled.compile import jit_inline
 from bao_env.engine.bits import FULL, ONE, ZERO, U
 from bao_env.engine.position import NO_PIT, pending_of, store_of
 
-DOWN_STARTS_SHIFT = U(16)  # in a set of starts, those going down are the upper bits
+DOWN_STARTS_SHIFT = U(16)  # in a set of starts, the starts going down are the upper bits
 RING_MASK = U(15)
 """Mask of the ring pit in a start; it also wraps a walk along the ring."""
 DOWN_SHIFT = U(4)
@@ -49,7 +49,7 @@ def action_of(meta, capture_turn, start):
     pit = ring ^ (in_back & _HOLE_MASK)
     entering = (FULL if capture_turn else ZERO) & enters(meta)
     # A hand that leaves the front row to the right walks up the ring (down = 0), and one that
-    # leaves the back row to the right walks down (1): so ``right`` is ``down``, flipped in the
+    # leaves the back row to the right walks down (1), so ``right`` is ``down``, flipped in the
     # front row. Captured seeds from the right kichwa also walk down, so the side of a capture that
     # enters is not flipped.
     right = down_of(start) ^ (~entering & ~in_back & ONE)

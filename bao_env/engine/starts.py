@@ -4,9 +4,9 @@ A player must capture if they can (1.7a); otherwise they takasa. :func:`candidat
 (:mod:`bao_env.engine.start_encoding`) that the rules allow. Infinite moves are among them: only
 playing a move out shows that it is infinite (:mod:`bao_env.engine.kernel`).
 
-Takasia is the only rule by which a move limits the next one. :func:`takasia_bar` finds the pit that
+Takasia is the only rule that lets a move limit the next one. :func:`takasia_bar` finds the pit that
 a takasa bars, :func:`candidates` excludes it, and the kernel's ``relay()`` stops at it. The Dutch
-sheet's version of takasia is in :func:`candidates` alone.
+sheet's version of takasia is only in :func:`candidates`.
 
 Rule numbers are Donkers' unless another source is named; see ``bao_env/RULES.md``.
 """
@@ -60,7 +60,7 @@ _NOT_LEFT_END, _NOT_RIGHT_END = (
     U(0xFF & ~(1 << kichwa | 1 << kimbi))
     for kichwa, kimbi in zip(layout.KICHWA, layout.KIMBI, strict=True)
 )
-_TWO_OR_MORE = U(0xFEFEFEFEFEFEFEFE)  # a count of two or more has one of these bits
+_TWO_OR_MORE = U(0xFEFEFEFEFEFEFEFE)  # counts of two or more have some of these bits set
 
 TAKASIA_ZANZIBAR = code("takasia", "zanzibar")
 _TAKASIA_DUTCH = code("takasia", "dutch")

@@ -1,7 +1,7 @@
 """Play every legal move of a position, as a search does to expand a node.
 
 Calling :func:`legal_of` and then :func:`play` would simulate each move twice. Here each start is
-played out once, and a second time only if the move comes to a house that may be played.
+played out once, and a second time only if the move reaches a house that may be played.
 Only searches call :func:`successors`. It is part of the engine because it uses internals of the
 kernel.
 """

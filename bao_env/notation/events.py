@@ -219,7 +219,7 @@ class _Recorder:
             # The captured seeds are sown once, so that all 64 stay on the board.
             self.sow("Donkers 1.2", KICHWA[int(hand.down)], int(hand.down))
         elif hand.tally & kernel.LOST:
-            # The seeds in the hand count as lying in the pit they came from.
+            # The seeds in the hand count as seeds of the pit that they were lifted from.
             self.pits[self.mover][self.events[-1].pits[0]] += self.hand
             self.hand = 0
         for seat in (self.mover, 1 - self.mover):

@@ -1,4 +1,4 @@
-"""Read and write moves as players write them, each in its position.
+"""Read and write moves as players write them in a given position.
 
 A move text leaves out what follows from the position, so reading and writing need the position::
 

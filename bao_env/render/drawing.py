@@ -17,7 +17,7 @@ from bao_env.notation.positions import hole_name
 from bao_env.render.marks import EDGE, Mark, MarkKind, arrow, ring
 from bao_env.render.shapes import Circle, Rect, Shape, Text
 
-# --- where everything lies --------------------------------------------------------------------
+# --- positions and sizes ----------------------------------------------------------------------
 
 PIT = 64.0
 """Distance from pit to pit."""
@@ -139,7 +139,7 @@ def hollows(layout: Layout = WIDE, viewer: int = SOUTH, *, house: bool = True) -
     return pits_and_stores
 
 
-# --- what it looks like -----------------------------------------------------------------------
+# --- colours and shapes -----------------------------------------------------------------------
 
 _PAPER = "#efe6d5"
 _SHADOW = "#d3c4aa"
@@ -258,7 +258,7 @@ _HOLE_TURN = 1.7
 
 
 def _noise(i: int, j: int) -> float:
-    """Return a number in [0, 1) that looks random and depends on i and j alone.
+    """Return a number in [0, 1) that looks random but depends only on i and j.
 
     It is the fractional part of a large multiple of a sine, as is common in shaders. Other large
     factors without a common divisor would also do.

@@ -30,7 +30,7 @@ def import_pygame() -> Any:
     Raises:
         DependencyNotInstalled: pygame is missing.
     """
-    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # else it prints a greeting
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")  # otherwise pygame prints a greeting
     try:
         import pygame
     except ImportError as error:
@@ -118,7 +118,7 @@ class Window:
         picture = paint(shapes)
         screen = pygame.display.get_surface()
         if screen is None or screen.get_size() != picture.get_size():
-            os.environ.setdefault("SDL_NO_SIGNAL_HANDLERS", "1")  # or SDL swallows SIGTERM
+            os.environ.setdefault("SDL_NO_SIGNAL_HANDLERS", "1")  # otherwise SDL catches SIGTERM
             pygame.display.init()
             screen = pygame.display.set_mode(picture.get_size())
             pygame.display.set_caption("Bao")
