@@ -65,14 +65,14 @@ __all__ = [
 
 
 class _Ply(NamedTuple):
-    """A position of a game; it never changes."""
+    """One position of a game; it never changes."""
 
     packed: PackedPositions
     """uint64[6]."""
     legal: int
     """The legal actions, as bits."""
     outcome: Outcome | None
-    """The end of the game, or None while it runs."""
+    """How the game ended, or None while it runs."""
     action: int
     """The action that led here; -1 at the start."""
     stated: bool = False
@@ -111,11 +111,11 @@ class Board:
     def _reset(self, ruleset: Ruleset, start: Position) -> None:
         self._ruleset = ruleset
         self._read = GameRecord(ruleset, start, ())
-        """What the board was made from; its head and comments are kept."""
+        """The game that the board was made from, with its head and comments."""
         packed = to_packed(start)
         self._plies = [_Ply(packed, *legal_and_outcome(packed, ruleset), action=-1)]
         """The start, and the position after each action. A move adds one item, and undoing it
-        drops one, so an interrupt leaves the board as it was before or after."""
+        drops one, so an interrupt leaves the board as it was before the change or after it."""
 
     @classmethod
     def from_text(
@@ -127,9 +127,11 @@ class Board:
         """Return a board that starts from a position text, with ``moves`` played on it.
 
         Args:
-            text: see :mod:`bao_env.notation`; plies count from 0 here. The game may be over there.
+            text: a position text (:mod:`bao_env.notation`). Plies count from 0 at this position,
+                where the game may already be over.
             ruleset: name of a rule set, or a :class:`Ruleset`.
-            moves: moves as :meth:`push` takes them, or one string with spaces between them.
+            moves: moves in any form that :meth:`push` takes, or one string of moves with spaces
+                between them.
 
         Raises:
             NotationError: ``text`` is not a position that these rules allow.
@@ -154,8 +156,8 @@ class Board:
         Args:
             packed: uint64[6]; it is not validated.
             ruleset: name of a rule set, or a :class:`Ruleset`.
-            outcome: the outcome, where the rules alone do not give it (an illegal action, say);
-                None if they do.
+            outcome: the outcome, if the rules alone do not give it (after an illegal action, for
+                example); None if they do.
 
         Raises:
             ValueError: the rule set is unknown.
@@ -166,7 +168,10 @@ class Board:
         return board
 
     def end(self, outcome: Outcome | None) -> None:
-        """Set the outcome, where the rules do not give it (an illegal action, say), unless None."""
+        """Set an outcome that the rules alone do not give, such as a loss by an illegal action.
+
+        None changes nothing.
+        """
         if outcome not in (None, self._now.outcome):
             self._plies[-1] = self._now._replace(legal=0, outcome=outcome, stated=True)
 
@@ -181,13 +186,13 @@ class Board:
     ) -> Board:
         """Return the board at the end of a game, with all its moves.
 
-        The board keeps the head and the comments, for :meth:`transcript` to write.
+        The board keeps the head and the comments, and :meth:`transcript` writes them again.
 
         Args:
             transcript: one game, as text or parsed.
-            ruleset: the rules; None means the rules that the head names, or zanzibar.
-            spelling: the spelling of the moves; None means the one that the head names, or the one
-                that the signs in the moves belong to.
+            ruleset: the rules; None means the rules that the head names, or else zanzibar.
+            spelling: the spelling of the moves; None means the spelling that the head names, or
+                else the spelling recognised by the signs in the moves.
             strict: whether the stars of a takasa and the case of letters must be right.
 
         Raises:
@@ -258,7 +263,7 @@ class Board:
         return format_position(self.position)
 
     def outcome(self) -> Outcome | None:
-        """Return the end of the game, or None while it runs."""
+        """Return how the game ended, or None while it runs."""
         return self._now.outcome
 
     def is_game_over(self) -> bool:
@@ -296,12 +301,12 @@ class Board:
         """Return the legal action that ``move`` means, without playing it.
 
         Args:
-            move: an action; a canonical name (``A6L``, the mover's own rows, also for North); or
-                a move text in Donkers' or the kibao spelling. The case of letters, spaces and the
-                stars of a takasa do not matter.
+            move: an action; a canonical name such as ``A6L``, which names the mover's own rows, for
+                North too; or a move text in Donkers' or the kibao spelling. Upper and lower case,
+                spaces and the stars of a takasa do not matter.
 
         Raises:
-            IllegalMoveError: it is not a move, or it is illegal now.
+            IllegalMoveError: ``move`` is not a move, or is illegal now.
         """
         if self._now.outcome:
             raise IllegalMoveError(f"{_shown(move)}: the game is over, {self._now.outcome}")
@@ -321,7 +326,7 @@ class Board:
             reason = f"an action is an integer from 0 to {NUM_ACTIONS - 1}"
         if isinstance(move, str):
             legal = " ".join(self.legal_moves)
-        else:  # as numbers too, which programs pass
+        else:  # programs pass numbers: show these too
             legal = ", ".join(_shown(legal_action) for legal_action in actions_of(self._now.legal))
         raise IllegalMoveError(f"{_shown(move)}: {reason}; legal: {legal}")
 
@@ -340,10 +345,10 @@ class Board:
             return None
 
     def push(self, move: str | int) -> None:
-        """Play a move, given as :meth:`parse_move` takes it.
+        """Play a move, in any form that :meth:`parse_move` takes.
 
         Raises:
-            IllegalMoveError: it cannot be made; nothing has changed.
+            IllegalMoveError: the move cannot be made; nothing has changed.
         """
         action = self.parse_move(move)
         after = self.packed
@@ -369,9 +374,10 @@ class Board:
         return format_move(self._now.packed, self._ruleset, self.parse_move(move), spelling)
 
     def trace(self, move: str | int) -> list[MoveEvent]:
-        """Return the events of a move, without playing it.
+        """Return the events of a move without playing it.
 
-        The move may also be infinite: its last event then says that it is illegal.
+        An infinite move can be traced as well, although it is illegal: its last event is then of
+        kind ``INFINITE``.
 
         Raises:
             IllegalMoveError: the move cannot be made for another reason.
@@ -395,19 +401,20 @@ class Board:
         return board
 
     def record(self) -> GameRecord:
-        """Return the game with its rules, start, actions, end, head and comments.
+        """Return the game with its rules, start, actions, outcome, head and comments.
 
-        Head and comments are those of the transcript that the board was made from, as far as they
-        hold for the moves since.
+        The head and the comments come from the transcript that the board was made from. What no
+        longer fits, because other moves have been played since, is left out.
         """
         return self._read.continued(self.move_stack, self._now.outcome)
 
     def transcript(self, head: Mapping[str, str] | None = None, spelling: str = "donkers") -> str:
-        """Return the game as text, as :meth:`from_transcript` reads it.
+        """Return the game as text that :meth:`from_transcript` reads.
 
         The head names the rule set (with its switches, if it is your own), the start if it
-        is not the opening, the winner, and an end that the moves do not show. A board that was made
-        from a transcript also writes its other header lines and its comments.
+        is not the opening, the winner, and how the game ended if the moves do not show it. If the
+        board was made from a transcript, the text also contains the transcript's other header lines
+        and its comments.
 
         Args:
             head: further header lines, such as ``{"south": "Omar", "north": "Shamte"}``.
@@ -452,13 +459,13 @@ class Board:
             viewer: the seat at the bottom.
 
         Raises:
-            ValueError: it is not a seat.
+            ValueError: ``viewer`` is not a seat.
         """
         seat = seat_number(viewer, "viewer")
         return ascii_board(self.position, status=self._status(), viewer=seat)
 
     def svg(self, *, legal: bool = False, width: int = 760, viewer: Seat = SOUTH) -> str:
-        """Return the board as an SVG document; mark the last action: its hole and its hand's way.
+        """Return the board as an SVG document, with the last action's hole and direction marked.
 
         Args:
             legal: also mark the legal actions.
@@ -466,12 +473,15 @@ class Board:
             viewer: the seat at the bottom.
 
         Raises:
-            ValueError: the viewer is not a seat.
+            ValueError: ``viewer`` is not a seat.
         """
         return svg_document(self.shapes(legal=legal, viewer=viewer), width)
 
     def shapes(self, *, legal: bool = False, viewer: Seat = SOUTH) -> list[Shape]:
-        """Return what :meth:`svg` draws, for :mod:`bao_env.render.raster` to paint in pixels."""
+        """Return the shapes that :meth:`svg` draws.
+
+        :mod:`bao_env.render.raster` paints them in pixels.
+        """
         marks: list[Mark] = []
         if legal:
             marks += action_marks(MarkKind.LEGAL, self.packed, self._ruleset, self.legal_actions)

@@ -49,12 +49,12 @@ def check_actions(answer: object, legal: Legal, player: str) -> Actions:
     """Return a player's answer as int64[B] if every action in it is legal.
 
     Args:
-        answer: as :meth:`Agent.act` returned it.
+        answer: what :meth:`Agent.act` returned.
         legal: uint64[B], the legal actions; where they are 0, any action is accepted.
         player: the player, for the message.
 
     Raises:
-        ValueError: it is not one legal action for each position.
+        ValueError: the answer is not one legal action for each position.
     """
     try:
         actions = as_actions(answer, len(legal), player)
@@ -65,10 +65,12 @@ def check_actions(answer: object, legal: Legal, player: str) -> Actions:
 
 
 def opponent_actions(opponent: Agent, positions: PackedPositions, legal: Legal) -> Actions:
-    """Return an opponent's actions, int64[B]; it gets copies of ``positions`` and ``legal``.
+    """Return an opponent's actions, int64[B].
+
+    The opponent gets copies of ``positions`` and ``legal``.
 
     Raises:
-        RuntimeError: they are not one legal action for each position.
+        RuntimeError: its answer is not one legal action for each position.
     """
     answer = opponent.act(positions.copy(), legal.copy())
     try:
@@ -80,21 +82,21 @@ def opponent_actions(opponent: Agent, positions: PackedPositions, legal: Legal) 
 ActFunction = Callable[[PackedPositions, Legal], Actions]
 """A function that does what :meth:`Agent.act` does."""
 Opponent = str | Agent | ActFunction
-"""An environment's argument ``opponent``; see :func:`get_agent`."""
+"""What an environment takes as ``opponent``; see :func:`get_agent`."""
 
 
 class Bot:
-    """Give the bots of this package rules to play by, and a choice on a board."""
+    """Give this package's bots their rules, and let them choose a move on a board."""
 
     ruleset: Ruleset | None = None
-    """The rules that it was given, or those of its first game; None before that game."""
+    """The rules that the bot was given, or else the rules of its first game; None until then."""
 
     def take_rules(self, ruleset: Ruleset) -> None:
         """Play by these rules from now on."""
         self.ruleset = ruleset
 
     def choose(self, board: Board) -> int:
-        """Return the action that it chooses on ``board``.
+        """Return the action that the bot chooses on ``board``.
 
         Raises:
             ValueError: the game is over, or the board has other rules than the bot.
@@ -108,7 +110,7 @@ class RandomAgent(Bot):
     """Play uniformly random legal actions.
 
     Args:
-        seed: seeds its generators; the same seed and the same calls give the same actions.
+        seed: seeds the generators; the same seed and the same calls give the same actions.
     """
 
     def __init__(self, seed: int | np.random.SeedSequence = 0) -> None:
@@ -118,7 +120,7 @@ class RandomAgent(Bot):
         self._states = np.zeros(0, np.uint64)
 
     def take_rules(self, ruleset: Ruleset) -> None:
-        """Take no rules: it plays by any."""
+        """Do nothing: random play fits any rules."""
 
     def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose actions; see :meth:`Agent.act`."""
@@ -134,7 +136,7 @@ class RandomAgent(Bot):
 
 @jit
 def _captured(rules, rows, action):
-    """Return the seeds that a legal action captures, or a higher number if it wins by capture."""
+    """Return how many seeds a legal action captures, or a larger number if its capture wins."""
     capture_turn, hand = begin_action(rules, rows, action)
     if not capture_turn:
         return ZERO
@@ -144,10 +146,13 @@ def _captured(rules, rows, action):
 
 @jit
 def _greedy_actions(kernel_array, positions, legal, actions):
-    """Write the actions of :class:`GreedyAgent` into ``actions``, int64[B].
+    """Write the actions of :class:`GreedyAgent`.
 
-    ``kernel_array`` has the rules (:attr:`Ruleset.kernel_array`), ``positions`` is uint64[B, 6] and
-    ``legal`` uint64[B]; where it is 0, the action is 0.
+    Args:
+        kernel_array: the rules; see :attr:`Ruleset.kernel_array`.
+        positions: uint64[B, 6].
+        legal: uint64[B], the legal actions.
+        actions: int64[B], filled; 0 where ``legal`` is 0.
     """
     rules = rules_of(kernel_array)
     for g in range(positions.shape[0]):
@@ -167,7 +172,7 @@ def _greedy_actions(kernel_array, positions, legal, actions):
 
 
 class GreedyAgent(Bot):
-    """Play the action that captures the most seeds; among equals, the lowest action.
+    """Play the action that captures the most seeds; among equals, the lowest-numbered action.
 
     A capture that empties the opponent's front row, and so wins, comes before all others.
 
@@ -176,7 +181,7 @@ class GreedyAgent(Bot):
     """
 
     seeded = False
-    """Its play does not depend on a seed; see :class:`bao_env.Agent`."""
+    """Greedy play does not depend on a seed; see :class:`bao_env.Agent`."""
 
     def __init__(self, ruleset: str | Ruleset | None = None) -> None:
         self.ruleset = None if ruleset is None else get_ruleset(ruleset)
@@ -191,14 +196,14 @@ class GreedyAgent(Bot):
 
 
 def check_rules(agent: object, ruleset: Ruleset) -> None:
-    """Let an agent play by the rules of a game, unless it was given others.
+    """Make an agent play by the rules of a game, or raise if it was given other rules.
 
     Args:
         agent: any agent; one without an attribute ``ruleset`` plays by any rules.
         ruleset: the rules of the game.
 
     Raises:
-        ValueError: it plays by others.
+        ValueError: the agent plays by other rules.
     """
     own = getattr(agent, "ruleset", None)
     if own is None and isinstance(agent, Bot):
@@ -227,7 +232,8 @@ def get_agent(
         threads: number of threads that a search may use.
 
     Raises:
-        ValueError: it is none of these, no player has that name, or an agent plays by other rules.
+        ValueError: ``opponent`` is none of these, no player has that name, or the agent plays by
+            other rules.
     """
     if opponent == "random":
         return RandomAgent(seed)

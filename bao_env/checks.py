@@ -1,8 +1,8 @@
 """Check an agent or an observer that you have written, as Gymnasium's ``check_env`` does for
 environments.
 
-Each check draws positions of random games, plays or observes them, and raises ValueError with the
-first thing that is wrong.
+Each check draws positions from random games and gives them to the agent or the observer. It raises
+ValueError for the first mistake that it finds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bao_env.observation.observer import Observer, UserObserver, get_observer
 
 
 def _positions(ruleset: Ruleset) -> tuple[PackedPositions, Legal]:
-    """Return positions uint64[60, 6] and legal actions uint64[60]; in every tenth there is none."""
+    """Return positions, uint64[60, 6], and their legal actions, uint64[60], 0 in every tenth."""
     rng = np.random.default_rng(0)
     positions, legal = Openings(ruleset, (0, MAX_OPENING_PLIES)).draw(60, rng)
     legal[::10] = 0
@@ -29,17 +29,18 @@ def _positions(ruleset: Ruleset) -> tuple[PackedPositions, Legal]:
 def check_agent(
     agent: Opponent, ruleset: str | Ruleset = "zanzibar", *, deterministic: bool = False
 ) -> None:
-    """Check that an agent chooses legal actions: of 60 positions at once, and of each.
+    """Check that an agent chooses legal actions, for 60 positions at once and for each alone.
 
     Args:
-        agent: the :class:`bao_env.Agent`, or whatever else an environment takes as ``opponent``.
+        agent: the :class:`bao_env.Agent`, or anything else that an environment takes as
+            ``opponent``.
         ruleset: a :class:`Ruleset` or its name.
-        deterministic: also check that a choice depends on the position alone. A time limit, for
-            example, prevents that.
+        deterministic: also check that a choice depends only on the position. An agent with a time
+            limit, for example, may fail this check.
 
     Raises:
-        ValueError: an answer is not one integer for each position; an action is illegal, or depends
-            on the other positions or on earlier calls.
+        ValueError: an answer is not one integer for each position; an action is illegal; or, with
+            ``deterministic``, an action depends on the other positions or on earlier calls.
     """
     agent = get_agent(agent, ruleset)
     positions, legal = _positions(get_ruleset(ruleset))
@@ -60,22 +61,23 @@ def check_agent(
 
 
 def check_observer(observer: str | Observer, ruleset: str | Ruleset = "zanzibar") -> None:
-    """Check that an observer writes every number, within its space, for each position alone.
+    """Check that an observer fills its space, and observes each position independently.
 
     Args:
-        observer: an :class:`bao_env.Observer`, or whatever else an environment takes as
+        observer: an :class:`bao_env.Observer`, or anything else that an environment takes as
             ``observation``.
         ruleset: a :class:`Ruleset` or its name.
 
     Raises:
-        ValueError: ``space`` or ``fill`` is missing; a number is missing, is outside the space, or
-            depends on the other positions or on earlier calls; ``fill`` changes its arguments.
+        ValueError: ``space`` or ``fill`` is missing; ``fill`` changes its arguments; or a number is
+            not written, is outside the space, or depends on the other positions or on earlier
+            calls.
     """
     any_observer = get_observer(observer, ruleset)
     checked = any_observer if isinstance(any_observer, UserObserver) else UserObserver(any_observer)
     positions, legal = _positions(get_ruleset(ruleset))
     viewers = movers(positions)
-    viewers[::10] ^= 1  # they are not to move
+    viewers[::10] ^= 1  # these viewers are not to move
     together = checked.try_out(positions, legal, viewers)
     for i in range(len(legal)):
         part, observation = slice(i, i + 1), take_rows(together, i)

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 MAX_BYTES = 256 << 20
-"""The default limit of a file's length."""
+"""The default limit on a file's length."""
 
 
 def read_bytes(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> bytes:
@@ -18,8 +18,8 @@ def read_bytes(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> byte
         max_bytes: the largest number of bytes that it may have.
 
     Raises:
-        OSError: it cannot be read, or is not a regular file but, for example, a device.
-        ValueError: it is longer; the message names it.
+        OSError: the file cannot be read, or is not a regular file but, for example, a device.
+        ValueError: the file is longer than ``max_bytes``; the message names the file.
     """
     path = Path(path)
     if path.exists() and not path.is_file():
@@ -35,7 +35,7 @@ def read_text(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> str:
     """Return the text of a file in UTF-8, without a byte order mark; see :func:`read_bytes`.
 
     Raises:
-        ValueError: also if it is not UTF-8; the message names the file and the line.
+        ValueError: also if the file is not UTF-8; the message names the file and the line.
     """
     data = read_bytes(path, max_bytes)
     try:

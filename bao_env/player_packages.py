@@ -1,8 +1,8 @@
-"""Load players by name from the packages that provide some.
+"""Load players by name from the installed packages that provide them.
 
-A package adds players to the names that environments know with an entry point of the group
-``bao_env.players``: a function ``load(name, ruleset, seed, threads)`` that returns a
-:class:`bao_env.Agent`, and raises ValueError for a name that it does not know::
+A package makes its players known to environments by an entry point in the group
+``bao_env.players``. The entry point names a function ``load(name, ruleset, seed, threads)`` that
+returns a :class:`bao_env.Agent`, and raises ValueError for a name that it does not know::
 
     [project.entry-points."bao_env.players"]
     mypackage = "mypackage.players:load"
@@ -31,12 +31,12 @@ def load_from_packages(
 ) -> Agent:
     """Load a player from the packages that have an entry point; see the module.
 
-    A package that fails is skipped, and named in the error if no other has the player.
+    A package that fails is skipped. If no other package has the player, the error names it.
 
     Args:
         name: the player's name.
         ruleset, seed, threads: see :func:`bao_env.bots.get_agent`.
-        except_package: a package that is not asked.
+        except_package: a package to leave out.
 
     Raises:
         ValueError: no package has the player; the message says why.

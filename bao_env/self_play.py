@@ -42,12 +42,13 @@ class PolicyAgent(Bot):
     Args:
         choose: the policy, called with all positions at once. Its arguments are the environments'
             ``"observation"`` and the action masks.
-        observation: the observation that it reads (:mod:`bao_env.observation.observer`).
+        observation: the observation that the policy reads
+            (:mod:`bao_env.observation.observer`).
         ruleset: a :class:`bao_env.Ruleset` or its name; None means the rules of its first game.
-        dtype: ``np.float32`` or ``np.uint8``, for observations by name.
+        dtype: ``np.float32`` or ``np.uint8``, for an observation given by name.
 
     Raises:
-        ValueError: an unknown observation, dtype or rule set.
+        ValueError: the observation, the dtype or the rule set is unknown.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class PolicyAgent(Bot):
         self.ruleset = None if ruleset is None else get_ruleset(ruleset)
 
     def take_rules(self, ruleset: Ruleset) -> None:
-        """Play by these rules from now on; what it sees depends on them."""
+        """Play by these rules from now on; the observations depend on them too."""
         self._observer = get_observer(self._observation, ruleset, self._dtype)
         self.ruleset = ruleset
 
@@ -79,28 +80,31 @@ class Member(NamedTuple):
     """A member of an :class:`OpponentPool`."""
 
     number: int
-    """0 for the first, n for the n-th that was added: ``infos["opponent"]`` of its games."""
+    """0 for the first member, n for the n-th that was added. ``infos["opponent"]`` of the member's
+    games is this number."""
     opponent: Opponent
     """The member as given, perhaps by name."""
     agent: Agent
-    """What plays."""
+    """The agent that plays."""
 
 
 class OpponentPool(Bot):
     """An agent that plays as one of its members at a time.
 
-    Pickling includes its members, which must support it, and its generator. A pool serves the
-    environments of its own process. Those in subprocesses play against copies, which get no new
-    members, so a copy warns when it first plays.
+    A pickled pool contains its members, which must support pickling, and its random generator.
+
+    A pool serves the environments of its own process. Environments in subprocesses play against
+    copies of the pool, which get no new members, so a copy warns when it first plays.
 
     Args:
-        first: the member that it begins with and always keeps; see
+        first: the member that the pool starts with and always keeps; see
             :func:`bao_env.bots.get_agent`.
-        size: the largest number of members; a new one then replaces any but the first.
-        newest: the probability that :meth:`draw` takes the newest; otherwise all members are
-            equally likely.
+        size: the largest number of members. In a full pool, a new member replaces a random one,
+            but never the first.
+        newest: the probability that :meth:`draw` takes the newest member; otherwise all members
+            are equally likely.
         seed: seeds the draws.
-        ruleset: the rules that all members play by; None means those of its first game.
+        ruleset: the rules that all members play by; None means the rules of the first game.
 
     Raises:
         ValueError: an argument is wrong.
@@ -122,15 +126,15 @@ class OpponentPool(Bot):
         self.members = [Member(0, first, get_agent(first, self.ruleset, seed))]
         """The oldest comes first, the newest last."""
         self.playing = self.members[0]
-        """The member that plays. One that is replaced while it plays goes on until the next
-        :meth:`draw`."""
+        """The member that plays. If a new member replaces it in the pool, it still plays until the
+        next :meth:`draw`."""
         self.newest = newest
         self._added = 0
         self._rng = np.random.default_rng(seed)
         self._process = os.getpid()
 
     def take_rules(self, ruleset: Ruleset) -> None:
-        """Play by these rules from now on; members by name are loaded for them.
+        """Play by these rules from now on; members given by name are loaded for these rules.
 
         Raises:
             ValueError: a member plays by other rules.
@@ -145,10 +149,11 @@ class OpponentPool(Bot):
         self.members, self.ruleset = members, ruleset
 
     def add(self, member: Opponent) -> None:
-        """Add a member as the newest; in a full pool it replaces a random one.
+        """Add a member as the newest; in a full pool it replaces a random one, but not the first.
 
         Raises:
-            ValueError: it is not what :func:`bao_env.bots.get_agent` takes, or has other rules.
+            ValueError: ``member`` is not what :func:`bao_env.bots.get_agent` takes, or plays by
+                other rules.
         """
         agent = get_agent(member, self.ruleset)
         if len(self.members) == self.size:
@@ -160,8 +165,9 @@ class OpponentPool(Bot):
         """Draw the member that plays from now on.
 
         Args:
-            weights: a number from 0 for each of :attr:`members`, in proportion to which it is
-                drawn; None means the newest with probability :attr:`newest`, or else any.
+            weights: a number, 0 or more, for each of :attr:`members`; the probabilities are
+                proportional to them. None draws the newest member with probability
+                :attr:`newest`, or else any member.
 
         Raises:
             ValueError: the weights do not fit the members.
