@@ -5,7 +5,7 @@
 ``bao_env.adapters.open_spiel``       the OpenSpiel game ``python_bao``
 ====================================  ====================================================
 
-RLlib, TorchRL, Tianshou, skrl, AgileRL and CleanRL's pattern use the environments as they are. For
-self-play all of them can use :mod:`bao_env.self_play`. Learners are examples, in
+RLlib, TorchRL, Tianshou, skrl, AgileRL and scripts in CleanRL's style use the environments without
+an adapter. For self-play all of them can use :mod:`bao_env.self_play`. Example learners are in
 ``training/examples``.
 """

@@ -38,7 +38,7 @@ except ModuleNotFoundError as error:
     raise
 
 _UNUSED = np.random.default_rng()
-"""The generator of random openings; this game has none."""
+"""A generator for random openings, which this game does not have."""
 _TYPE = pyspiel.GameType(
     short_name="python_bao",
     long_name="Bao la Kiswahili",
@@ -128,7 +128,7 @@ class BaoState(pyspiel.State):
         return self.single_game.over
 
     def returns(self) -> list[float]:
-        """Return +1 for the winner and -1 for the loser; 0 while the game runs or if cut short."""
+        """Return +1 for the winner and -1 for the loser; 0 for both if nobody has won."""
         winner = self.single_game.winner
         return [0.0, 0.0] if winner < 0 else [1.0 - 2.0 * winner, 2.0 * winner - 1.0]
 
@@ -139,7 +139,7 @@ class BaoState(pyspiel.State):
 
 
 class BaoObserver:
-    """Observations: what a player sees, by default float32[52], and the position text.
+    """Give OpenSpiel what a player sees, by default float32[52], and the position text.
 
     Args:
         observer: writes the observations.

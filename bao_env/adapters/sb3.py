@@ -11,7 +11,7 @@
 
 The default ``n_steps=2048`` is meant for few games: with 128 it makes rollouts of 262,144 steps.
 
-``training/examples/sb3_vector.py`` trains against past policies, and makes a player of the model.
+``training/examples/sb3_vector.py`` trains against past policies, and turns the model into a player.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ Indices = int | Iterable[int] | None
 class SB3VecEnv(VecEnv):
     """Play many games against an opponent, for Stable-Baselines3 and its maskable algorithms.
 
-    Observations, actions and rewards are those of :class:`bao_env.BaoVectorEnv`. An ended game
-    restarts in the same step; its last observation is ``infos[game]["terminal_observation"]``, and
-    ``infos[game]["episode"]`` holds its return, length and time, as with a ``Monitor`` around it,
-    beside ``"winner"``, ``"plies"``, ``"illegal"`` and ``"opponent"`` of the contract
-    (:mod:`bao_env.envs`).
+    Observations, actions and rewards are the same as in :class:`bao_env.BaoVectorEnv`. An ended
+    game restarts in the same step. Its last observation is then
+    ``infos[game]["terminal_observation"]``, and ``infos[game]["episode"]`` holds its return, length
+    and time, as with SB3's ``Monitor``. The keys ``"winner"``, ``"plies"``, ``"illegal"`` and
+    ``"opponent"`` of ``infos[game]`` are described in :mod:`bao_env.envs`.
     ``seed(n)`` seeds all games together with ``n``.
 
     Args:
         num_envs: number of games, B.
-        opponent: as :class:`bao_env.BaoVectorEnv` takes it; for self-play an
-            :class:`bao_env.self_play.OpponentPool`.
+        opponent: the opponent, in any form that :class:`bao_env.BaoVectorEnv` takes; for self-play
+            an :class:`bao_env.self_play.OpponentPool`.
         options: other arguments of :class:`bao_env.BaoVectorEnv`, except ``autoreset_mode``.
 
     Raises:
@@ -123,7 +123,7 @@ class SB3VecEnv(VecEnv):
         return observation, rewards.astype(np.float32), ended, game_infos
 
     def _split(self, infos: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the infos of each game."""
+        """Return a dict of infos for each game, which contains its seat."""
         return [{"seat": int(seat)} for seat in infos["seat"]]
 
     def close(self) -> None:
@@ -147,7 +147,7 @@ class SB3VecEnv(VecEnv):
         """Return an attribute of the games, once for each.
 
         Raises:
-            AttributeError: they have no attribute of that name.
+            AttributeError: the games have no attribute of that name.
         """
         return [getattr(self.envs, attr_name) for _ in self._get_indices(indices)]
 
@@ -163,7 +163,7 @@ class SB3VecEnv(VecEnv):
         """Call ``action_masks`` or ``render`` and return its result for each game.
 
         Raises:
-            NotImplementedError: it is another method.
+            NotImplementedError: ``method_name`` is another method.
         """
         if method_name not in ("action_masks", "render"):
             raise NotImplementedError(f"{method_name}: expected 'action_masks' or 'render'")
@@ -171,5 +171,5 @@ class SB3VecEnv(VecEnv):
         return [rows[game] for game in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type, indices: Indices = None) -> list[bool]:
-        """Return whether the class is ``Monitor``; the games already give its infos."""
+        """Return whether the class is ``Monitor``, whose infos the games already give."""
         return [issubclass(wrapper_class, Monitor) for _ in self._get_indices(indices)]

@@ -1,4 +1,4 @@
-"""Keep compiled functions on disk until a source that they may contain changes."""
+"""Keep compiled functions on disk until a source file that they may contain changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ not_kept: set[Callable[..., Any]] = set()
 
 
 def keep(compiled: Any) -> None:
-    """Give a function compiled by numba its cache, if a folder is writable."""
+    """Let numba cache a compiled function on disk, if a folder is writable."""
     try:
         compiled._cache = _Cache(compiled.py_func)
     except RuntimeError:  # no folder is writable
@@ -26,9 +26,9 @@ def keep(compiled: Any) -> None:
 
 
 class _ChosenFolder(UserProvidedCacheLocator):
-    """The folder in ``NUMBA_CACHE_DIR``, also one that cannot be written, as in an image.
+    """The folder in ``NUMBA_CACHE_DIR``, even if it is read-only, as in a container image.
 
-    Numba itself would not read from that.
+    Numba itself would not read from a read-only folder.
     """
 
     def ensure_cache_path(self) -> None:
@@ -42,10 +42,11 @@ class _Files(CompileResultCacheImpl):
 
 
 class _Cache(FunctionCache):
-    """Numba's cache of a function, for functions that call others, on disks that may be full.
+    """Numba's cache of a function, made safe for functions that call others and for full disks.
 
-    Numba compares only the file of the function itself with the cache. It would keep running an old
-    kernel inside a new batch. A damaged file is an error to it, too.
+    Numba only checks whether the file of the function itself has changed. After a change in another
+    file, it would keep running the old code of a kernel function inside its caller. Numba also
+    raises an error if a cache file is damaged.
     """
 
     _impl_class = _Files
@@ -53,19 +54,19 @@ class _Cache(FunctionCache):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         file = self._cache_file
-        if not getattr(sys, "frozen", False):  # numba asks a program without sources for its file
+        if not getattr(sys, "frozen", False):  # a frozen program has no sources
             file._source_stamp = _sources_digest(Path(function.__code__.co_filename).parent)
         try:
             fresh = bool(file._load_index())
         except Exception:  # noqa: BLE001 (the file may hold anything)
             fresh = False
-        if not fresh:  # numba writes the new index first: it must not find old code then
+        if not fresh:  # numba writes the new index first, and must not find old code then
             for old in Path(self._cache_path).glob(f"{self._impl.filename_base}.*.nbc"):
                 with suppress(OSError):
                     old.unlink()
 
     def load_overload(self, *args: Any) -> Any:
-        """Load a compiled function; None if it is not there."""
+        """Return the compiled function, or None if it cannot be loaded."""
         try:
             return super().load_overload(*args)
         except Exception:  # noqa: BLE001 (the file may hold anything)
@@ -74,7 +75,7 @@ class _Cache(FunctionCache):
             return None
 
     def save_overload(self, *args: Any) -> None:
-        """Keep a compiled function, if possible."""
+        """Write a compiled function to disk, if possible."""
         try:
             super().save_overload(*args)
         except OSError:
@@ -85,8 +86,8 @@ class _Cache(FunctionCache):
 def _sources_digest(directory: Path) -> str:
     """Return a hash of the sources that a compiled function of ``directory`` may have inlined.
 
-    They are the engine's files, those of ``directory``, and those with compiled functions in this
-    package and the package of ``directory``.
+    These are the engine's files, the files of ``directory``, and the files that
+    :func:`_compiled_sources` returns for this package and for the package of ``directory``.
     """
     package = Path(__file__).parent.parent
     top = directory
@@ -104,9 +105,9 @@ def _sources_digest(directory: Path) -> str:
 
 @functools.cache
 def _compiled_sources(package: Path) -> set[Path]:
-    """Return the files of a package with compiled functions, and those that they import.
+    """Return the files of a package that have compiled functions, and the files these import.
 
-    The latter may hold constants.
+    An imported file may hold constants.
     """
     texts = {file: file.read_bytes() for file in package.rglob("*.py")}
     sources = set()

@@ -24,21 +24,21 @@ if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
 def jit(function: F, **options: Any) -> F:
     """Compile ``function`` with numba on its first call, cache it on disk, and release the GIL.
 
-    What Python calls must not return a NamedTuple, nor a tuple with arrays. Numba runs Python to
-    make one, and if Ctrl-C comes just then, the process crashes or SystemError is raised.
+    A function that Python calls must not return a NamedTuple or a tuple with arrays. Numba runs
+    Python code to make one, and Ctrl-C at that moment crashes the process or raises SystemError.
 
     ``options`` are passed on to numba.
     """
     options = {"nogil": True, **options, "error_model": "numpy", "no_cfunc_wrapper": True}
     compiled = numba.njit(**options)(function)
-    if compiled is not function:  # as with NUMBA_DISABLE_JIT
+    if compiled is not function:  # numba returns it as it is with NUMBA_DISABLE_JIT
         announce(function)
         keep(compiled)
     return cast(F, compiled)
 
 
 def jit_brief(function: F) -> F:
-    """Compile a function as :func:`jit` does, but keep the GIL, for one position at a time.
+    """Compile a function as :func:`jit` does, but keep the GIL: for calls with one position.
 
     A thread that releases the GIL every few microseconds takes it back before any other thread has
     woken up, and keeps the others waiting for a long time.
@@ -49,7 +49,8 @@ def jit_brief(function: F) -> F:
 def jit_inner(function: F, **options: Any) -> F:
     """Compile a function as :func:`jit` does, for functions that only compiled code calls.
 
-    They compile faster because they get no Python wrapper: a call from Python raises TypeError.
+    Such a function compiles faster because it gets no Python wrapper. A call from Python raises
+    TypeError.
     """
     compiled = jit(function, no_cpython_wrapper=True, **options)
 
@@ -66,7 +67,7 @@ def jit_inner(function: F, **options: Any) -> F:
 def jit_inline(function: F) -> F:
     """Compile a function as :func:`jit_inner` does, for functions that a hot loop must inline.
 
-    A loop that calls small functions would not vectorise otherwise. A call with many arrays as
-    arguments would copy their descriptions.
+    Without inlining, a loop that calls small functions would not vectorise, and a call with many
+    array arguments would copy the arrays' descriptors.
     """
     return jit_inner(function, forceinline=True)

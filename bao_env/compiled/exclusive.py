@@ -10,18 +10,19 @@ from typing import Any
 class Exclusive:
     """A lock for ``with`` blocks that raises, instead of waiting, if another thread is in one.
 
-    An interrupt such as Ctrl-C can keep a block from being left. Then the thread that was in it
-    can enter again, and so can every thread once that one has ended, as all have after a fork.
+    After an interrupt such as Ctrl-C, the lock may still be held although the block was left. Then
+    the same thread can enter again. Other threads can enter once that thread has ended; in a forked
+    process, all threads of the parent have ended.
 
     Args:
-        name: what the object used in the block is called in the message.
+        name: the name of the object used in the block, for the error message.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._user: dict[None, int] = {}
-        """The thread in the block, under the key None: an entry changes in one piece, so an
-        interrupt falls either before or after."""
+        """The thread in the block, under the key None. An entry of a dict changes in one step, so
+        an interrupt falls either before the change or after it."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._name,)
@@ -34,7 +35,7 @@ class Exclusive:
         """
         user = self._user.setdefault(None, get_ident())
         if user != get_ident():
-            self._refuse(user)  # also if it has just left the block: it may enter again
+            self._refuse(user)  # even if that thread has just left: it may enter again
             self._user[None] = get_ident()
 
     def __exit__(self, *error: object) -> None:
@@ -50,7 +51,7 @@ class Exclusive:
         self._refuse(self._user.get(None))
 
     def _refuse(self, user: int | None) -> None:
-        """Raise RuntimeError if a thread is another one, and has not ended."""
+        """Raise RuntimeError if ``user`` is another thread that has not ended."""
         if user != get_ident() and user in sys._current_frames():
             raise RuntimeError(
                 f"this {self._name} is in use by another thread: create one for each thread"

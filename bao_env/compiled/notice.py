@@ -22,7 +22,7 @@ _functions: set[Callable[..., Any]] = set()
 
 
 def announce(function: Callable[..., Any]) -> None:
-    """Print lines while a function of ours, not yet compiled, is being compiled."""
+    """Register a function of ours, so that lines are printed while it is being compiled."""
     _functions.add(function)
 
 
@@ -62,7 +62,7 @@ class _DebugLog(event.Listener):
     def __init__(self) -> None:
         self._logger = logging.getLogger("numba")
         self._depth = 0
-        """How many of our functions are being compiled, each for the one before."""
+        """How many of our functions are being compiled now; each is called by the one before."""
         self._raised = False
 
     def on_start(self, event: Any) -> None:

@@ -1,7 +1,7 @@
 """Share work among threads, so that Ctrl-C at any moment leaves them usable.
 
 ``concurrent.futures`` cannot promise that: some of its locks are released by Python code, and an
-interrupt just before that code leaves them locked for ever. Here all waiting is done in C.
+interrupt just before that code leaves them locked forever. Here all waiting is done in C.
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ class Threads:
             _thread.start_new_thread(_serve, (self._jobs,))
 
     def run(self, work: Work, parts: Sequence[slice]) -> None:
-        """Call ``work(part)`` for each part, the first one in this thread; return when all ended.
+        """Call ``work(part)`` for each part, and return when all parts have ended.
 
-        After an interrupt, the parts that have begun are waited for, and the others are left out.
+        The first part runs in this thread. After an interrupt, wait for the parts that have begun
+        and leave out the others.
 
         Raises:
-            BaseException: what the work raised for the earliest part that ended with an error.
+            BaseException: what the work raised in the first part, or else in the later part that
+                failed first.
         """
         first_part, *later_parts = parts
         job = Job(work, later_parts)
@@ -52,9 +54,9 @@ class Job:
     """Parts of some work that threads take one by one.
 
     Attributes:
-        parts: those that nobody has begun.
-        ended: for each part that has ended, what it raised.
-        changed: gets None whenever a part has ended.
+        parts: the parts that no thread has begun.
+        ended: for each part that has ended, the exception that it raised, or None.
+        changed: a queue that gets None whenever a part has ended.
     """
 
     def __init__(self, work: Work, parts: Sequence[slice]) -> None:
@@ -64,7 +66,7 @@ class Job:
         self.changed: SimpleQueue[None] = SimpleQueue()
 
     def do_one(self) -> bool:
-        """Do a part; return False if there is none."""
+        """Do the next part; return False if none is left."""
         part = next(self.parts, None)
         if part is None:
             return False
@@ -92,7 +94,7 @@ class Job:
 def _serve(jobs: SimpleQueue[Job | None]) -> None:
     while job := jobs.get():
         job.do_one()
-        del job  # or it would keep the caller's arrays until the next one
+        del job  # otherwise it keeps the caller's arrays alive until the next job
 
 
 def _dismiss(jobs: SimpleQueue[Job | None], count: int) -> None:

@@ -16,8 +16,9 @@ house 1 = play the house.
   (:mod:`bao_env.observation.board`). ``observation=`` chooses another kind
   (:mod:`bao_env.observation.observer`): with ``"replies"``, which also shows what each action
   captures, every learner that we measured scored 340 to 550 Elo more.
-* ``"action_mask"``: int8[64], 1 = legal: exact, and all zero for a player who is not to act. It is
-  not bool, so ``~mask`` is no mask: write ``mask == 0``, or take :meth:`action_masks`, bool[64].
+* ``"action_mask"``: int8[64], 1 = legal. It is exact, and all zero for a player who is not to act.
+  Its dtype is not bool, so ``~mask`` does not invert it: write ``mask == 0``, or use
+  :meth:`action_masks`, bool[64].
 
 ``flat=True`` returns just the ``"observation"`` array. :meth:`sample_legal_actions` draws a legal
 action. Gymnasium's environments also give a copy of the mask in ``infos["action_mask"]``.
@@ -27,42 +28,44 @@ each step is the learner's ply and the opponent's answers, and observations and 
 learner's. ``opponent=None`` is self-play: each action is for the player to act, and the reward is
 for the player who *has just acted*. The observation that comes with it is the *next* player's. That
 is usually the other player, so a value bootstrapped from it changes sign:
-``target = reward - discount * value(observation)``. In rule set ``dutch`` a capture may wait for
-its side; then the same player acts again, and the sign stays. Compare ``infos["seat"]``, the seat
-whose observation is returned, before and after the step.
+``target = reward - discount * value(observation)``. In rule set ``dutch`` a player may choose the
+side of a capture in a further action; then the same player acts again, and the sign stays. To find
+out, compare ``infos["seat"]``, the seat whose observation is returned, before and after the step.
 
 **Rewards.** +1 for a win and -1 for a loss, on the last ply, else 0. So against an opponent the
-learner has won the games that end with ``reward > 0``.
+learner has won exactly the games that end with ``reward > 0``.
 
 **End.** Terminated when the game is won: a front row is empty, or the player to act has no legal
 move. The last mask is then all zero. Truncated after 500 plies (``max_plies``, both players' plies
-together; in ``dutch`` each action of a turn is a ply). Against an opponent a cut waits for the
-opponent's answer. So whoever sees the last observation is to move there, with a mask, and can
-bootstrap from it as from any other. At the end ``infos["winner"]`` is the seat that won, -1 if the
-game was cut short, and ``infos["plies"]`` the length of the game; in PettingZoo in the infos of
-both agents. Against a :class:`bao_env.OpponentPool`, ``infos["opponent"]`` is the number of the
-member that played last. A loop runs until ``terminated or truncated``: Gymnasium's
-``max_episode_steps`` cuts a game short without a winner or a length, so prefer ``max_plies``.
+together; in ``dutch`` each action of a turn is a ply). Against an opponent, a game is cut short
+only after the opponent's answer. So the player who sees the last observation is to move, has a
+mask, and can bootstrap from this observation as from any other.
+
+At the end ``infos["winner"]`` is the seat that won, or -1 if the game was cut short, and
+``infos["plies"]`` is the length of the game; in PettingZoo, the infos of both agents contain them.
+Against a :class:`bao_env.OpponentPool`, ``infos["opponent"]`` is the number of the member that
+played last. Run a game until ``terminated or truncated``. Prefer ``max_plies`` to Gymnasium's
+``max_episode_steps``, which cuts a game short without these infos.
 
 **Illegal actions** lose the game: the player who acted gets -1 and ``infos["illegal"]`` is True,
 as in PettingZoo's own environments. With ``illegal="raise"`` they raise
 :class:`bao_env.IllegalMoveError`, a ValueError that names the legal actions, and change nothing.
 
 **Openings.** Against an opponent a game opens with up to eight random plies (``opening_plies``),
-so an agent cannot win by memorising one line against a deterministic bot. Elsewhere it opens as the
-rules say.
+so an agent cannot win by memorising one line against a deterministic bot. In self-play and in
+PettingZoo, it starts by default at the opening position of the rules.
 
 **Reset options.** ``{"first_player": "north"}`` lets North begin, ``{"position": text}`` starts at
-a position text (:mod:`bao_env.notation`) with ply 0, ``{"seat": "north"}`` gives the learner that
-seat. They apply to the games that this reset begins; None means the environment's argument. In the
-vector environment ``"position"`` may be a list of texts, one for each game.
+a position text (:mod:`bao_env.notation`) with ply 0, ``{"seat": "north"}`` makes the learner North.
+They apply to the games that this reset begins; None means the environment's argument. In the vector
+environment ``"position"`` may be a list of texts, one for each game.
 
 **Interruptions.** If an exception or Ctrl-C interrupts a step or a reset, for example because an
 opponent fails, the environment asks for a reset (``gymnasium.error.ResetNeeded``). Wrong actions,
 seeds and options raise before anything changes. There is one exception: if the opponent wins before
-the learner can act, the reset fails after playing. Reset again.
+the learner can act, the reset raises after moves have been played. Reset again.
 
-**Arguments.** :class:`bao_env.BaoEnv` lists those that the environments share.
+**Arguments.** :class:`bao_env.BaoEnv` lists the arguments that the environments share.
 
 **Version history.** v0: first version.
 """

@@ -35,7 +35,8 @@ Observation = dict[str, npt.NDArray[Any]]
 def env(**kwargs: Any) -> AECEnv[str, Observation, int]:
     """Return :class:`raw_env` in PettingZoo's usual wrappers; the arguments are the same.
 
-    Actions out of bounds and calls in the wrong order are errors. The wrappers slow it down a lot.
+    The wrappers raise errors for actions out of bounds and calls in the wrong order. They slow the
+    environment down a lot.
     """
     wrapped = wrappers.AssertOutOfBoundsWrapper(raw_env(**kwargs))
     return wrappers.OrderEnforcingWrapper(wrapped)
@@ -44,12 +45,13 @@ def env(**kwargs: Any) -> AECEnv[str, Observation, int]:
 class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
     """Bao la Kiswahili for two agents, ``player_0`` (South) and ``player_1`` (North).
 
-    It follows the contract of all environments (:mod:`bao_env.envs`). Here:
+    It follows the contract of all environments (:mod:`bao_env.envs`), with these differences:
 
-    **Turns.** ``agent_selection`` follows the rules. :meth:`observe` works for either agent at any
-    time; the mask of the one that is not to act is all zero.
+    **Turns.** ``agent_selection`` is the agent that acts next by the rules; in rule set ``dutch``
+    the same agent may act again. :meth:`observe` works for either agent at any time; the mask of
+    the agent that is not to act is all zero.
 
-    **Rewards.** When an agent plays illegally, it gets -1 and the other 0.
+    **Rewards.** When an agent plays illegally, it gets -1 and the other agent gets 0.
 
     **End.** Both agents terminate, or are truncated, on the same ply.
 
@@ -120,7 +122,10 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: Options | None = None) -> None:
-        """Start a game. ``seed`` seeds the random first player and opening plies, if there are any.
+        """Start a game.
+
+        ``seed`` seeds the random first player and opening plies, if there are any, and
+        :meth:`sample_legal_actions`.
 
         Raises:
             TypeError: ``options`` is not a dict.
@@ -155,7 +160,7 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         return self._game.mover
 
     def observe(self, agent: str) -> Observation:
-        """Return what an agent sees now; see the class for its form."""
+        """Return what an agent sees now, a value of its :meth:`observation_space`."""
         seat = self.possible_agents.index(agent)
         game = self._game
         return {"observation": game.observation(seat), "action_mask": game.action_mask(seat)}
@@ -165,7 +170,7 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         return self._game.observation(self._game.mover)
 
     def step(self, action: SupportsIndex | None) -> None:
-        """Play an action of ``agent_selection``; once that agent is done, only None.
+        """Play an action of ``agent_selection``; once that agent is done, take only None.
 
         Raises:
             IllegalMoveError: the action is illegal, and ``illegal="raise"``; nothing has changed.

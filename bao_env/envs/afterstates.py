@@ -19,18 +19,18 @@ class Afterstates(NamedTuple):
     """The observations of the player who moves after the action, K rows in the environment's
     format, without action masks."""
     legal: Legal
-    """Their legal actions, uint64[K]; 0 where the game is over."""
+    """The legal actions in the positions reached, uint64[K]; 0 where the game is over."""
     actions: Actions
-    """The actions, int64[K]."""
+    """The actions that lead to these positions, int64[K]."""
     indptr: npt.NDArray[np.int64]
-    """int64[B + 1]; those of game g are ``indptr[g]`` to ``indptr[g + 1] - 1``."""
+    """int64[B + 1]: the rows of game g are ``indptr[g]`` to ``indptr[g + 1] - 1``."""
     results: npt.NDArray[np.int8]
     """int8[K]: 1 if the action wins at once, -1 if it loses, else 0."""
     signs: npt.NDArray[np.int8]
-    """int8[K]: -1 where the opponent moves next, so that what is good for them is bad for the
-    player who acted; 1 where the same player acts again (rule set ``dutch``)."""
+    """int8[K]: -1 where the opponent moves next, whose gain is a loss for the player who acted; 1
+    where the same player acts again (rule set ``dutch``)."""
     positions: PackedPositions
-    """Packed positions, uint64[K, 6]."""
+    """The packed positions reached, uint64[K, 6]."""
 
 
 def list_afterstates(
@@ -39,13 +39,13 @@ def list_afterstates(
     positions: PackedPositions,
     legal: Legal,
 ) -> Afterstates:
-    """Play every legal action of every position.
+    """Return the position after every legal action of every position.
 
     Args:
         engine: the rules.
         observer: writes the observations.
         positions: uint64[B, 6], not changed.
-        legal: uint64[B], their legal actions; a game with none has no rows.
+        legal: uint64[B], the legal actions; a game without any has no rows.
     """
     bits = np.arange(64, dtype=np.uint64)
     games, actions = np.nonzero((legal[:, None] >> bits) & np.uint64(1))

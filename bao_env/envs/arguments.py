@@ -24,7 +24,7 @@ games took 254."""
 
 
 def seat_or_none(seat: Seat | None, name: str) -> int | None:
-    """Return None for None, else :func:`seat_number`."""
+    """Return the number of a seat (:func:`seat_number`), or None for None."""
     return None if seat is None else seat_number(seat, name)
 
 
@@ -32,7 +32,7 @@ def check_seat(seat: Seat | None, opponent: object) -> int | None:
     """Return the learner's seat as a number, or None.
 
     Raises:
-        ValueError: it is not a seat, or there is no opponent.
+        ValueError: ``seat`` is not a seat, or is given although there is no opponent.
     """
     if seat is not None and opponent is None:
         raise ValueError(f"seat={seat!r}: self-play has none; give one only against an opponent")
@@ -46,7 +46,7 @@ def check_max_plies(max_plies: int | None) -> int:
         max_plies: the length; None means :data:`MAX_PLIES`.
 
     Raises:
-        ValueError: it is not an integer from 1.
+        ValueError: ``max_plies`` is not an integer of at least 1.
     """
     if max_plies is None:
         return MAX_PLIES
@@ -70,7 +70,7 @@ def check_seed(seed: int | None) -> None:
     """Validate the seed of a reset, before anything changes.
 
     Raises:
-        gymnasium.error.Error: it is neither None nor an integer from 0.
+        gymnasium.error.Error: the seed is neither None nor an integer of at least 0.
     """
     if seed is not None:
         seeding.np_random(seed)
@@ -80,7 +80,7 @@ def check_illegal(illegal: Illegal) -> Illegal:
     """Return ``illegal``, the policy for illegal actions, if it is ``"raise"`` or ``"lose"``.
 
     Raises:
-        ValueError: it is not.
+        ValueError: it is neither.
     """
     if illegal not in ("raise", "lose"):
         raise ValueError(f"illegal={illegal!r}: expected 'raise' or 'lose'")
@@ -92,11 +92,11 @@ def check_options(options: Options | None, *keys: str) -> Options:
 
     Args:
         options: the caller's value.
-        keys: the keys that the environment has.
+        keys: the keys that the environment knows.
 
     Raises:
         TypeError: ``options`` is not a dict.
-        ValueError: a key is unknown, or the options give both a position and who begins.
+        ValueError: a key is unknown, or the options give both a position and a first player.
     """
     if options is None:
         return {}

@@ -16,7 +16,7 @@ class BatchPictures:
     """Draw games with a mark at the hole of the last action.
 
     Args:
-        batch: the games. Their actions are watched from now on.
+        batch: the games. From now on, each of their actions updates the marks.
         render_mode: ``"ansi"`` or ``"rgb_array"``.
     """
 
@@ -27,7 +27,7 @@ class BatchPictures:
         batch.before_actions = self._mark
 
     def begin(self, games: GameIndices) -> None:
-        """Forget the marks of n games, int64[n], which begin anew."""
+        """Forget the marks of n games, int64[n], that start again."""
         for game in games.tolist():
             self._marks[game] = []
 

@@ -4,12 +4,12 @@ One step fills these arrays, each with one row per game::
 
     actions ---> Engine.step ---> GameStates            positions, legal actions, winners
     agent -----> _reply --------> GameStates            its answers, if there is an opponent
-    GameStates > _set_viewers --> ObservationBuffer     whose view is observed, what they may play
+    GameStates > _set_viewers --> ObservationBuffer     viewers and their legal actions
     GameStates > Observer ------> ObservationBuffer     observations and action masks
     GameStates > _score --------> StepResult            rewards, terminated, truncated
 
-Each thread does all of this for its own *part* of the batch, a slice of it; only the agent answers
-for all games at once. An array of *games* is int64[n], the indices of some of the B games.
+Each thread does all of this for its own *part* of the batch, a slice. Only the agent answers for
+all games at once. An argument *games* is int64[n], the indices of some of the B games.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ from bao_env.observation.observer import Observer
 GameIndices = npt.NDArray[np.int64]
 
 NO_LEARNER = -1
-"""The learner's seat in self-play: there is none."""
+"""The learner's seat in self-play, where there is no learner."""
 
 
 class GameStates(NamedTuple):
-    """The state of games, one row each; changes in place as they are played."""
+    """The state of games, one row each, which every ply changes in place."""
 
     positions: PackedPositions
     """Packed positions, uint64[n, 6]."""
@@ -63,7 +63,7 @@ class GameStates(NamedTuple):
     """The seats that the learner plays, int8[n]; -1 in self-play."""
 
     def rows(self, rows: slice | GameIndices) -> GameStates:
-        """Return some games: the same memory for a slice, copies for indices."""
+        """Return some of the games: views for a slice, copies for indices."""
         return GameStates._make(array[rows] for array in self)
 
 
@@ -79,16 +79,16 @@ class StepResult(NamedTuple):
 
 
 class ObservationBuffer(NamedTuple):
-    """The view of each game's *viewer*: in self-play the player to move, else the learner."""
+    """What the *viewer* of each game sees: the learner or, in self-play, the player to move."""
 
     viewers: Seats
-    """Their seats, int8[n]."""
+    """The viewers' seats, int8[n]."""
     legal: Legal
-    """Their legal actions, uint64[n]; 0 where they are not to move."""
+    """The viewers' legal actions, uint64[n]; 0 where they are not to move."""
     action_masks: npt.NDArray[np.int8]
-    """The same, int8[n, 64], 1 = legal."""
+    """The same legal actions as masks, int8[n, 64], 1 = legal."""
     arrays: Arrays
-    """Their observations, n rows."""
+    """The viewers' observations, n rows."""
 
     @classmethod
     def empty(cls, size: int, observer: Observer) -> ObservationBuffer:
@@ -101,7 +101,7 @@ class ObservationBuffer(NamedTuple):
         )
 
     def rows(self, part: slice) -> ObservationBuffer:
-        """Return some rows, the same memory."""
+        """Return views of some rows."""
         return ObservationBuffer._make(take_rows(array, part) for array in self)
 
     def fill(self, positions: PackedPositions, observer: Observer) -> None:
@@ -118,7 +118,7 @@ def _mover(positions, g):
 
 @jit_inline
 def _set_viewer(state, viewers, legal, g):
-    """Write whose view of game g is observed, and what they may play."""
+    """Write the viewer of game g, and the viewer's legal actions."""
     viewer, learner = _mover(state.positions, g), state.learner_seats[g]
     bits = state.legal[g]
     if learner >= 0 and learner != viewer:
@@ -130,12 +130,12 @@ def _set_viewer(state, viewers, legal, g):
 
 @jit
 def _set_viewers(state, viewers, legal):
-    """Write whose view of each game is observed, and what they may play.
+    """Write the viewer of each game, and the viewer's legal actions.
 
     Args:
         state: the :class:`GameStates` as a plain tuple, which numba recognises faster.
-        viewers: int8[n], filled.
-        legal: uint64[n], filled.
+        viewers: int8[n], filled with the viewers' seats.
+        legal: uint64[n], filled; 0 where the viewer is not to move.
     """
     state = GameStates(*state)
     for g in range(viewers.shape[0]):
@@ -144,7 +144,7 @@ def _set_viewers(state, viewers, legal):
 
 @jit
 def _score(state, low, high, max_plies, actors, viewers, legal, rewards, terminated, truncated):
-    """Write the results of the last ply, and cut short the games that have become too long.
+    """Write the viewers and the results of a step, and cut short games that are too long.
 
     Args:
         state: the :class:`GameStates` as a plain tuple, which numba recognises faster; the legal
@@ -171,9 +171,11 @@ def _score(state, low, high, max_plies, actors, viewers, legal, rewards, termina
 
 @jit
 def _find_unanswered(state, games):
-    """Write the running games with the agent to move to ``games``, int64[B]; return their number.
+    """Find the running games in which the agent is to move, and return their number.
 
-    ``state`` is the :class:`GameStates`.
+    Args:
+        state: the :class:`GameStates`.
+        games: int64[B], whose first items are filled with these games.
     """
     count = 0
     for g in range(state.winners.shape[0]):
@@ -213,7 +215,7 @@ class GameBatch:
         self._forfeited = np.zeros(size, np.bool_)
         """Which games have ended by an illegal action."""
         self.before_actions: Callable[[GameIndices, Actions], None] | None = None
-        """Called with n games and the actions, int64[n], that are about to be played in them."""
+        """Called, unless None, with n games and the actions, int64[n], about to be played there."""
 
     def begin(
         self,
@@ -229,7 +231,7 @@ class GameBatch:
             legal: uint64[n], the legal actions there.
 
         Returns:
-            which of them the agent has won before the learner can act, bool[n].
+            bool[n], True where the agent has won before the learner can act.
         """
         state = self.state
         state.positions[games] = positions
@@ -249,7 +251,7 @@ class GameBatch:
         self._forfeited[games] = True
 
     def outcome(self, game: int) -> Outcome | None:
-        """Return the end of a game, or None while it runs."""
+        """Return how a game ended, or None while it runs."""
         state = self.state
         if self._forfeited[game]:
             return Outcome(int(state.winners[game]), Termination.ILLEGAL_ACTION)
@@ -267,7 +269,7 @@ class GameBatch:
         actors: Seats,
         buffer: ObservationBuffer,
     ) -> StepResult:
-        """Play one action and the agent's answers in every game; games that are over stay so.
+        """Play one action and the agent's answers in every running game.
 
         Args:
             actions: int64[B], legal in the games that run.
@@ -299,7 +301,13 @@ class GameBatch:
     def observe_again(
         self, games: GameIndices, last_view: ObservationBuffer, buffer: ObservationBuffer
     ) -> None:
-        """Fill a buffer of B games: ``games`` as they are now, the others as last observed."""
+        """Fill a buffer of B games: observe ``games`` as they are now, the others as before.
+
+        Args:
+            games: int64[n].
+            last_view: the last observation of the B games.
+            buffer: filled.
+        """
         state = self.state.rows(games)
         viewers, legal = np.empty(len(games), np.int8), np.empty(len(games), np.uint64)
         _set_viewers(tuple(state), viewers, legal)
@@ -312,7 +320,7 @@ class GameBatch:
         self.engine.run_in_blocks(self.size, work)
 
     def observe_some(self, games: GameIndices, buffer: ObservationBuffer) -> None:
-        """Fill the rows ``games`` of a buffer of B games with those games as they are now."""
+        """Observe ``games`` as they are now, in their rows of a buffer of B games."""
         state, rows = self.state.rows(games), ObservationBuffer.empty(len(games), self.observer)
         _set_viewers(tuple(state), rows.viewers, rows.legal)
         rows.fill(state.positions, self.observer)

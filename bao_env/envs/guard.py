@@ -46,7 +46,7 @@ class Guard(Exclusive):
             )
 
     def __enter__(self) -> None:
-        """Begin to change games.
+        """Enter a block that changes games.
 
         Raises:
             RuntimeError: another thread is in the block.
@@ -62,7 +62,7 @@ class Guard(Exclusive):
 
 
 def _restore(has_begun: bool, ready: bool) -> Guard:
-    """Return a copy of a guard, in which no thread is."""
+    """Return a copy of a guard, with no thread in its block."""
     guard = Guard()
     guard._begun, guard.ready = has_begun, ready
     return guard

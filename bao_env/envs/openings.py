@@ -1,4 +1,4 @@
-"""Begin games where the rules say, or some random plies later.
+"""Start games at the opening position of the rules, or some random plies after it.
 
 A deterministic opponent can be beaten by memorising one line of play. A few random opening plies
 make games differ.
@@ -28,9 +28,9 @@ OpeningPlies: TypeAlias = int | tuple[int, int]
 AGAINST_AN_OPPONENT = (0, 8)
 """Default range of random opening plies when there is an opponent."""
 MAX_OPENING_PLIES = 40
-"""More would end too many games before they begin."""
+"""The largest number of random plies; more would end too many games before they begin."""
 MAX_DRAWS = 100
-"""Openings that a reset draws before it gives up because the opponent wins immediately."""
+"""How many openings a reset draws before it gives up because the opponent wins immediately."""
 
 
 def check_opening_plies(
@@ -40,7 +40,7 @@ def check_opening_plies(
 
     Raises:
         ValueError: they are not integers from 0 to :data:`MAX_OPENING_PLIES`, in order, or leave
-            none of ``max_plies`` to play.
+            no ply of ``max_plies`` to play.
     """
     if plies is None:
         low, high = AGAINST_AN_OPPONENT if against_an_opponent else (0, 0)
@@ -58,7 +58,7 @@ def check_opening_plies(
 
 @jit
 def _play_randomly(rules, positions, legal, plies, states):
-    """Play random legal plies; a game that would end restarts.
+    """Play random legal plies; a game that ends on the way restarts.
 
     Args:
         rules: the :class:`KernelRules`.
@@ -107,12 +107,13 @@ class Openings:
         rng: np.random.Generator,
         first_player: int | None = None,
     ) -> tuple[PackedPositions, Legal]:
-        """Draw where games begin: positions uint64[count, 6] and their legal actions uint64[count].
+        """Draw starting positions, uint64[count, 6], and their legal actions, uint64[count].
 
         Args:
             count: number of games.
-            rng: the generator of random first players and plies, if there are any.
-            first_player: a seat; None for the rule set's own rule, South or a random player.
+            rng: the generator for random first players and plies, if there are any.
+            first_player: the seat that begins; None for the rule set's own rule: South, or a random
+                player for each game.
         """
         first: int | npt.NDArray[np.int8] = SOUTH if first_player is None else first_player
         if first_player is None and self._ruleset.first_player == "random":

@@ -55,26 +55,26 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
     Args:
         opponent: the name of a player such as ``"greedy"`` or ``"alphabeta:2"``, an object with
             ``act(positions, legal)`` (:class:`bao_env.Agent`), or a function that does the same;
-            None for self-play. ``reset(seed=...)`` seeds named players; others have their own
-            randomness.
+            None for self-play. ``reset(seed=...)`` seeds players given by name; others have
+            their own randomness.
         ruleset: a :class:`bao_env.Ruleset` or its name.
         observation: a name of :data:`bao_env.observation.observer.OBSERVATIONS`, or an
             :class:`bao_env.Observer` that you write.
         dtype: ``np.float32``, or ``np.uint8`` for counts of seeds, which is faster. An observer
-            that you write has its own.
+            that you write has its own dtype.
         flat: return the observation without the dict around it.
         opening_plies: random legal plies before the first observation of a game, a number or the
             lowest and the highest; they never end the game. None means 0 to 8 against an opponent,
             and none in self-play.
         first_player: ``"south"``, ``"north"``, or None for the rule set's own rule: South, or a
             random player.
-        seat: the learner's, ``"south"`` or ``"north"``; None draws it at each reset.
+        seat: the learner's seat, ``"south"`` or ``"north"``; None draws it at each reset.
         max_plies: plies after which a game is cut short, at the learner's next turn; None means
             500.
         illegal: what an illegal action does: ``"lose"`` or ``"raise"``.
         render_mode: with ``"ansi"`` :meth:`render` returns the board in characters, with
             ``"rgb_array"`` as an image, uint8[406, 820, 3]; with ``"human"`` a window shows it
-            after each reset and step, at most two a second. The last two need pygame:
+            after each reset and step, at most twice a second. The last two need pygame:
             ``pip install 'bao_env[render]'``.
 
     Raises:
@@ -128,8 +128,8 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
 
     @property
     def seat(self) -> int:
-        """The seat whose observation is returned, SOUTH (0) or NORTH (1): the learner's, or in
-        self-play that of the player to act."""
+        """The seat whose observation is returned, SOUTH (0) or NORTH (1): the learner's seat or, in
+        self-play, the seat of the player to act."""
         return self._game.mover if self._agent is None else self._seat
 
     @property
@@ -180,7 +180,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
 
         Raises:
             ResetNeeded: the episode is over or has not begun, or an exception interrupted the last
-                step.
+                step or reset.
             IllegalMoveError: the action is illegal, and ``illegal="raise"``; nothing has changed.
             TypeError: the action is not an integer; nothing has changed.
             RuntimeError: the opponent's answer is not a legal action; the episode needs a reset.

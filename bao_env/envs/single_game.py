@@ -42,8 +42,8 @@ _SHARED = {"ruleset", "observer", "possible_agents"} | {
 _NONE_LEGAL = np.zeros(1, np.uint64)
 
 Start: TypeAlias = tuple[PackedPositions, Legal] | int | None
-"""Where a game begins: a position with its legal actions, uint64[1, 6] and uint64[1]; or at the
-opening, the seat that begins, None for the rule set's own rule."""
+"""Where a game begins: a position, uint64[1, 6], with its legal actions, uint64[1]; or, at the
+opening, the seat that begins, where None means the rule set's own rule."""
 
 
 def warn_of_no_render_mode(metadata: dict[str, Any]) -> None:
@@ -63,14 +63,14 @@ def _copy_of(rng: np.random.Generator) -> np.random.Generator:
 class SingleGame:
     """One game, for an environment that plays one at a time.
 
-    All its attributes are plain, so pickle and deepcopy keep a running game.
+    A running game can be pickled and deep-copied, because all its attributes can.
 
     Args:
         ruleset: the rules.
         max_plies: plies after which the game is cut short.
         observer: writes the observations.
         opening_plies: see :func:`bao_env.envs.openings.check_opening_plies`.
-        against_an_opponent: the same.
+        against_an_opponent: see the same function.
 
     Raises:
         ValueError: ``opening_plies`` are wrong.
@@ -100,16 +100,16 @@ class SingleGame:
         self.mover = SOUTH
         """The seat to move."""
         self.outcome: Outcome | None = None
-        """The end of the game; None while it runs."""
+        """How the game ended; None while it runs."""
         self.actions: list[int] = []
         """The actions played since the start."""
         self._start = self.positions[0]
         self.guard = Guard()
-        """Code that changes the game does so in ``with`` blocks of this guard."""
+        """Code that changes the game runs in a ``with`` block of this guard."""
         self._viewers = (np.array([SOUTH], np.int8), np.array([NORTH], np.int8))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SingleGame:
-        """Return a copy of the game, which shares what never changes: rules, openings, observer."""
+        """Return a copy of the game that shares only the rules, the openings and the observer."""
         game = copy.copy(self)
         game.positions, game.legal = self.positions.copy(), self.legal.copy()
         game.actions = list(self.actions)
@@ -150,11 +150,12 @@ class SingleGame:
         return {"winner": self.winner, "plies": self.plies}
 
     def read_options(self, options: Options, first_player: int | None) -> Start:
-        """Return where a game begins by an environment's arguments and its reset options.
+        """Return where a game begins, given an environment's arguments and its reset options.
 
         Args:
-            options: ``"first_player"`` overrides the argument for this game; ``"position"``, a
-                position text, starts there (:func:`bao_env.envs.arguments.check_options`).
+            options: ``"first_player"`` overrides the argument for this game; ``"position"`` is a
+                position text at which the game starts. They have been checked by
+                :func:`bao_env.envs.arguments.check_options`.
             first_player: the seat that begins, or None for the rule set's own rule.
 
         Raises:
@@ -171,7 +172,7 @@ class SingleGame:
 
         Args:
             start: what :meth:`read_options` returned.
-            rng: the generator of the random first player and opening plies, if there are any.
+            rng: the generator for the random first player and opening plies, if there are any.
         """
         if isinstance(start, tuple):
             self.positions, self.legal = (array.copy() for array in start)
@@ -181,16 +182,16 @@ class SingleGame:
         self._start, self.actions = self.positions[0].copy(), []
 
     def check_action(self, action: Any, illegal: str = "raise") -> int | None:
-        """Return an action as an int; None if it is illegal and an illegal action loses.
+        """Return an action as an int, or None if it is illegal and an illegal action loses.
 
         Args:
             action: an integer of any type.
             illegal: what an illegal action does: ``"raise"`` or ``"lose"``.
 
         Raises:
-            IllegalMoveError: it is illegal, and ``illegal="raise"``; the message names the legal
-                actions.
-            TypeError: it is not an integer.
+            IllegalMoveError: the action is illegal, and ``illegal="raise"``; the message names the
+                legal actions.
+            TypeError: the action is not an integer.
         """
         try:
             number = operator.index(action)
@@ -218,7 +219,7 @@ class SingleGame:
         self.mover = turn_of(position)
 
     def cut(self) -> None:
-        """Cut the game short if it has taken ``max_plies``; the player to move might play on."""
+        """Cut the game short if it has reached ``max_plies``; :attr:`legal` does not change."""
         if self.outcome is None and self.positions.item(PLY) >= self.max_plies:
             self.outcome = CUT_SHORT
 
@@ -238,7 +239,7 @@ class SingleGame:
 
 
 class SingleGameEnv:
-    """Give the environments with a single game access to it, and rendering."""
+    """Give the environments with a single game access to this game, and rendering."""
 
     metadata: dict[str, Any]
     render_mode: str | None
@@ -249,7 +250,7 @@ class SingleGameEnv:
     """The state of the generator of :meth:`sample_legal_actions`, uint64[1]."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """Return a copy to play on alone, which shares the rules, the observer and the spaces."""
+        """Return an independent copy, which shares the rules, the observer and the spaces."""
         env = type(self).__new__(type(self))
         memo[id(self)] = env
         for name, value in vars(self).items():
@@ -283,7 +284,7 @@ class SingleGameEnv:
         return self._game.action_mask(self._viewer).view(np.bool_)
 
     def sample_legal_actions(self) -> int:
-        """Draw a uniformly random legal action, 0 where there is none.
+        """Draw a uniformly random legal action, 0 if there is none.
 
         The draws use their own generator, which ``reset(seed=...)`` seeds.
         """

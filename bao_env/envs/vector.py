@@ -58,30 +58,33 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     """Many games of Bao la Kiswahili side by side, against an opponent or in self-play.
 
     It follows the contract of all environments (:mod:`bao_env.envs`). Arrays have one row per game:
-    B actions and rewards, ``"observation"`` float32[B, 52], ``"action_mask"`` int8[B, 64], of which
-    ``infos["action_mask"]`` is a copy, and ``infos["seat"]`` int8[B]. ``infos["winner"]``,
-    ``infos["plies"]`` and ``infos["illegal"]`` hold where ``infos["_winner"]`` and so on are True.
+    B actions and rewards, ``"observation"`` float32[B, 52], ``"action_mask"`` int8[B, 64] and
+    ``infos["seat"]`` int8[B]. ``infos["action_mask"]`` is a copy of the mask. ``infos["winner"]``,
+    ``infos["plies"]`` and ``infos["illegal"]`` are valid where ``infos["_winner"]`` and so on are
+    True.
 
     **The next game** begins as ``autoreset_mode`` says, as in Gymnasium:
 
     * ``NEXT_STEP`` (default): in the next step, which ignores that game's action; reward 0. Until
-      then the mask of a game that was won is empty. A learner that sets illegal actions to -inf
-      gets NaN there: use a large negative number and leave that step out, or use ``SAME_STEP``.
+      then the mask of a game that was won is all zero. A learner that sets illegal actions to
+      -inf gets NaN there: use a large negative number and leave that step out, or use
+      ``SAME_STEP``.
     * ``SAME_STEP``: in the same step. ``infos["final_obs"]`` (objects [B]) and
-      ``infos["final_info"]`` hold the end, where ``infos["_final_obs"]`` is True. Gymnasium's
-      wrappers that change observations do not support this mode. ``infos["seat"]`` and
-      :attr:`seats` are those of the next game, so count wins by ``reward > 0``.
+      ``infos["final_info"]`` hold the last observation and infos of the ended games, where
+      ``infos["_final_obs"]`` is True. Gymnasium's wrappers that change observations do not support
+      this mode. ``infos["seat"]`` and :attr:`seats` already belong to the next game, so count wins
+      by ``reward > 0``.
     * ``DISABLED``: by ``reset(options={"reset_mask": bool[B]})``; a step before that is an error.
 
-    **Reset options** are for all games that the reset begins: all, or where ``"reset_mask"``,
-    bool[B], is True.
+    **Reset options** apply to every game that the reset begins: all games, or those where
+    ``"reset_mask"``, bool[B], is True.
 
-    **In self-play** the sum of a game's rewards, which loggers call its return, adds up those of
-    both players and says nothing about their strength; ``"winner"`` and ``"plies"`` say who won and
-    how soon. For algorithms that support only one learner, :class:`bao_env.OpponentPool` is an
+    **In self-play** the sum of a game's rewards, which loggers call its return, adds up the rewards
+    of both players. It says nothing about their strength; ``"winner"`` and ``"plies"`` tell who won
+    and how soon. For algorithms that support only one learner, :class:`bao_env.OpponentPool` is an
     opponent made of past policies.
 
-    The opponent answers all games that wait for it at once.
+    One call of the opponent answers all games in which it is to move.
 
     >>> import bao_env
     >>> envs = bao_env.BaoVectorEnv(1024, "greedy", autoreset_mode="SameStep")
@@ -137,7 +140,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         num_envs = self.num_envs = as_integer(num_envs, "num_envs", 1, MAX_COUNT)
         self.max_plies = check_max_plies(max_plies)
         self.steps = np.zeros(num_envs, np.int64)
-        """int64[B], the steps in each game."""
+        """int64[B], the number of steps played in each game."""
         self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
         self.autoreset_mode = check_autoreset_mode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
@@ -172,8 +175,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         """Asks for a reset after an interruption."""
         self._seeded = False
         self._last_view = ObservationBuffer.empty(num_envs, self.observer)
-        """The last observation. Its arrays belong to the caller, who may have changed them, but
-        ``viewers`` and ``legal`` do not."""
+        """The last observation. The caller has its observations and masks, and may have changed
+        them; ``viewers`` and ``legal`` are private."""
         self._last_view.legal.fill(0)
 
     # --- the games as they stand ----------------------------------------------------------------
@@ -202,22 +205,23 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     def sample_legal_actions(self) -> Actions:
         """Draw uniformly random legal actions, int64[B], 0 where there is none.
 
-        Each game has its own generator for them, which ``reset(seed=...)`` seeds.
+        Each game has its own generator for these draws, which ``reset(seed=...)`` seeds.
         """
         actions = np.empty(self.num_envs, np.int64)
         draw_actions(self._last_view.legal, self._sampler, actions)
         return actions
 
     def board(self, game: int) -> Board:
-        """Return a game as it stands as a :class:`bao_env.Board`, without its earlier moves."""
+        """Return a game's current position as a :class:`bao_env.Board`, without earlier moves."""
         batch = self._batch
         return Board.from_packed(batch.state.positions[game], self.ruleset, batch.outcome(game))
 
     def afterstates(self) -> Afterstates:
-        """Return the position after each legal action of each game, seen by who moves next.
+        """Return the position after each legal action, seen by the player who moves next.
 
-        Methods that learn the value of positions read it: the value of an action is its
-        ``results``, if that is not 0, else ``signs`` times the value of its observation.
+        This is for methods that learn the value of positions. The value of an action is its entry
+        in ``results`` if that is not 0, else its entry in ``signs`` times the value of its
+        observation.
         """
         batch = self._batch
         return list_afterstates(
@@ -238,9 +242,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         return tuple(map(self._pictures.draw, range(self.num_envs)))
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Return what a method such as ``action_masks`` returns, an item for each game.
+        """Call a method such as ``action_masks`` and return its result, an item for each game.
 
-        Code that is written for Gymnasium's own vector environments calls this.
+        Code that is written for Gymnasium's own vector environments uses this.
         """
         return tuple(getattr(self, name)(*args, **kwargs))
 
@@ -262,7 +266,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         bot and :meth:`sample_legal_actions`.
 
         Raises:
-            ResetNeeded: the first reset would begin only some games.
+            ResetNeeded: the first reset, or the first after an interruption, would begin only some
+                games.
             TypeError: ``options`` is not a dict, or the mask is not a bool array.
             ValueError: an option is wrong, or a game ends before the learner can act.
             gymnasium.error.Error: the seed is wrong.
@@ -296,8 +301,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         """Play one action in every game.
 
         Raises:
-            ResetNeeded: reset() was never called, or (DISABLED) not for a game that is over, or an
-                exception interrupted the last step.
+            ResetNeeded: reset() was never called; an exception interrupted the last step or reset;
+                or a game is over and was not reset (DISABLED).
             IllegalMoveError: an action is illegal, and ``illegal="raise"``; nothing has changed.
             TypeError, ValueError: ``actions`` are not B integers; nothing has changed.
             RuntimeError: the opponent's answer is not legal; the games need a reset.
@@ -320,12 +325,13 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     def _step(
         self, actions: Actions, losing: GameIndices, waiting: GameIndices
     ) -> tuple[Observation, npt.NDArray[np.float64], Flags, Flags, Infos]:
-        """Play checked actions.
+        """Play one step of every game, with actions that have been checked.
 
         Args:
             actions: int64[B].
-            losing: the games that their action loses.
-            waiting: the games that are over.
+            losing: indices of the games that are lost by an illegal action.
+            waiting: indices of the games that ended in the previous step and restart in this one
+                (NEXT_STEP).
         """
         batch, buffer = self._batch, ObservationBuffer.empty(self.num_envs, self.observer)
         infos: Infos = {}
@@ -385,10 +391,14 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     def _read_positions(
         self, position: Any, games: GameIndices
     ) -> tuple[PackedPositions, Legal] | None:
-        """Return where n games begin by the option: one text, B of them, or None.
+        """Return the positions at which n games begin, from the reset option ``"position"``.
+
+        Args:
+            position: the option: one position text for all games, B of them, or None.
+            games: int64[n].
 
         Returns:
-            positions uint64[n, 6], and their legal actions uint64[n].
+            positions, uint64[n, 6], and their legal actions, uint64[n]; None without the option.
         """
         if position is None:
             return None
@@ -411,12 +421,15 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 
         Args:
             games: int64[n].
-            seat: the learner's.
-            first_player: the seat that begins.
-            start: positions uint64[n, 6], and their legal actions uint64[n].
+            seat: the learner's seat; None means the environment's argument, or else a random seat
+                for each game.
+            first_player: the seat that begins; None means the environment's argument, or else the
+                rule set's own rule.
+            start: positions, uint64[n, 6], and their legal actions, uint64[n]; None draws openings.
 
         Raises:
-            ValueError: a game ends before the learner can act, from every opening drawn.
+            ValueError: in some game, the opponent wins before the learner can act, from ``start``
+                or from every opening drawn.
         """
         self.steps[games] = 0
         if self.opponent is not None:
@@ -462,7 +475,10 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         return self._value(view.arrays, view.action_masks), infos | _where(everywhere, **view_infos)
 
     def _final_infos(self, games: GameIndices, ended: Flags, infos: Infos) -> Infos:
-        """Return Gymnasium's infos about ended games, which contain ``infos``."""
+        """Return the infos ``final_obs`` and ``final_info`` of ended games (SAME_STEP).
+
+        ``final_info`` contains ``infos``.
+        """
         view = self._last_view
         final_obs = np.empty(self.num_envs, object)  # filled with None
         arrays, masks = take_rows(view.arrays, games), view.action_masks[games]
@@ -475,7 +491,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 
 
 def _where(games: Flags, **infos: Any) -> Infos:
-    """Return infos, and for each a bool[B] of the games that have it, under ``_`` and its key."""
+    """Return infos and, for each key, ``_key``: bool[B], True for the games that have the info."""
     return infos | {f"_{key}": games.copy() for key in infos}
 
 
@@ -484,10 +500,10 @@ def make_vec(num_envs: int = 1, **arguments: Any) -> BaoVectorEnv:
 
     Args:
         num_envs: number of games.
-        arguments: those of :class:`BaoVectorEnv`.
+        arguments: other arguments of :class:`BaoVectorEnv`.
 
     Raises:
-        ValueError: they are wrong, or contain Gymnasium's own ``max_episode_steps``.
+        ValueError: an argument is wrong, or is Gymnasium's own ``max_episode_steps``.
     """
     if "max_episode_steps" in arguments:
         raise ValueError(

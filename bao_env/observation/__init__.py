@@ -1,4 +1,4 @@
-"""Show what a player sees, as numbers; :mod:`~bao_env.observation.observer` lists the kinds."""
+"""Turn what a player sees into numbers; :mod:`~bao_env.observation.observer` lists the kinds."""
 
 from bao_env.observation.board import (
     OBSERVATION_SIZE,

@@ -10,8 +10,8 @@ Each group has a column for each of the 64 actions, zero where the action is ill
 
 The last two groups are zero where there is no reply: the game is over, or the same player acts
 again (Dutch I.a). As in :mod:`bao_env.observation.board`, seeds are counts as uint8, and eighths as
-float32. The last flag looks only at the rows: it misses a player whose moves are all infinite
-(1.5a).
+float32. The last flag looks only at the rows: it stays 0 if a reply leaves the player only infinite
+moves (1.5a).
 
 An observation plays out about twenty moves. The moves of many games run side by side in the
 engine's lanes.
@@ -73,11 +73,11 @@ class Workspace(NamedTuple):
     """A thread's scratch memory, with a row for each action being played out."""
 
     after: PackedPositions
-    """uint64[_ROWS, 6], the positions after them."""
+    """uint64[_ROWS, 6], the positions after the actions."""
     seats: Seats
-    """int8[_ROWS], who has won there, or -1."""
+    """int8[_ROWS], the seat that has won in each of these positions, or -1."""
     best: npt.NDArray[np.uint64]
-    """uint64[_ROWS], what the opponent can do there; see :func:`best_capture`."""
+    """uint64[_ROWS], what the opponent's replies can do there; see :func:`best_capture`."""
     games: npt.NDArray[np.int64]
     """int64[_ROWS], the game of each action."""
     actions: Actions
@@ -125,9 +125,9 @@ def _play_out(rules, positions, count, work):
 
 @jit
 def _reply(rules, count, work):
-    """Play out the replies to ``count`` actions: fill ``best``, and ``seats`` where there is none.
+    """Play out the replies to ``count`` actions: fill ``best``, and ``seats`` if no reply is legal.
 
-    Where no reply captures or wins, one legal reply is enough.
+    If no reply can capture or win, one legal reply is enough.
     """
     jobs = np.int64(0)  # numba would compile run() separately for a literal 0
     for row in range(count):
@@ -136,7 +136,7 @@ def _reply(rules, count, work):
         if work.seats[row] >= 0 or same_mover(rows.meta):
             continue
         capture_turn, starts = candidates(rules, rows)
-        # A takasa leaves the opponent's rows alone: unless they are stuck already, no reply wins.
+        # A takasa leaves the other player's rows as they are: it wins only if that player is stuck.
         stuck = cannot_play(rows.other_front, rows.other_back, other_store_of(rows.meta))
         all_replies = capture_turn or stuck
         while starts != ZERO:
@@ -179,7 +179,7 @@ def write_actions(rules, positions, legal, scale, work, out):
     Args:
         rules: the :class:`KernelRules`.
         positions: uint64[B, 6].
-        legal: uint64[B], the legal actions; all columns are 0 where they are.
+        legal: uint64[B], the legal actions; where there are none, all columns are 0.
         scale: multiplies the seeds: uint64 1 for uint8 ``out``, else a float32.
         work: a :class:`Workspace` as a plain tuple, which numba recognises faster.
         out: uint8 or float32 [B, 308], whose last 256 columns are filled.

@@ -18,7 +18,7 @@ def empty_arrays(space: spaces.Space[Any], size: int) -> Arrays:
 
 
 def take_rows(arrays: Arrays, rows: Any) -> Arrays:
-    """Return some rows: the same memory for a slice or an index, copies for an index array."""
+    """Return some rows: views for a slice or an index, copies for an index array."""
     if isinstance(arrays, dict):
         return {key: array[rows] for key, array in arrays.items()}
     return arrays[rows]

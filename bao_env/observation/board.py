@@ -1,7 +1,7 @@
 """Observe the bare board, seen from a player's own side.
 
-A position becomes :data:`OBSERVATION_SIZE` numbers. They are always seen by one player, so a policy
-need not know whether it plays South or North::
+A position becomes :data:`OBSERVATION_SIZE` numbers. They show the board from the viewer's side, so
+a policy need not know whether it plays South or North::
 
     0..7    seeds in the viewer's front holes 1..8, left to right
     8..15   seeds in the viewer's back holes 1..8, behind those
@@ -14,7 +14,7 @@ need not know whether it plays South or North::
 
 The last two groups concern the player to move and are zero in the other player's view.
 As uint8 the seeds are counts (0..64); as float32 they are in units of eight seeds
-(:data:`SEED_UNIT`), so that usual counts lie between 0 and 2, and flags stay 0 or 1.
+(:data:`SEED_UNIT`), so that usual counts lie between 0 and 2. Flags are 0 or 1 in both.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def observe_one(positions, k, viewer, scale, out, r):
     Args:
         positions: uint64[N, 5 or more], C-contiguous positions.
         k: the position's index in ``positions``.
-        viewer: the seat from whose side it is seen; below 0, the player to move.
+        viewer: the seat that sees the position; below 0, the player to move.
         scale: multiplies the seeds: uint64 1 for uint8 ``out``, else a float32.
         out: uint8 or float32 [R, OBSERVATION_SIZE or more].
         r: the row of ``out`` whose first OBSERVATION_SIZE numbers are written.
@@ -111,7 +111,7 @@ def observe_compiled(positions, viewers, scale, out):
 
     Args:
         positions: uint64[B, 6], C-contiguous.
-        viewers: int8[B], the seat from whose side each is seen; below 0, the player to move.
+        viewers: int8[B], the seat that sees each position; below 0, the player to move.
         scale: as in :func:`observe_one`.
         out: uint8 or float32 [B, OBSERVATION_SIZE or more], filled.
     """
@@ -168,7 +168,8 @@ def observe(
     Args:
         positions: uint64[B, 6], packed positions.
         out: uint8 (counts of seeds) or float32 (units of eight seeds), filled.
-        viewers: int8[B], the seat from whose side each is seen; -1, or None: the player to move.
+        viewers: int8[B], the seat that sees each position, -1 for the player to move; None means
+            the player to move in every position.
 
     Raises:
         TypeError, ValueError: an array has another type, shape or layout.

@@ -57,13 +57,13 @@ class Observer(Protocol):
         """Write the observations of n positions.
 
         Args:
-            positions: uint64[n, 6], packed positions, C-contiguous. This and the next two are
-                read-only.
+            positions: uint64[n, 6], packed positions, C-contiguous. This array and the next two
+                are read-only.
             legal: uint64[n], the legal actions of the viewers, bit a = action a; 0 where they are
                 not to move.
-            viewers: int8[n], the seat from whose side each position is seen.
-            arrays: an array [n, ...], or a dict of arrays, as :attr:`space` says, C-contiguous;
-                every number is written.
+            viewers: int8[n], the seat that sees each position.
+            arrays: an array [n, ...], or a dict of arrays, as :attr:`space` says, C-contiguous.
+                Write every number in it.
         """
         ...
 
@@ -131,16 +131,16 @@ def get_observer(
     ruleset: str | Ruleset = "zanzibar",
     dtype: npt.DTypeLike = np.float32,
 ) -> Observer:
-    """Return the observer of that name, or the given one.
+    """Return the observer for an ``observation=`` argument.
 
     Args:
         observation: a name from :data:`OBSERVATIONS`, or an :class:`Observer`.
         ruleset: a :class:`Ruleset` or its name; what can be captured depends on it.
-        dtype: float32 or uint8, for observers by name.
+        dtype: float32 or uint8, for an observer given by name.
 
     Raises:
-        ValueError: an unknown name, dtype or rule set; an object that is not an observer, or whose
-            first observations are incomplete or outside its space.
+        ValueError: the name, the dtype or the rule set is unknown; or the object is not an
+            observer, or its first observations are incomplete or outside its space.
     """
     if isinstance(observation, (SeedObserver, UserObserver)):  # this function made it
         return observation
@@ -165,7 +165,7 @@ def get_observer(
 
 
 def masked_space(space: spaces.Space[Any]) -> spaces.Dict:
-    """Return the space of observations with a mask of legal actions, int8[64], beside them."""
+    """Return the space of dicts with an observation and a mask of legal actions, int8[64]."""
     mask = spaces.Box(0, 1, (NUM_ACTIONS,), np.int8)
     return spaces.Dict({"observation": space, "action_mask": mask})
 

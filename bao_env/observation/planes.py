@@ -49,7 +49,7 @@ def write_planes(positions, viewers, scale, out):
 
     Args:
         positions: uint64[B, 6], C-contiguous.
-        viewers: int8[B], the seat from whose side each is seen; below 0, the player to move.
+        viewers: int8[B], the seat that sees each position; below 0, the player to move.
         scale: multiplies the seeds: uint64 1 for uint8 ``out``, else a float32.
         out: uint8 or float32 [B, 16, 4, 8], filled.
     """
