@@ -166,7 +166,7 @@ class Trainer(ABC, Generic[W, C]):
             worker.replica.sync_weights(self.model)
 
     def _tensors(self) -> dict[str, torch.Tensor]:
-        """Adam's state, and the weights that the network's checkpoint rounds or leaves out."""
+        """Return Adam's state, and the weights that a checkpoint of the network rounds or omits."""
         return {
             f"adam.{i}.{name}": tensor
             for i, parameter in enumerate(self.model.parameters())

@@ -1,1 +1,1 @@
-"""Evaluate a position for alpha-beta by the pairs of pits that it has."""
+"""Evaluate positions for alpha-beta by their pairs of pits."""

@@ -1,9 +1,10 @@
 """Evaluate a position without a search, by an NNUE: the small network of guided alpha-beta.
 
-The position has 16 coarse patterns (:mod:`bao_agents.evaluators.pairs`). Each has a vector of 32
-weights, and the 16 vectors are added up. The first of the 32 sums is used as it is. The others are
-rectified, then half of them are added to it and half subtracted. No layer of weights follows: a
-rectifier preserves positive factors, so the vectors already contain them.
+The position has 16 coarse patterns (:mod:`bao_agents.evaluators.pairs`). Each pattern has a vector
+of 32 weights, and the 16 vectors are added up. The first of the 32 sums is used as it is. The other
+31 are rectified, and then :data:`SIGNS` says which are added to the first and which subtracted. No
+layer of weights follows: a rectifier preserves positive factors, so the vectors already contain
+them.
 
 So an evaluation is 16 additions of 64 bytes, which compile to vector instructions, as in the first
 layer of a chess program's NNUE (https://www.chessprogramming.org/NNUE). Self-play guided by search
@@ -26,34 +27,34 @@ from bao_agents.support.array_types import Int16Array
 from bao_env.compiled.compile import jit
 
 PATTERNS = number_of_patterns(COARSE)
-"""Vectors of an NNUE."""
+"""The number of vectors of an NNUE, one for each coarse pattern."""
 UNITS = 32
-"""Weights in a vector."""
+"""The number of weights in a vector."""
 SIGNS = (1,) * (UNITS // 2) + (-1,) * (UNITS // 2)
-"""Whether a unit is added or subtracted."""
+"""1 for each unit that is added, -1 for each that is subtracted."""
 WEIGHT_SCALE = 1600
 """Units of a weight per logit."""
 WEIGHT_LIMIT = 32767 // PAIRS
-"""Weights lie within plus and minus this, so no sum overflows an int16."""
+"""Weights lie between minus and plus this number, so no sum overflows an int16."""
 
-_SCALE_SHIFT = 3  # WEIGHT_SCALE to SCALE
+_SCALE_SHIFT = 3  # from WEIGHT_SCALE to SCALE
 
 
 class NNUE(NamedTuple):
-    """The evaluator with a vector for each coarse pattern."""
+    """An evaluator with one vector for each coarse pattern."""
 
     weights: Int16Array
     """int16[PATTERNS, UNITS]; each vector fills a line of the processor's cache."""
 
 
 def make_nnue(weights: Int16Array) -> NNUE:
-    """Return the evaluator with a copy of these weights.
+    """Return an evaluator with a copy of some weights.
 
     Args:
         weights: int16[PATTERNS, UNITS], in units of :data:`WEIGHT_SCALE` per logit.
 
     Raises:
-        ValueError: they have another shape or dtype, or one is beyond :data:`WEIGHT_LIMIT`.
+        ValueError: the shape or the dtype is wrong, or a weight is beyond :data:`WEIGHT_LIMIT`.
     """
     if weights.shape != (PATTERNS, UNITS) or weights.dtype != np.int16:
         description = f"{weights.dtype}{list(weights.shape)}"
@@ -69,11 +70,11 @@ def make_nnue(weights: Int16Array) -> NNUE:
 
 
 def output(weights, patterns):
-    """Return an NNUE's output: rectify the sum of vectors except its first unit, and add it up.
+    """Return an NNUE's output for some patterns; see the module.
 
     Args:
         weights: int16[PATTERNS, UNITS].
-        patterns: a tuple of int64.
+        patterns: a tuple of int64, the patterns of a position.
 
     Returns:
         int64, in units of :data:`WEIGHT_SCALE` per logit.
@@ -116,7 +117,7 @@ def _compiled_output(_context: Any, weights: Any, patterns: Any) -> Any:
 
 @overload(output)
 def _output_in_numba(weights, patterns):
-    """Return what compiled code calls instead of :func:`output`."""
+    """Return the function that compiled code calls instead of :func:`output`."""
     return lambda weights, patterns: _compiled_output(weights, patterns)
 
 
@@ -140,7 +141,7 @@ def position_value(evaluator, packed):
 
 @overload(position_value, inline="always")
 def _position_value_in_numba(evaluator, rows):
-    """Return what compiled code calls instead of :func:`position_value`."""
+    """Return the function that compiled code calls instead of :func:`position_value`."""
     if evaluator.instance_class is NNUE:
         return lambda evaluator, rows: nnue_value(evaluator, rows)
     return lambda evaluator, rows: tables_value(evaluator, rows)

@@ -1,8 +1,8 @@
-"""Select the patterns of a position, by which alpha-beta's evaluators read it.
+"""Find the patterns of a position, which alpha-beta's evaluators read.
 
 A position has 16 patterns, one for each pair of pits. A pair is two neighbouring pits of a back
-row, or a front pit and the one that it faces. Each pair has a table in each phase of the stores,
-with a pattern for every two counts of seeds that its pits may hold. A pair with an owned house has
+row, or a front pit and the pit that it faces. Each pair has a table in each phase of the stores,
+with a pattern for each combination of the two pits' counts of seeds. A pair with an owned house has
 its own table. Counts are rounded, finely or coarsely (:data:`FINE`, :data:`COARSE`).
 
 An evaluator has one number for each fine pattern (:mod:`bao_agents.evaluators.tables`), or a vector
@@ -19,11 +19,11 @@ from bao_env.engine.layout import HOUSE
 from bao_env.engine.position import other_owns_house, other_store_of, owns_house, store_of
 
 PHASES = 4
-"""Stores spent (mtaji); 1 to 14 seeds in them; 15 to 28; more."""
+"""The number of phases: no seeds in the stores (mtaji), 1 to 14, 15 to 28, and more."""
 PAIRS = 16
-"""Patterns of a position."""
-# Tables of a phase: eight of the front pits and those they face, two of those with an owned house,
-# and four of each player's back pits.
+"""The number of patterns of a position."""
+# Tables of a phase: eight for the pairs of front pits, two for front pairs with an owned house, and
+# four for the pairs of each player's back row.
 MY_HOUSE, THEIR_HOUSE, MY_BACK, THEIR_BACK = 8, 9, 10, 14
 TABLES = 18
 FACES_HOUSE = 7 - HOUSE
@@ -35,7 +35,7 @@ COARSE = 4
 """Bits of a coarsely rounded count: 0 to 11; 12 for 12 and 13 seeds; 13 for 14 to 16; 14 for 17 to
 21; 15 for more."""
 
-_PHASE_STORES = U(14)  # seeds in both stores that make a phase
+_PHASE_STORES = U(14)  # seeds in both stores for each phase
 _PHASE_LIMIT = U(PHASES - 1)
 
 # Rows of counts, one byte per pit, and lanes of two counts, 16 bits each.
@@ -56,7 +56,7 @@ _COUNT_MASK = U(0x1F1F1F1F1F1F1F1F)
 
 
 def number_of_patterns(bits: int) -> int:
-    """Return the number of patterns that all positions have, for counts of ``bits`` bits."""
+    """Return the number of possible patterns, for counts of ``bits`` bits."""
     return PHASES * TABLES << 2 * bits
 
 
@@ -95,8 +95,7 @@ def _pattern(table, bits, lanes, lane):
 def patterns_of(rows, bits):
     """Return the 16 patterns of a position, int64, each below :func:`number_of_patterns`.
 
-    First come those of the front pits from left to right, then those of the mover's back row, then
-    those of the opponent's.
+    The front pits come first, from left to right, then the mover's back row, then the opponent's.
 
     Args:
         rows: the position, a :class:`Rows`.

@@ -1,4 +1,4 @@
-"""Evaluate a position without a search: a sum over 16 pairs of pits.
+"""Evaluate a position without a search, by a sum over 16 pairs of pits.
 
 The value is the sum of one number for each of the position's patterns
 (:mod:`bao_agents.evaluators.pairs`): a logistic model of who wins, which treats counts of seeds as
@@ -19,20 +19,20 @@ from bao_env.compiled.compile import jit
 from bao_env.engine.ruleset import RULESETS, Ruleset
 
 SCALE = 200
-"""Units of an evaluation per logit: at +200, e games are won for each one lost."""
+"""Units of an evaluation per logit: at +200, e (2.718) games are won for each game lost."""
 LIMIT = 20_000
-"""Evaluations lie within plus and minus this; proven results lie beyond."""
+"""Evaluations lie between minus and plus this number; proven results lie beyond."""
 
 CELLS = number_of_patterns(FINE)
-"""Numbers per rule set."""
+"""The number of fitted numbers per rule set."""
 
 FILE = Path(__file__).with_name("tables.npz")
-"""The numbers of each rule set. They are fitted to self-play and do not change: the ladder of
-players rests on them."""
+"""The numbers of each rule set. They are fitted to self-play, and must not change because the
+ladder of players depends on them."""
 
 
 class PairTables(NamedTuple):
-    """The evaluator with one number for each fine pattern."""
+    """An evaluator with one number for each fine pattern."""
 
     cells: Int16Array
     """int16[CELLS], in units of :data:`SCALE` per logit."""

@@ -1,1 +1,1 @@
-"""Draw, solve, keep and use positions with proofs of who wins."""
+"""Draw, solve, store and use positions with proofs of who wins."""

@@ -1,8 +1,8 @@
 """Measure how often players give won games away.
 
-Each player chooses a move in positions that are proven wins for the player to move, the same for
-all. Mistakes have two shares: among all moves from won positions, and among the moves that
-could give the win away because some legal action does.
+All players choose moves in the same positions, which are proven wins for the player to move.
+Mistakes are counted as two shares: among all moves from won positions, and among the moves from
+positions in which some legal action gives the win away.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Share(NamedTuple):
 
     rate: float
     low: float
-    """Lower end of its 95% interval, after Wilson."""
+    """Lower end of the 95% Wilson interval of the rate."""
     high: float
-    """Upper end of it."""
+    """Upper end of that interval."""
 
     @classmethod
     def of(cls, count: int, trials: int) -> Self | None:
-        """Return the share of ``count`` in ``trials``; None without a trial."""
+        """Return the share of ``count`` in ``trials``; None if there are no trials."""
         if not trials:
             return None
         return cls(count / trials, *wilson_interval(count / trials, trials))
@@ -52,9 +52,9 @@ class Blunders:
     moves: int
     """Moves from won positions."""
     choices: int
-    """Those among them that could have given the win away: some legal action does."""
+    """Moves from positions in which some legal action gives the win away."""
     mistakes: int
-    """Those that did."""
+    """Moves that gave the win away."""
 
     @classmethod
     def count(
@@ -63,7 +63,7 @@ class Blunders:
         mistakes: Flags,
         where: Flags | slice = slice(None),
     ) -> Self:
-        """Count mistakes.
+        """Count the mistakes in some of the positions.
 
         Args:
             won: N won positions.
@@ -79,11 +79,11 @@ class Blunders:
 
     @property
     def of_choices(self) -> Share | None:
-        """Mistakes among the moves that could have been mistakes."""
+        """Mistakes among the moves from positions in which a mistake was possible."""
         return Share.of(self.mistakes, self.choices)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; a share without a trial is None."""
+        """Return plain values for JSON; a share without trials is None."""
         return asdict(self) | {
             "of_moves": self.of_moves and self.of_moves._asdict(),
             "of_choices": self.of_choices and self.of_choices._asdict(),

@@ -1,9 +1,9 @@
-"""Make a file of positions with their exact values and every winning action, to learn from.
+"""Generate a data set: positions with their exact values and every winning action.
 
     bao solve --sample 100000 --out kujifunza.npz --ruleset kujifunza
 
-Half of the positions are from random games, half from games between two searches. The solver proves
-what each action leads to. The file is one of
+Half of the positions come from random games, half from games between two searches. The solver
+proves who wins after each action. The file holds
 :class:`~bao_agents.exact.solved_positions.SolvedPositions`.
 """
 
@@ -51,22 +51,22 @@ rarely solved."""
 
 
 class DatasetSettings(NamedTuple):
-    """Everything that decides which positions a file holds, except their number."""
+    """The settings that determine the positions of a file, except their number."""
 
     ruleset: Ruleset
     seed: int
     nodes: int
-    """Limit of positions that the solver visits for each one."""
+    """Limit of positions that the solver visits for each action of a position."""
     plies: tuple[int, int]
     """The lowest and the highest ply of a position."""
     players: tuple[str, str]
     """Players of the games that are not random."""
     shortest: bool = False
-    """Whether to find the shortest wins, as far as the limit of nodes suffices for them."""
+    """Whether to look for the shortest wins, within the limit of nodes."""
 
 
 def sample(settings: DatasetSettings, number: int, count: int, threads: int) -> Sample:
-    """Draw the positions of a part."""
+    """Draw the positions of part ``number``."""
     names = settings.players if number % len(SOURCES) else ("random", "random")
     first, second = (
         registry.load(name, ruleset=settings.ruleset, seed=number, threads=threads)
@@ -84,14 +84,14 @@ def sample(settings: DatasetSettings, number: int, count: int, threads: int) -> 
 
 
 def solve_sample(sample: Sample, source: str, exact: solver.Solver) -> SolvedPositions:
-    """Solve positions, and return those whose actions are all solved.
+    """Solve positions, and return the positions whose actions are all solved.
 
-    Their metadata has the ``counts`` of all: the numbers of positions that are ``won``, ``lost``
-    and ``not solved``, by stage.
+    The metadata of the result has the ``counts`` of the whole sample: by stage, the numbers of
+    positions that are ``won``, ``lost`` and ``not solved``.
 
     Args:
         sample: the positions.
-        source: name of the games that they come from.
+        source: name of the games that the positions come from.
         exact: the solver.
     """
     positions, legal = sample
@@ -120,11 +120,11 @@ def solve_sample(sample: Sample, source: str, exact: solver.Solver) -> SolvedPos
 
 
 def with_shortest(data: SolvedPositions, nodes: int) -> SolvedPositions:
-    """Return solved positions with the plies of the shortest wins.
+    """Return solved positions with the plies to the shortest wins.
 
     Args:
         data: the positions.
-        nodes: limit of positions to visit for each; where it does not suffice, the plies are those
+        nodes: limit of positions to visit for each position. If it is too low, the plies are those
             of the shortest win found.
     """
     exact = solver.Solver(data.ruleset, nodes=nodes, threads=1)
@@ -136,7 +136,7 @@ def with_shortest(data: SolvedPositions, nodes: int) -> SolvedPositions:
 
 @cache
 def _code() -> str:
-    """Return a digest of the solver's source and weights, which decide what stays unsolved."""
+    """Return a digest of the solver's source and weights, which determine what is solved."""
     folder = Path(solver.__file__).parent
     files = [folder / "solver.py", *sorted(folder.glob("proof_*.py")), tables.FILE]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
@@ -147,14 +147,14 @@ def generate(
 ) -> SolvedPositions:
     """Write a file of exact values.
 
-    Solved positions are kept in a folder beside it, ``FILE.parts``. A later call with the same
-    settings, and any ``count``, uses them.
+    Solved positions are kept in a folder beside the file, ``FILE.parts``. A later call with the
+    same settings uses them again, whatever its ``count``.
 
     Args:
         settings: which positions to choose.
         count: number of positions to sample. Unsolved and repeated ones are dropped.
         path: file to write, a ``.npz`` (:meth:`SolvedPositions.save`) or a ``.csv``
-            (:meth:`SolvedPositions.to_csv`); one that this function wrote is replaced.
+            (:meth:`SolvedPositions.to_csv`). An earlier file of this function is replaced.
         threads: number of threads; the file does not depend on it.
 
     Returns:
@@ -216,7 +216,7 @@ def generate(
 
 
 def _check_replaceable(path: Path) -> None:
-    """Check that a file holds exact values, so that it may be replaced; raise ValueError if not."""
+    """Check that a file may be replaced; raise ValueError if it does not hold exact values."""
     try:
         if path.suffix == ".npz":
             SolvedPositions.load(path)

@@ -1,9 +1,10 @@
-"""Prove who wins a position that takes days, in pieces that survive a stop.
+"""Prove who wins a position by a search of many days, which can be stopped and continued.
 
 A tree of proof numbers (Allis 1994, "Searching for solutions in games and artificial intelligence")
-stands above the solver. A *job* asks the solver about the leaf that promises the most, with a limit
-of positions to visit. What the solver then knows about the leaf's actions is a line of a file, and
-the positions after them become leaves, unless they are proven. Whoever has the file goes on.
+stands above the solver. A *job* runs the solver on the most promising leaf, with a limit of
+positions to visit. The solver's answer about the leaf's actions is written to a file as one line.
+The positions after these actions become leaves, unless they are proven. A later run reads the file
+and continues from there.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from bao_env.engine.ruleset import RULES_VERSION, Ruleset
 from bao_env.notation.positions import format_position, parse_position
 
 TABLE_BITS = 22
-"""The table of a process of a cluster has 2^22 slots, 400 MB."""
+"""Size of the table of a cluster's process: 2^22 slots, 400 MB."""
 
 
 class Answer(NamedTuple):
@@ -53,13 +54,13 @@ _search = cache(ProofSearch)
 def job(
     ruleset: Ruleset, position: str, nodes: int, bits: int = TABLE_BITS, threads: int = 1
 ) -> Answer:
-    """Ask the solver about a position.
+    """Run the solver on a position.
 
     Args:
         ruleset: the rules.
         position: the position as a text.
         nodes: limit of positions to visit.
-        bits: the table has 2^``bits`` slots.
+        bits: the logarithm of the number of slots of the table, 2^``bits``.
         threads: the number of threads that search the position together.
     """
     search = _search(ruleset, bits, threads)
@@ -74,7 +75,7 @@ def head_of(ruleset: Ruleset) -> str:
 
 
 def _names_rules(line: str, ruleset: Ruleset) -> bool:
-    """Return whether the first line of a file names these rules, also as earlier versions did."""
+    """Return whether the first line of a file names these rules, in any version's format."""
     try:
         head = json.loads(line)
         rules = Ruleset.from_dict(head["ruleset"])
@@ -84,11 +85,13 @@ def _names_rules(line: str, ruleset: Ruleset) -> bool:
 
 
 def read_answers(file: Path, ruleset: Ruleset) -> Answers:
-    """Return the answers of a file; none if it does not exist. A half-written last line is dropped.
+    """Return the answers in a file; none if the file does not exist.
+
+    An incomplete last line is dropped.
 
     Raises:
-        ValueError: it is about other rules, or a line is not an answer; the message names it.
-        OSError: it cannot be read.
+        ValueError: the file is for other rules, or a line is not an answer; the message names it.
+        OSError: the file cannot be read.
     """
     what = f"a proof in pieces under the rules of {ruleset.name}"
     lines = read_lines(file, lambda head: _names_rules(head, ruleset), what)
@@ -112,11 +115,11 @@ class Node:
     """For each seat, the least number of positions that must still be decided to prove that it
     wins (:mod:`bao_agents.search.solver.proof_number`)."""
     plies: int = 0
-    """Plies within which the winner can win, once it is proven."""
+    """Plies within which the winner can win, once the winner is proven."""
     after: list[Node] = field(default_factory=list)
-    """The nodes after its actions, in ascending order of these; none in a leaf."""
+    """The nodes after its actions, in ascending order of the actions; none in a leaf."""
     is_asked: bool = False
-    """Whether a job has been asked about it."""
+    """Whether the node has been given to a job."""
 
     @property
     def text(self) -> str:
@@ -129,7 +132,7 @@ class Node:
         return self.numbers.index(0) if 0 in self.numbers else None
 
     def sum_up(self) -> None:
-        """Compute its numbers from those after its actions."""
+        """Compute the numbers of this node from the nodes after its actions."""
         mover = turn_of(self.position)
         win = min((node.numbers[mover] for node in self.after), default=1)
         replies = [node.numbers[1 - mover] for node in self.after]
@@ -148,7 +151,7 @@ class ProofTree:
     Args:
         ruleset: the rules.
         position: uint64[6], the position to prove.
-        answers: what is known already; gets what the jobs find.
+        answers: the answers known so far; the answers of the jobs are added.
 
     Raises:
         ValueError: an answer has more or fewer actions than its position.
@@ -163,15 +166,15 @@ class ProofTree:
         self._expand(self.root)
 
     def prove(self, file: Path, pool: Executor, jobs: int, *settings: int) -> Iterator[Answer]:
-        """Prove the position; yield each answer once it is in the file.
+        """Prove the position; yield each answer once it has been written to the file.
 
-        It ends early only if all lines that are left repeat a position.
+        This ends without a proof only if every remaining line of play repeats a position.
 
         Args:
-            file: gets the answers, those that are known included.
+            file: the file to write, with all answers, including the known ones.
             pool: runs the jobs.
-            jobs: the number of jobs at once.
-            settings: what else :func:`job` takes, first the limit of positions to visit.
+            jobs: the number of jobs to run at the same time.
+            settings: the other arguments of :func:`job`, starting with ``nodes``.
 
         Raises:
             OSError: the file cannot be written.
@@ -196,19 +199,19 @@ class ProofTree:
                     yield answer
 
     def _pick(self, node: Node, line: list[Node]) -> list[Node]:
-        """Return the line to the leaf below ``node`` that promises the most for the least work.
+        """Return the line to the most promising leaf below ``node``.
 
         Args:
-            node: where to look.
-            line: the nodes before it; to repeat one of them proves nothing.
+            node: the node to start from.
+            line: the nodes before it. Repeating one of them proves nothing.
 
         Returns:
-            the nodes from the root to the leaf; none if jobs ask about all leaves there.
+            the nodes from the root to the leaf; none if every leaf there has been given to a job.
         """
         line = [*line, node]
         if not node.after:
             return [] if node.is_asked else line
-        node.sum_up()  # what is after it may have changed on another line
+        node.sum_up()  # the nodes after it may have changed through another line
         mover = turn_of(node.position)
         for after in sorted(node.after, key=lambda after: after.numbers[mover]):
             if node.winner is None and after.winner is None and after not in line:
@@ -218,7 +221,7 @@ class ProofTree:
         return []
 
     def _expand(self, node: Node) -> None:
-        """Take the answers about a leaf and about the positions after it."""
+        """Add the nodes below a leaf, as far as there are answers about them."""
         answer = self._answers.get(node.text)
         if answer is None:
             return

@@ -1,4 +1,4 @@
-"""Draw different positions from games, to solve or to learn from.
+"""Draw distinct positions from games, to solve or to learn from.
 
 The same seed, players and arguments give the same positions, on any number of threads.
 """
@@ -24,7 +24,7 @@ from bao_env.envs.openings import Openings, check_opening_plies
 _ROUND = 8192
 """The most games played at once."""
 _YIELD = 0.01
-"""New positions per game, below which nearly all have been found."""
+"""If games give fewer new positions each than this, nearly all have been found."""
 
 
 class Sample(NamedTuple):
@@ -46,9 +46,9 @@ def games(
     plies: tuple[int, int] = (0, MAX_MATCH_PLIES - 1),
     seed: int | tuple[int, ...] = 0,
 ) -> Sample:
-    """Draw positions of games between two players, at most one from each game.
+    """Draw positions from games between two players, at most one from each game.
 
-    Each player begins about half of the games. Two positions count as the same if
+    Each player moves first in about half of the games. Two positions count as the same if
     :func:`without_seats` returns the same for both.
 
     Args:
@@ -57,7 +57,7 @@ def games(
         count: number of positions.
         opening_plies: the lowest and the highest number of random plies that open a game.
         plies: the lowest and the highest ply of a position.
-        seed: seed of openings, seats and draws. Players have their own.
+        seed: seed of openings, seats and draws. Players have their own seeds.
 
     Returns:
         the first ``count`` positions found.
@@ -99,7 +99,7 @@ def check_arguments(count: int, opening_plies: tuple[int, int], plies: tuple[int
     """Validate arguments of :func:`games`.
 
     Raises:
-        ValueError: one is out of range; the message says which.
+        ValueError: an argument is out of range; the message says which.
     """
     if count < 1:
         raise ValueError(f"count={count}: expected at least 1")
@@ -118,13 +118,13 @@ def check_arguments(count: int, opening_plies: tuple[int, int], plies: tuple[int
 def _positions_of(
     starts: PackedPositions, actions: Uint8Array, engine: Engine, lowest: int
 ) -> tuple[Int64Array, PackedPositions, Legal]:
-    """Return the positions of played games from a given ply.
+    """Return the positions of played games, from a given ply on.
 
     Args:
         starts: uint64[G, 6].
-        actions: uint8[G, longest], 255 after the end.
+        actions: uint8[G, longest], the actions of each game, then 255.
         engine: the rules.
-        lowest: first ply.
+        lowest: the first ply.
 
     Returns:
         the index of each position's game, int64[P], ascending; positions uint64[P, 6]; and

@@ -66,8 +66,9 @@ class SolvedPositions:
     winning: Legal
     """uint64[N], the actions after which the player to move wins; 0 in a lost position."""
     plies: Int16Array
-    """int16[N], plies within which the winner can win. In the shipped files, and with ``bao solve
-    --sample N --shortest``, those of the shortest win; else by the proof found."""
+    """int16[N], plies within which the winner can win. They count to the shortest win in the
+    shipped files and with ``bao solve --sample N --shortest``, else to the end of the proof found.
+    """
     source: npt.NDArray[np.str_]
     """str[N], the name of the games that the position comes from."""
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -122,10 +123,10 @@ class SolvedPositions:
         return self[is_for_tests(self.positions) == test]
 
     def mistakes(self, player: Agent) -> Flags:
-        """Return where a player gives a win away, bool[N].
+        """Return in which positions a player gives a win away, bool[N].
 
-        A :class:`~bao_agents.players.faults.PlayerFault` counts as a mistake where an action could
-        be one.
+        A :class:`~bao_agents.players.faults.PlayerFault` counts as a mistake in positions where a
+        mistake is possible.
 
         Raises:
             ValueError: the player chooses an illegal action.
@@ -138,7 +139,7 @@ class SolvedPositions:
         return np.where(actions < 0, self.choices, ~keeps_win)
 
     def save(self, path: str | Path) -> None:
-        """Write a file that :meth:`load` reads. The same content gives the same bytes.
+        """Write a file for :meth:`load`. The same content always gives the same bytes.
 
         Raises:
             OSError: the file cannot be written.
@@ -173,7 +174,7 @@ class SolvedPositions:
 
         Args:
             path: a file, or the name of a shipped one.
-            ruleset: the expected rules; None to accept those of the file.
+            ruleset: the expected rules; None to accept any rules.
 
         Raises:
             ValueError: the file is missing or damaged, does not hold solved positions, or is for
@@ -234,9 +235,9 @@ def archive(arrays: Arrays) -> bytes:
 
 
 def read_arrays(file: Path, types: Mapping[str, type[np.generic]], *more_names: str) -> Arrays:
-    """Read the arrays of ``types``, and ``more_names``, and check types, dimensions and lengths."""
+    """Read the arrays in ``types`` and ``more_names``; check types, dimensions and lengths."""
     content = read_bytes(file, _MAX_BYTES)
-    if not content.startswith(b"PK"):  # numpy would advise to load it unsafely
+    if not content.startswith(b"PK"):  # numpy's own message would advise unsafe loading
         raise ValueError("it is not an .npz file; .csv tables cannot be loaded")
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in (*types, *more_names)}
@@ -268,9 +269,9 @@ def _check_content(arrays: Arrays, ruleset: Ruleset) -> None:
 
 
 def without_seats(positions: PackedPositions) -> PackedPositions:
-    """Return positions as the player to move sees them, without their seat and ply.
+    """Return positions as the player to move sees them, without the seat and the ply.
 
-    Legal actions and the winner depend on nothing else.
+    What remains determines the legal actions and the winner.
 
     Args:
         positions: uint64[N, 6].
@@ -285,7 +286,7 @@ def without_seats(positions: PackedPositions) -> PackedPositions:
 
 
 def is_for_tests(positions: PackedPositions) -> Flags:
-    """Return which positions are for tests, bool[N]: one in ten, by a hash.
+    """Return which positions are for tests, bool[N]; a hash selects one in ten.
 
     The answer is the same for a position seen from the other seat, for its mirror image, and in
     every file.
@@ -302,5 +303,5 @@ def is_for_tests(positions: PackedPositions) -> Flags:
 
 
 def stages_of(positions: PackedPositions) -> npt.NDArray[np.str_]:
-    store = positions[:, META] & BYTE  # the mover's
+    store = positions[:, META] & BYTE  # the mover's store
     return np.where(store != 0, Stage.NAMUA.value, Stage.MTAJI.value)

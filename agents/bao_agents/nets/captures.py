@@ -2,7 +2,7 @@
 
 0       most seeds that one action captures
 1       1 if an action wins at once
-2       1 if there is no action: the player has lost
+2       1 if there is no action: the player to move has lost
 3..34   for each start, ring pit + 16 * down (1 for step -1 along the ring): 0 if it captures
         nothing, else 1 + the seeds that it captures, 64 at most
 """
@@ -29,14 +29,14 @@ _MAX_CAPTURE = U(64)
 
 @jit
 def _play_out(rules, rows, capture_turn, start, stops):
-    """Return the tally and the captured seeds of a start."""
+    """Return the tally of a start, and the seeds that it captures."""
     hand = play_out(rules, first_hand(rules, rows, capture_turn, start, stops))
     return hand.tally, captured_by(rows, capture_turn, hand)
 
 
 @jit
 def capture_features(rules, packed, out):
-    """Write the captures that the player to move can make; see the module.
+    """Write the capture features of a position; see the module.
 
     Args:
         rules: the :class:`KernelRules`.
@@ -44,7 +44,7 @@ def capture_features(rules, packed, out):
         out: uint8[CAPTURE_FEATURES], filled.
 
     Returns:
-        whether they have no move and so have lost.
+        whether the player to move has no move and so has lost.
     """
     rows = load_rows(packed)
     capture_turn, starts = candidates(rules, rows)

@@ -5,14 +5,14 @@ The file's metadata entry ``bao_env`` is a JSON object::
     {"format": 2, "rules_version": 1, "observation_version": 1, "inputs_version": 1,
      "ruleset": {...}, "hidden": [256, 128], "info": {...}}
 
-The network's tensors are named ``model.*``, as float32 or, in small files, all as float16. The
-tensor ``nnue``, if it is there, has the weights of an :class:`~bao_agents.evaluators.nnue.NNUE`. A
+The network's tensors are named ``model.*``. They are float32 or, in small files, all float16. The
+optional tensor ``nnue`` has the weights of an :class:`~bao_agents.evaluators.nnue.NNUE`. A
 trainer's tensors have other names. ``hidden`` lists the units of the network's hidden layers.
-``info`` may hold anything: step, seed, configuration. Versions other than this package's are
-refused.
+``info`` may hold anything: step, seed, configuration. A file with other versions than this
+package's is refused.
 
-The header is checked, with the types and shapes of the network's tensors, before a tensor is read
-or a network is built. A trainer's tensors are read only on request.
+The header and the types and shapes of the network's tensors are checked before a tensor is read or
+a network is built. A trainer's tensors are read only on request.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ _KEY = "bao_env"
 _MODEL = "model."
 _NNUE = "nnue"
 _MAX_PARAMETERS = 1 << 28
-"""The most parameters of a network, 1 GiB. A sparse file may claim any number."""
+"""The most parameters of a network, 1 GiB. A sparse file could claim any number."""
 _LARGEST = 65504
-"""The largest weight, that of float16. Sums of such weights stay finite."""
+"""The largest weight allowed: the largest float16. Sums of such weights stay finite."""
 Arrays = dict[str, npt.NDArray[Any]]
 
 
@@ -83,7 +83,7 @@ class Checkpoint:
 
     @cached_property
     def network(self) -> PolicyNetwork:
-        """The network, with weights of its own."""
+        """The network, with its own copy of the weights."""
         import torch  # slow to import, and guided alpha-beta does not need it
 
         from bao_agents.nets.network import PolicyNetwork
@@ -96,12 +96,12 @@ class Checkpoint:
 
 
 def save(path: str | os.PathLike[str], checkpoint: Checkpoint, *, half: bool = False) -> None:
-    """Write a checkpoint; after a failure, ``path`` still holds the old file.
+    """Write a checkpoint. If this fails, ``path`` still holds the old file.
 
     Args:
         path: the file.
         checkpoint: the checkpoint.
-        half: whether to round the network's numbers to float16, which halves the file.
+        half: whether to round the network's weights to float16, which halves the file.
 
     Raises:
         OSError: the file cannot be written.
@@ -127,7 +127,7 @@ def save(path: str | os.PathLike[str], checkpoint: Checkpoint, *, half: bool = F
 
 
 def model_arrays(checkpoint: Checkpoint) -> Arrays:
-    """Return the weights of the network and the NNUE, by their names in the file."""
+    """Return the weights of the network and of the NNUE, by their names in the file."""
     arrays: Arrays = {_MODEL + name: array for name, array in checkpoint.weights.items()}
     return arrays if checkpoint.nnue is None else arrays | {_NNUE: checkpoint.nnue.weights}
 
@@ -140,7 +140,7 @@ def load(
     Args:
         path: the file.
         ruleset: refuse a checkpoint trained under rules other than these.
-        arrays: also read the trainer's arrays. Only the file limits their number and size.
+        arrays: also read the trainer's arrays, whatever their number and size.
 
     Raises:
         FileNotFoundError: the file does not exist.
@@ -167,7 +167,7 @@ def load(
 def load_shared(path: Path, ruleset: Ruleset) -> Checkpoint:
     """Read a checkpoint once, and keep it until its file changes or the memory is full.
 
-    Callers share its network, and must not change it.
+    Callers share the checkpoint's network, and must not change it.
 
     Raises:
         OSError, ValueError: see :func:`load` and :func:`~.checkpoint_files.version`.
@@ -187,7 +187,7 @@ def _open(path: Path) -> Any:
     if not path.is_file():  # a pipe could block indefinitely
         raise CheckpointError(f"{path} is not a regular file: expected a .safetensors file")
     try:
-        with path.open("rb"):  # of a file that may not be read, safetensors says that it is missing
+        with path.open("rb"):  # safetensors reports an unreadable file as missing
             return safe_open(path, framework="numpy")
     except (SafetensorError, OSError, ValueError) as error:
         own = "" if path.suffix == ".safetensors" else "; your own weights: MODULE:FUNCTION@FILE"
@@ -230,7 +230,7 @@ def _read_header(path: Path, file: Any) -> tuple[Ruleset, list[str], dict[str, A
         raise CheckpointError(
             f"{path}: its header is not as expected: {type(error).__name__}: {error!s:.500}"
         ) from error
-    except ValueError as error:  # from a check, which has said what is wrong
+    except ValueError as error:  # from a check, whose message says what is wrong
         raise CheckpointError(f"{path}: {error!s:.500}") from error
     model = {}
     for name in file.keys():  # noqa: SIM118
@@ -248,9 +248,9 @@ def _read_header(path: Path, file: Any) -> tuple[Ruleset, list[str], dict[str, A
 
 
 def _read_weights(path: Path, file: Any, name: str) -> Float32Array:
-    """Read some weights of the network of an open file whose header has been checked."""
+    """Read one tensor of the network from an open file whose header has been checked."""
     array = _read_tensor(path, file, _MODEL + name)
-    if not (np.abs(array) <= _LARGEST).all():  # also if one is not a number
+    if not (np.abs(array) <= _LARGEST).all():  # also true if a weight is not a number
         raise CheckpointError(
             f"{path}: some weights of its network are NaN, or larger than {_LARGEST} in size"
         )
@@ -271,7 +271,7 @@ def _read_tensor(path: Path, file: Any, name: str) -> npt.NDArray[Any]:
     """Read a tensor of an open file."""
     try:
         array: npt.NDArray[Any] = file.get_tensor(name)
-    # The last two are what safetensors raises for a type that numpy lacks.
+    # Safetensors raises the last two for a type that numpy lacks.
     except (SafetensorError, OSError, MemoryError, TypeError, AttributeError) as error:
         raise CheckpointError(f"{path} is damaged: tensor {name:.100}: {error!s:.300}") from error
     return array

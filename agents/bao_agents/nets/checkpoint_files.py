@@ -25,11 +25,11 @@ def shipped() -> list[str]:
 
 
 def find_checkpoint(name: str) -> Path | None:
-    """Return a checkpoint's file; None if there is none.
+    """Return the file of a checkpoint; None if there is none.
 
     Args:
-        name: its path; a shipped name; or the folder of a run, which means its final network, else
-            its last checkpoint, else its last generation.
+        name: the file's path, a shipped name, or the folder of a run. In a folder this is the final
+            network, else the last checkpoint, else that of the highest step.
     """
     if name in shipped():
         return CHECKPOINTS / f"{name}.safetensors"
@@ -42,7 +42,7 @@ def find_checkpoint(name: str) -> Path | None:
 
 
 def beside(name: str) -> list[str]:
-    """Return the runs and the files of checkpoints in the folder of a path, sorted."""
+    """Return the runs and the checkpoint files in the folder that contains a path, sorted."""
     paths = Path(os.path.dirname(name)).glob("*") if os.path.isdir(os.path.dirname(name)) else ()
     return sorted(
         str(path)
@@ -52,7 +52,7 @@ def beside(name: str) -> list[str]:
 
 
 def title(path: Path) -> str:
-    """Return a checkpoint's name for tables: that of its run or of its file.
+    """Return a checkpoint's name for tables: the name of its run or of its file.
 
     ``runs/quick/final.safetensors`` is ``quick``, ``runs/quick/step-600000.safetensors`` is
     ``quick/step-600000``, and any other file is called by its own name.
@@ -67,7 +67,7 @@ def find_guide(ruleset: str) -> Path:
     """Return the file of a rule set's guide.
 
     Raises:
-        ValueError: it has none.
+        ValueError: the rule set has no guide.
     """
     path = GUIDES / f"{ruleset}.safetensors"
     guides = sorted(path.stem for path in GUIDES.glob("*.safetensors"))
@@ -80,7 +80,7 @@ def find_guide(ruleset: str) -> Path:
 
 
 def version(path: Path) -> tuple[Path, int, int]:
-    """Return a file with its time in nanoseconds and its size, which change if it is rewritten.
+    """Return a file's path, time in nanoseconds and size, which identify its current content.
 
     Raises:
         OSError: the file does not exist.

@@ -1,11 +1,12 @@
 """Run a network on one core, without calls into torch.
 
 Most bytes of an encoding are zero, and each byte contributes to the first layer independently
-(:mod:`bao_agents.nets.features`). So the first layer is a table, one line of sums for each value of
-each byte, and an encoding adds up the lines of its bytes that are not zero, as in the first layer
-of an NNUE, but summed afresh. The later layers multiply only the weights of units above zero.
+(:mod:`bao_agents.nets.features`). So the first layer is a table with one line of sums for each
+value of each byte. To evaluate an encoding, the lines of its nonzero bytes are added up. This is
+like the first layer of an NNUE, but without incremental updates. The later layers multiply only the
+weights of units above zero.
 
-Players, searches and the games of TD learning use it.
+Players, searches and the games of TD learning use this module.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ class Weights(NamedTuple):
     """
 
     table: Float32Array
-    """float32[(bytes of an encoding * BYTE_VALUES) * units of layer 0], its sums for each value of
-    each byte, line after line."""
+    """float32[(bytes of an encoding * BYTE_VALUES) * units of layer 0], the sums of layer 0 for
+    each value of each byte, line after line."""
     widths: Int64Array
     """int64[L], the units of each layer, multiples of :data:`bao_agents.nets.vectors.WIDTH`."""
     biases: Float32Array
     """float32[sum of widths], layer after layer."""
     matrix: Float32Array
-    """float32[...], for each unit of all layers but the head its weights in the next layer."""
+    """float32[...], for each unit of all layers but the head, its weights in the next layer."""
 
 
 class NetworkWorkspace(NamedTuple):
@@ -69,7 +70,7 @@ class NetworkWorkspace(NamedTuple):
 def _features_of_bytes() -> Float32Array:
     """Return the features of each value of each byte, float32[bytes * BYTE_VALUES, F].
 
-    The features of an encoding are the sum of those of its bytes.
+    The features of an encoding are the sum of its bytes' features.
     """
     values = np.arange(BYTE_VALUES, dtype=np.uint8)[:, None]
     encodings = np.kron(np.eye(ENCODING_SIZE, dtype=np.uint8), values)
@@ -85,7 +86,7 @@ def _table(weight: Float32Array) -> Float32Array:
     """
     features = _features_of_bytes()
     lines, columns = np.nonzero(features)
-    nth = np.arange(len(lines)) - np.searchsorted(lines, lines)  # in its line
+    nth = np.arange(len(lines)) - np.searchsorted(lines, lines)  # position within the line
     table = np.zeros((len(features), len(weight)), np.float32)
     for n in range(nth.max() + 1):
         line, column = lines[nth == n], columns[nth == n]
@@ -149,7 +150,7 @@ def forward(weights, encodings, count, workspace, out):
         encodings: uint8[R, ENCODING_SIZE].
         count: the number of encodings to evaluate.
         workspace: a :class:`NetworkWorkspace`.
-        out: float32[R, 2], filled for the first ``count`` of them.
+        out: float32[R, 2], filled for the first ``count`` encodings.
     """
     table, widths, biases, matrix = weights.table, weights.widths, weights.biases, weights.matrix
     lines, units, next_units, active = workspace
@@ -171,7 +172,7 @@ def forward(weights, encodings, count, workspace, out):
             active_count = 0
             for j in range(before):
                 active[active_count] = j
-                # A unit that is not a number is active, too.
+                # A unit that is not a number is also active.
                 active_count += 0 if units[j] <= np.float32(0.0) else 1
             for j in range(0, width, WIDTH):
                 total = load_vector(biases, bias + j)
@@ -196,7 +197,7 @@ def evaluate_network(
     Args:
         network: the network.
         encodings: uint8[R, ENCODING_SIZE].
-        weights: the network compiled (:func:`compile_if_faster`); without them, torch runs it.
+        weights: the compiled network (:func:`compile_if_faster`); with None, torch runs it.
 
     Returns:
         float32[R] and float32[R], without gradients.

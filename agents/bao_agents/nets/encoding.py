@@ -1,7 +1,8 @@
 """Encode the board after each action of a position, as the bytes that a network reads.
 
-A search already has the successors of a position and encodes those (:func:`encode_successors`).
-Other callers have positions with their legal actions (:func:`encode`).
+A search already has the successors of a position, and encodes them with
+:func:`encode_successors`. Other callers have positions with their legal actions, and use
+:func:`encode`.
 :mod:`bao_agents.nets.features` lists the bytes.
 """
 
@@ -25,7 +26,7 @@ ENCODING_STEP = 512
 """In training, the rows of encodings are a multiple of this, because torch prepares a matrix
 product for each new shape."""
 PLAYING_STEP = 8
-"""The same for players, whose batches may have a single position."""
+"""The same step for players, whose batches may have a single position."""
 
 
 @jit
@@ -35,11 +36,11 @@ def _encode_one(rules, packed, viewer, is_over, encodings, k):
     Args:
         rules: the :class:`KernelRules`.
         packed: uint64[5 or more], contiguous, the position.
-        viewer: int64, the seat from whose side the board is seen. The captures are always those of
-            the player to move.
-        is_over: whether the game has ended there, so that nobody has a move.
+        viewer: int64, the seat from whose side the board is seen. The captures are always for the
+            player to move.
+        is_over: whether the game has ended there; nobody then has a move.
         encodings: uint8[R, ENCODING_SIZE].
-        k: the row of ``encodings`` that is filled.
+        k: the row of ``encodings`` to fill.
 
     Returns:
         whether the player to move has no move.
@@ -61,9 +62,9 @@ def encode_successors(rules, packed, successors, first, last, encodings):
     Args:
         rules: the :class:`KernelRules`.
         packed: uint64[5 or more].
-        successors: uint64[N, 8]; those of the position are ``first`` to ``last`` - 1
-            (:func:`bao_env.engine.successors.successors`). Decided ones are left out. One that
-            turns out to leave a player without a move gets its result and is also left out.
+        successors: uint64[N, 8] (:func:`bao_env.engine.successors.successors`). The position's are
+            in rows ``first`` to ``last`` - 1. Decided ones are left out. A successor that leaves
+            a player without a move gets its result and is also left out.
         first, last: see ``successors``.
         encodings: uint8[R, ENCODING_SIZE], filled from row 0 on.
 
@@ -112,11 +113,11 @@ def encode(
         rules: the rules by which legal actions are played out.
         positions: uint64[B, 6].
         legal: uint64[B], their legal actions.
-        step: the number of rows of the encodings is a multiple of this.
+        step: the number of rows of the encodings is rounded up to a multiple of this.
 
     Returns:
-        encodings uint8[R, ENCODING_SIZE], those of the K legal actions and then zeros; legal
-        actions int64[K] (position * 64 + action) and indptr int64[B + 1].
+        encodings uint8[R, ENCODING_SIZE], K rows for the legal actions and then zeros; legal
+        actions int64[K] (position * 64 + action); and indptr int64[B + 1].
     """
     indptr, legal_actions = list_legal_actions(legal)
     rows = -(-len(legal_actions) // step) * step

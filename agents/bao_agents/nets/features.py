@@ -1,7 +1,7 @@
 """Define the bytes of an encoding, and expand them to the features that a network reads.
 
 An *encoding* is the compact form that is stored and copied: :data:`ENCODING_SIZE` bytes that
-describe the board after an action, as the player who chose it sees it::
+describe the board after an action, as seen by the player who chose the action::
 
     0..51    the observation (bao_env.observation.board): seeds and flags
     52..86   the captures of the player to move (bao_agents.nets.captures):
@@ -21,8 +21,8 @@ Its *features* are :data:`FEATURES` numbers::
     407..438   for each start the seeds that it captures, in units of eight
 
 Features are bfloat16, which represents all of them exactly. They are additive: each byte of an
-encoding has its own features, all zero if the byte is zero, so the features of an encoding are the
-sum of those of its bytes. :mod:`bao_agents.nets.compiled` relies on this.
+encoding has its own features, all zero if the byte is zero, and the features of an encoding are the
+sum of its bytes' features. :mod:`bao_agents.nets.compiled` relies on this.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from bao_env.observation.planes import STEPS
 
 INPUTS_VERSION = 1
 """The version of a network's inputs. Increase it whenever a byte of an encoding or a feature
-changes its place or its meaning. Checkpoints contain the version that their network was trained
-on; others are refused."""
+changes its place or its meaning. A checkpoint contains the version that its network was trained on.
+Checkpoints of other versions are refused."""
 
 CAPTURES_AT = OBSERVATION_SIZE
 """Byte of an encoding at which the capture features begin."""

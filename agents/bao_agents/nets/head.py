@@ -6,9 +6,9 @@ A network has two outputs for each legal action::
     out[1]    the action's value, before its tanh
     logit = out[0] + TRUST * tanh(out[1])
 
-So its policy starts out greedy in the values, and the first output learns the difference. Searches
-compute this in compiled functions, and training in torch. Both are here to keep the formula the
-same.
+So an untrained policy is greedy in the values, and the first output learns to deviate from that.
+Searches compute the formula in compiled functions, and training computes it in torch. Both versions
+stand here to keep them the same.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def action_logit(preference, value):
 def logits_and_values(outputs: Tensor) -> tuple[Tensor, Tensor]:
     """Return logits float[R] and values float[R] from outputs of the head, float[R, 2].
 
-    The gradient of a logit does not flow into the value that it trusts.
+    The gradient of a logit does not flow into the action's value.
     """
     values = outputs[:, 1].tanh()
     return outputs[:, 0] + TRUST * values.detach(), values

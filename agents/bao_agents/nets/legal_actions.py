@@ -34,7 +34,7 @@ def list_legal_actions(legal: Legal) -> tuple[Int64Array, Int64Array]:
 
 @jit
 def _count_actions(legal, indptr):
-    """Add up the numbers of legal actions in ``indptr``, int64[B + 1], which begins with 0."""
+    """Write the running totals of legal actions to ``indptr``, int64[B + 1], whose first is 0."""
     for i in range(legal.shape[0]):
         indptr[i + 1] = indptr[i] + np.int64(popcount(legal[i]))
 
@@ -55,7 +55,7 @@ def _list_actions(legal, legal_actions):
 def best_legal_actions(logits, indptr, legal):
     """Return the legal action with the highest logit of each position, int64[B].
 
-    Among equals take the lowest action; where there is none return 0.
+    Among equals this is the lowest action. In a position without legal actions it is 0.
 
     Args:
         logits: float32[K].
@@ -74,6 +74,6 @@ def best_legal_actions(logits, indptr, legal):
 
 
 def probabilities(logits: npt.NDArray[Any]) -> Float64Array:
-    """Return the softmax of logits float[K], of one position's legal actions."""
+    """Return the softmax of the logits, float[K], of one position's legal actions."""
     weights = np.exp(logits.astype(np.float64) - logits.max())
     return weights / weights.sum()

@@ -1,8 +1,8 @@
 """Define the policy and value network: hidden layers with a ReLU after each, and a linear head.
 
 It reads the board after each legal action of a position (:mod:`bao_agents.nets.encoding`), and
-returns a logit and a value for each (:mod:`bao_agents.nets.head`). It looks no further
-ahead: that is the task of a search.
+returns a logit and a value for each (:mod:`bao_agents.nets.head`). It does not look further ahead;
+a search does.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bao_agents.support.array_types import Float32Array
 
 
 class PolicyNetwork(nn.Module):
-    """The network: it maps encodings to logits and values.
+    """A network that maps encodings to logits and values.
 
     Args:
         hidden: the units of each hidden layer.
@@ -44,9 +44,9 @@ class PolicyNetwork(nn.Module):
         nn.init.zeros_(self.head.bias)
 
     def arrays(self) -> dict[str, Float32Array]:
-        """Return the weights by their names in the network, each layer's before its biases.
+        """Return the network's arrays by name: for each layer its weights, then its biases.
 
-        They are float32. Those on the CPU may share the network's memory.
+        They are float32. If the network is on the CPU, they may share its memory.
         """
         return {name: tensor.float().cpu().numpy() for name, tensor in self.state_dict().items()}
 
@@ -64,7 +64,7 @@ class PolicyNetwork(nn.Module):
         """Return the outputs of the head, float32[R, 2]; see :meth:`forward`."""
         weight = self.head.weight
         features = torch.from_numpy(expand(encodings.numpy())).view(torch.bfloat16)
-        with torch.autocast(weight.device.type, enabled=False):  # of the caller
+        with torch.autocast(weight.device.type, enabled=False):  # whatever the caller's is
             outputs: Tensor = self.head(self.trunk(features.to(weight.device, weight.dtype)))
             return outputs.float()
 

@@ -31,7 +31,7 @@ class NetworkOutput(NamedTuple):
     """A network's outputs for a batch of B positions with K legal actions in all."""
 
     logits: Float32Array
-    """float32[K]."""
+    """float32[K], the logit of each legal action."""
     values: Float32Array
     """float32[K], the value of each legal action."""
     legal_actions: Int64Array
@@ -44,8 +44,8 @@ class NetworkAgent(Remade):
     """Play the action that a network prefers.
 
     Args:
-        network: the network, which is put into evaluation mode. The agent plays with the weights
-            that it has at the agent's first move.
+        network: the network, which is switched to evaluation mode. The agent plays with the weights
+            that the network has at the agent's first move.
         ruleset: the rules to play by.
     """
 
@@ -86,7 +86,7 @@ class NetworkAgent(Remade):
 
         Args:
             board: a game that is not over.
-            limit: a network needs none.
+            limit: ignored, because a network needs no limit.
         """
         del limit
         actions = board.legal_actions

@@ -1,8 +1,8 @@
-"""Add vectors of 32 floats that stay in registers in compiled code.
+"""Add vectors of 32 floats, which compiled code keeps in registers.
 
-Numba turns a loop over a row into vector instructions, but it keeps the sums in memory between two
-rows, and checks each time whether the arrays overlap. These functions say exactly what to do.
-Uncompiled, a vector is an array.
+Numba turns a loop over a row into vector instructions, but it stores the sums in memory after each
+row, and checks each time whether the arrays overlap. These functions emit the vector instructions
+themselves. In uncompiled code a vector is an array.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAY_FUSE = ("contract",)
 
 
 def jit_float(function: F) -> F:
-    """Compile a function as ``jit`` does, and let it reorder and fuse floating-point operations."""
+    """Compile a function as ``jit`` does, but let it reorder and fuse floating-point operations."""
     return jit(function, fastmath={"contract", "reassoc", "nsz"})
 
 
@@ -41,7 +41,7 @@ _vector = _VectorType()
 
 @register_default(_VectorType)
 class _VectorModel(PrimitiveModel):
-    """Its representation in LLVM."""
+    """The representation of a vector in LLVM."""
 
     def __init__(self, dmm: Any, fe_type: Any) -> None:
         super().__init__(dmm, fe_type, _VECTOR)
@@ -63,12 +63,12 @@ def add(vector, summand):
 
 
 def add_product(vector, factor, multiplicand):
-    """Return ``vector + factor * other``, with a float32 factor; it may be rounded only once."""
+    """Return ``vector + factor * multiplicand``, with a float32 factor; rounded once or twice."""
     return vector + np.float32(factor) * multiplicand
 
 
 def _pointer(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
-    """Return the pointer to a vector of an array."""
+    """Return the pointer to the vector of an array that starts at an index."""
     data = context.make_array(kind)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [at]), _VECTOR.as_pointer())
 

@@ -1,8 +1,8 @@
 """Limit searches: define what a search may use, and read the clock in compiled code.
 
 A compiled search checks its *deadline*, an int64[1] in nanoseconds of :func:`nanoseconds`, many
-times a millisecond. Time limits are wall-clock time, and start afresh with the search of each
-position. Below about a millisecond, preparing a search takes longer than the search.
+times a millisecond. Time limits are wall-clock time, and each position gets the full time again.
+Below about a millisecond, preparing a search takes longer than the search.
 """
 
 from __future__ import annotations
@@ -28,20 +28,23 @@ NEVER = np.iinfo(np.int64).max
 MAX_CLOCK = 86_400.0
 """The most seconds of a clock: a day."""
 _MOVES_TO_COME = 20
-"""The moves for which a clock must last: about half of those of a game."""
+"""The number of moves for which a clock must last: about half the moves of a game."""
 _INCREMENT_SHARE = 0.8
-"""The part of the increment that a move uses, too."""
+"""The part of the increment that a move also uses."""
 _CLOCK_SHARE = 0.3
-"""The most of a clock that one move may take ..."""
+"""The largest part of a clock that one move may take."""
 _RESERVE = 0.02
-"""... and the seconds that it leaves for everything else."""
+"""Seconds of a clock that a move leaves for everything else."""
 _TIME = r"[0-9]{1,6}(?:\.[0-9]{1,6})?(?:ms|s|m)"
 _LOOK_NODES = 256
 """Nodes between two looks at the clock: some tens of microseconds."""
 
 
 class Clock(NamedTuple):
-    """A clock for all moves of a game: in a rule of play the whole time, in a game what is left."""
+    """A player's time for all moves of a game.
+
+    As a rule of play this is the time at the start; during a game it is the time left.
+    """
 
     seconds: float
     """Wall-clock time."""
@@ -53,7 +56,7 @@ class Clock(NamedTuple):
         """Return the clock of a text such as ``10s+0.1s``, ``2m`` or ``500ms``.
 
         Raises:
-            ValueError: it is not one, or out of range.
+            ValueError: the text is not a clock, or is out of range.
         """
         match = re.fullmatch(rf"({_TIME})(?:\+({_TIME}))?", text)
         if not match:
@@ -68,33 +71,32 @@ class Clock(NamedTuple):
 
     @property
     def most_seconds(self) -> float:
-        """The most seconds that the next move may take; it usually takes about half of them."""
+        """The most seconds that the next move may take; usually it takes about half as long."""
         usual = self.seconds / _MOVES_TO_COME + _INCREMENT_SHARE * self.increment
         allowed = min(2 * usual, _CLOCK_SHARE * self.seconds, self.seconds - _RESERVE)
         return max(LEAST_SECONDS, min(allowed, MAX_SECONDS))
 
 
 def _seconds(time: str) -> float:
-    """Return the seconds of ``2m``, ``2s`` or ``500ms``."""
+    """Return the seconds in a text such as ``2m``, ``2s`` or ``500ms``."""
     number, unit = re.fullmatch("([0-9.]+)([a-z]+)", time).groups()  # type: ignore[union-attr]
     return float(number) * {"m": 60.0, "s": 1.0, "ms": 0.001}[unit]
 
 
 class Limit(NamedTuple):
-    """What a player may use for a move, as in python-chess; None means no limit.
+    """A limit on the search for a move, as in python-chess; None means no limit.
 
-    A search ends at the first of its limits that it reaches.
+    A search ends as soon as it reaches one of its limits.
     """
 
     plies: int | None = None
     seconds: float | None = None
-    """Wall-clock time, which is used up unless there is only one move or a proof. The choice is the
-    best one found so far, and depends on the machine."""
+    """Wall-clock time. It is used up unless there is only one move or the result is proven. The
+    choice is the best one found in that time, so it depends on the machine."""
     nodes: int | None = None
-    """Positions visited; of a Monte Carlo search its playouts."""
+    """Positions to visit; in a Monte Carlo search, playouts."""
     clock: Clock | None = None
-    """What is left of the time of the game. An easy move is then played sooner, so that there is
-    more for a hard one."""
+    """The time left for the game. Easy moves are then played sooner, to save time for hard ones."""
 
     @classmethod
     def by_clock(cls, clock: Clock) -> Self:
@@ -103,16 +105,16 @@ class Limit(NamedTuple):
 
 
 def check_limit(name: str, limit: Limit, lowest: Limit, highest: Limit) -> Limit:
-    """Return a limit with plain numbers.
+    """Validate a limit, and return it with plain numbers.
 
     Args:
         name: the search, for messages.
         limit: the limit.
-        lowest, highest: the range of each number; None where the search has no such limit.
+        lowest, highest: the range of each number; None for a limit that the search lacks.
 
     Raises:
-        TypeError: it is not a :class:`Limit`, or its seconds are not a number.
-        ValueError: it limits nothing, or a number is out of range or not whole.
+        TypeError: the limit is not a :class:`Limit`, or its seconds are not a number.
+        ValueError: the limit limits nothing, or a number is out of range or not whole.
     """
     if not isinstance(limit, Limit):
         raise TypeError(
@@ -141,10 +143,10 @@ def check_limit(name: str, limit: Limit, lowest: Limit, highest: Limit) -> Limit
 
 
 def check_threads(threads: object | None) -> int:
-    """Return the number of threads to use: as given, or one per core for None.
+    """Return the number of threads to use: the given number, or one per core for None.
 
     Raises:
-        ValueError: it is not an integer, or out of range.
+        ValueError: the number is not an integer, or is out of range.
     """
     if threads is None:
         return cores()
@@ -182,11 +184,13 @@ else:  # Windows
 
 @jit
 def is_late(work):
-    """Return whether a search has reached a limit; called once ``work.nodes >= work.look_at``.
+    """Return whether a search has reached a limit.
+
+    Call this once ``work.nodes >= work.look_at``.
 
     Args:
         work: a record with the int64 ``nodes``, ``node_limit``, ``deadline`` and ``look_at``, the
-            number of nodes at which to call this next.
+            number of nodes at which to call this function next.
     """
     late = work.nodes >= work.node_limit or nanoseconds() >= work.deadline
     work.look_at = 0 if late else min(work.node_limit, work.nodes + _LOOK_NODES)
@@ -194,5 +198,5 @@ def is_late(work):
 
 
 def deadline(seconds: float | None) -> int:
-    """Return the deadline of a search that begins now; :data:`NEVER` without a time limit."""
+    """Return the deadline of a search that starts now; :data:`NEVER` without a time limit."""
     return NEVER if seconds is None else nanoseconds() + round(1e9 * seconds)

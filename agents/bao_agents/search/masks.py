@@ -1,4 +1,4 @@
-"""Leave legal actions out of a search."""
+"""Restrict a search to some of the legal actions."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from bao_env.engine.successors import ACTION, SUCCESSOR_WORDS
 
 @jit
 def keep_actions(rows, first, end, actions):
-    """Keep only the successors after some actions, in their order; return their new end.
+    """Keep only the successors that some actions lead to, in order, and return their new end.
 
     Args:
         rows: uint64[N, 8], successors (:mod:`bao_env.engine.successors`), moved in place.
-        first, end: the rows from ``first`` to ``end - 1`` are looked at.
-        actions: the bits of the actions, uint64.
+        first, end: rows ``first`` to ``end - 1`` hold the successors.
+        actions: uint64, the bits of the actions to keep.
     """
     if actions == FULL:
         return end
     new_end = first
     for k in range(first, end):
         if (actions >> rows[k, ACTION]) & ONE != ZERO:
-            for word in range(SUCCESSOR_WORDS):  # numba compiles a row for five seconds
+            for word in range(SUCCESSOR_WORDS):  # numba needs five seconds to compile a row copy
                 rows[new_end, word] = rows[k, word]
             new_end += 1
     return new_end

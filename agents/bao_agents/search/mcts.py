@@ -1,4 +1,4 @@
-"""Search trees by Monte Carlo: UCT with random playouts.
+"""Run a Monte Carlo tree search: UCT with random playouts.
 
 UCT as in Kocsis and Szepesvari, "Bandit based Monte-Carlo planning" (2006): an iteration walks
 down the tree by upper confidence bounds, expands the position where it ends, plays one of its
@@ -54,7 +54,7 @@ PLAYOUT_PLIES = 1000
 MAX_PLAYOUTS = 10_000_000
 """The most playouts of a search."""
 _NODES_A_PLAYOUT = 4
-"""Space for nodes, for each playout; a node is expanded at its second visit."""
+"""Nodes to make space for, per playout; a node is expanded at its second visit."""
 _MAX_NODES = 1 << 21
 """The most nodes in a tree, 160 MiB, unless the player has another limit of memory. When a tree is
 full, leaves are played out unexpanded."""
@@ -62,7 +62,7 @@ _NODE_BYTES = 80
 _MOST_NODES = (1 << 31) - 1
 """The most nodes that a tree can number."""
 _PLAYOUT_SECONDS = 2e-5
-"""Seconds that a playout takes, at most and roughly."""
+"""Seconds that a playout takes at most, roughly."""
 
 _SEED_SHIFT = U(29)
 _HALF_WORD = U(32)
@@ -73,7 +73,7 @@ _GOLDEN_RATIO = U(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: odd, bits t
 def _random_move(rules, rows, rng):
     """Play a random start, with a random choice at a house; draw again if the move is infinite.
 
-    This does not find the legal actions: only the drawn starts are simulated.
+    This function does not list the legal actions: it simulates only the starts that it draws.
 
     Args:
         rules: the :class:`KernelRules`.
@@ -125,15 +125,20 @@ class PlayoutTree(NamedTuple):
     num_children: Int32Array
     """int32[N], the number of its children, which are consecutive."""
     node_visits: Int32Array
-    """int32[N]."""
+    """int32[N], the number of visits."""
     result_sums: Int32Array
-    """int32[N], sum of the results of those visits, for the player who moved to the node."""
+    """int32[N], the sum of the results of those visits, for the player who moved to the node."""
     path: Int32Array
     """int32[PLAYOUT_PLIES], the nodes from the root to the current one."""
 
 
 def _make_tree(playouts: int, max_nodes: int = _MAX_NODES) -> PlayoutTree:
-    """Return space for the tree of a search with so many playouts, at most ``max_nodes`` nodes."""
+    """Return an empty tree for a search of ``playouts`` playouts.
+
+    Args:
+        playouts: the number of playouts.
+        max_nodes: the most nodes, apart from a small reserve.
+    """
     size = min(_NODES_A_PLAYOUT * playouts, max_nodes) + 2 * MAX_SUCCESSORS
     positions = np.empty((size, SUCCESSOR_WORDS), np.uint64)
     first_child, num_children, node_visits, result_sums = np.zeros((4, size), np.int32)
@@ -143,7 +148,7 @@ def _make_tree(playouts: int, max_nodes: int = _MAX_NODES) -> PlayoutTree:
 
 @jit
 def _choose_child(tree, node, rng):
-    """Choose a random unvisited child, else the one with the highest confidence bound.
+    """Choose a random unvisited child or, if there is none, the one with the highest bound.
 
     Returns the generator and the child.
     """
@@ -175,9 +180,10 @@ def _choose_child(tree, node, rng):
 
 @jit
 def _expand(rules, tree, node, size, actions):
-    """Append the children of a node, without visits, to the nodes of the tree.
+    """Append the children of a node to the tree, without visits.
 
-    Only those after ``actions``, their bits. Returns the new number of nodes.
+    Only the children that ``actions``, as bits, lead to are appended. Returns the new number of
+    nodes.
     """
     end = size + successors(rules, load_rows_at(tree.positions, node), tree.positions, size)
     end = keep_actions(tree.positions, size, end, actions)
@@ -197,7 +203,7 @@ def _iterate(rules, tree, size, rng, actions):
     Args:
         rules: the :class:`KernelRules`.
         tree: the :class:`PlayoutTree`.
-        size: the number of its nodes.
+        size: the number of nodes in the tree.
         rng: the state of a generator, uint64.
         actions: the bits of the root's actions to choose from.
 
@@ -230,7 +236,7 @@ def _iterate(rules, tree, size, rng, actions):
     for i in range(length, -1, -1):
         node = np.int64(path[i])
         if not same_mover(positions[node, META]):
-            result = -result  # now for the player who moved to the node
+            result = -result  # now it is for the player who moved to the node
         tree.node_visits[node] += 1
         tree.result_sums[node] += result
     return rng, size
@@ -238,7 +244,7 @@ def _iterate(rules, tree, size, rng, actions):
 
 @jit
 def _search(rules, tree, packed, actions, seed, playouts, deadline):
-    """Return the action that a search of one position visits most; among equals, the better one.
+    """Search one position, and return the most visited action; among equals, the better one.
 
     Args:
         rules: the :class:`KernelRules`.
@@ -250,7 +256,7 @@ def _search(rules, tree, packed, actions, seed, playouts, deadline):
         deadline: int64[1], see :mod:`bao_agents.search.limits`.
     """
     rng = seed
-    for word in range(WORDS):  # the root has no action: its ply stands in that column
+    for word in range(WORDS):  # the root has no action: that column holds its ply
         tree.positions[0, word] = packed[word]
         rng = (rng ^ packed[word] ^ (rng >> _SEED_SHIFT)) * _GOLDEN_RATIO
     rng |= ONE
@@ -278,12 +284,13 @@ class MctsAgent(SearchPlayer):
 
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
-        limit: what it may use for each position: playouts, as ``nodes``, or time.
+        limit: the limit for each position: playouts, as ``nodes``, or time.
         seed: the seed of the playouts.
-        threads, memory: see :class:`SearchPlayer`; its threads share batches alone.
+        threads, memory: see :class:`SearchPlayer`. Threads share a batch, but never search a
+            position together.
 
     Raises:
-        TypeError, ValueError: the limit is not one, or out of range.
+        TypeError, ValueError: the limit is not a valid one, or is out of range.
     """
 
     NAME = "mcts"

@@ -14,15 +14,15 @@ MAX_MEGABYTES = 1 << 24
 _SHARE = 4
 """A table takes at most one fourth of the free memory unless it has been given more."""
 _UNKNOWN = 1 << 32
-"""What counts as free where the system does not say."""
+"""The bytes that count as free if the system does not report free memory."""
 
 
 def check_memory(memory: object | None) -> int | None:
-    """Return megabytes (2^20 bytes) as bytes; None for None.
+    """Validate a number of megabytes (2^20 bytes), and return it in bytes; None for None.
 
     Raises:
         TypeError: the number is not an integer.
-        ValueError: it is out of range, or more than this machine has free; the message says so.
+        ValueError: the number is out of range, or more than this machine has free.
     """
     if memory is None:
         return None
@@ -36,7 +36,7 @@ def check_memory(memory: object | None) -> int | None:
 
 
 def default_memory() -> int:
-    """Return the bytes that a table may have if nobody says how many."""
+    """Return the bytes that a table may take if no number is given."""
     return free_memory() // _SHARE
 
 
@@ -49,13 +49,13 @@ def _free_here() -> int:
     with suppress(OSError, ValueError, IndexError):  # Linux
         words = Path("/proc/meminfo").read_text().split()
         return 1024 * int(words[words.index("MemAvailable:") + 1])
-    with suppress(AttributeError, OSError, ValueError):  # macOS, which does not say what is free
+    with suppress(AttributeError, OSError, ValueError):  # macOS, which does not report free memory
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     return _UNKNOWN
 
 
 def _free_in_groups() -> list[int]:
-    """Return what each group of this process has left of its limit, version 2 or 1."""
+    """Return the bytes left below the limit of each cgroup, version 2 or 1, of this process."""
     free = []
     for folder in group_folders("memory"):
         for limit_file, use_file in (
@@ -65,6 +65,6 @@ def _free_in_groups() -> list[int]:
             with suppress(OSError, ValueError):  # "max" for no limit
                 limit = int((folder / limit_file).read_text())
                 stat = (folder / "memory.stat").read_text().split()
-                cached = int(stat[stat.index("inactive_file") + 1])  # given back when asked for
+                cached = int(stat[stat.index("inactive_file") + 1])  # freed on demand
                 free.append(max(0, limit - int((folder / use_file).read_text()) + cached))
     return free

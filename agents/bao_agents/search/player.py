@@ -1,4 +1,4 @@
-"""Play by searching: batches, threads, limits, masks and Ctrl-C, the same for every search."""
+"""Play by searching: handle batches, threads, limits, masks and Ctrl-C for every search."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from bao_env.engine.position import Actions, Legal, PackedPositions, packed_open
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 WORTH_SHARING = 0.01
-"""The least seconds of a search that several threads do together: starting them takes time."""
+"""The least seconds of a search that threads share, because starting them takes time."""
 MAX_GAME = 2**63 - 1
 """The highest number of a game."""
 
 
 class GameMemory(NamedTuple):
-    """Where the games of B positions are in a player's memory."""
+    """The places of the games of B positions in a player's memory."""
 
     tables: Uint64Array
     """uint64[rows, words], a table for each game."""
@@ -37,18 +37,18 @@ class GameMemory(NamedTuple):
 
 
 NO_MEMORY = GameMemory(np.zeros((0, 0), np.uint64), np.zeros(0, np.uint64), np.zeros(0, np.int64))
-"""The memory of positions that are judged alone."""
+"""The memory of positions that belong to no game."""
 
 
 class Question(NamedTuple):
-    """What a search is asked: B positions, each with a choice."""
+    """The input of a search: B positions, each with a choice of actions."""
 
     positions: PackedPositions
     """uint64[B, 6]."""
     legal: Legal
     """uint64[B], the actions to choose from."""
     limit: Limit
-    """What may be used for each position."""
+    """The limit for each position."""
     memory: GameMemory = NO_MEMORY
     """The memory of their games (:meth:`SearchPlayer._remember`)."""
 
@@ -60,34 +60,34 @@ class Question(NamedTuple):
 
 
 class SearchPlayer(Remade):
-    """Choose an action by a search of each position that has a choice.
+    """Search each position that has a choice of actions.
 
-    A subclass is one search. It names its limits, makes the memory of its threads in
-    :meth:`_prepare`, and searches in :meth:`_search`. It plays under every rule set, and only
+    A subclass is one kind of search. It names its limits, allocates the memory of its threads in
+    :meth:`_prepare`, and searches in :meth:`_search`. It plays under every rule set. It plays only
     actions of the mask, which may leave out legal ones.
 
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
-        limit: what it may use for each position.
-        threads: number of threads that share a batch, each position on one; and that search a
-            position together if it is asked alone (:meth:`act`). None for all cores.
-        memory: the most megabytes of its tables; by default they follow the limit, up to a part of
-            what the machine has free.
+        limit: the limit for each position.
+        threads: number of threads; None for one per core. They share a batch, one thread for each
+            position. They may also search a single position together (:meth:`act`).
+        memory: the most megabytes that the tables may take. By default the size depends on the
+            limit, up to a part of the free memory of the machine.
 
     Raises:
         TypeError, ValueError: see :func:`~bao_agents.search.limits.check_limit`.
     """
 
     NAME: ClassVar[str]
-    """What messages call the search."""
+    """The name of the search in messages."""
     LOWEST: ClassVar[Limit]
     HIGHEST: ClassVar[Limit]
-    """The range of its limits; None for a limit that it does not have."""
+    """The range of the limits; None for a limit that the search lacks."""
 
     seeded = False
     """Its play does not depend on a seed; see :class:`bao_env.Agent`."""
     remembers = False
-    """Whether it remembers games by their numbers."""
+    """Whether the player remembers games by their numbers."""
     searches_together = True
     """Whether :meth:`act` takes ``together``."""
     PART: ClassVar[int] = 1
@@ -104,10 +104,10 @@ class SearchPlayer(Remade):
         self.ruleset = get_ruleset(ruleset)
         self._memory = check_memory(memory)
         self._shares_nodes = threads is not None
-        """Whether threads share a limit of nodes too. The choice then varies from call to call, so
-        somebody must have asked for threads."""
+        """Whether threads may also share a node limit. The choice then varies from call to call, so
+        this needs an explicit number of threads."""
         self.limit = self._checked(limit)
-        """What it may use for each position, unless a call says otherwise."""
+        """The limit for each position, unless a call gives its own."""
         self._deadlines = [np.zeros(1, np.int64) for _ in range(check_threads(threads))]
         """The deadline of each thread, int64[1]; see :mod:`bao_agents.search.limits`."""
         self._exclusive = Exclusive("player")
@@ -117,7 +117,7 @@ class SearchPlayer(Remade):
 
     @abstractmethod
     def _prepare(self) -> None:
-        """Make the memory of the threads, before anything is compiled."""
+        """Allocate the memory of the threads, before anything is compiled."""
 
     @abstractmethod
     def _search(self, question: Question, thread: int) -> Int64Array:
@@ -125,17 +125,17 @@ class SearchPlayer(Remade):
 
         Args:
             question: the positions; a single one if there is a time limit.
-            thread: the thread, whose memory it uses and whose deadline has been set.
+            thread: the thread. The search uses its memory; its deadline has been set.
         """
 
     @abstractmethod
     def _expected_seconds(self, limit: Limit) -> float:
-        """Return roughly how long a search takes at most."""
+        """Return roughly how many seconds a search takes at most."""
 
     def _remember(self, games: Int64Array) -> GameMemory:
-        """Make room for the games of a batch, int64[B]; return their memory.
+        """Make room for the games of a batch, int64[B], and return their memory.
 
-        A search that remembers overrides this.
+        A search that remembers games overrides this.
         """
         del games
         return NO_MEMORY
@@ -149,17 +149,17 @@ class SearchPlayer(Remade):
         games: Int64Array | None = None,
         together: bool = False,
     ) -> Actions:
-        """Choose actions; see :meth:`bao_env.bots.Agent.act`. ``legal`` may leave out some.
+        """Choose actions; ``legal`` may leave out some legal ones.
 
         Args:
-            positions, legal: see there.
-            limit: what it may use for each position, instead of the player's limit.
-            games: integers [B] from 0 to 2^63 - 1, the numbers of their games, all different. A
-                new number begins a new game. None: each position is judged alone. Ignored unless
-                :attr:`remembers`.
-            together: whether all threads may search the only position of the batch. They do under
-                a limit of time; under one of nodes, too, if the player was made with a number of
-                threads.
+            positions, legal: see :meth:`bao_env.bots.Agent.act`.
+            limit: the limit for each position, instead of the player's own.
+            games: integers [B] from 0 to 2^63 - 1, the numbers of the positions' games, all
+                different. A new number starts a new game. None: each position is searched without
+                regard to a game. Ignored unless :attr:`remembers`.
+            together: whether all threads may search the only position of a batch together. They do
+                so if there is a time limit. With a node limit, they do so only if the player was
+                made with a number of threads.
 
         Raises:
             TypeError, ValueError: an array or the limit is wrong; the message says how.
@@ -186,7 +186,7 @@ class SearchPlayer(Remade):
         games: Int64Array | None,
         together: bool,
     ) -> Actions:
-        """Search positions that all have a choice; see :meth:`act`."""
+        """Choose actions in positions that all have a choice; see :meth:`act`."""
         memory = NO_MEMORY if games is None else self._remember(games)
         question = Question(positions, legal, limit, memory)
         if together and len(legal) == 1:
@@ -194,29 +194,29 @@ class SearchPlayer(Remade):
         return self._ask(question, self._search)[:, 0].copy()
 
     def _choose_alone(self, question: Question, end: int) -> int:
-        """Choose an action in one position, with all threads if the search can.
+        """Choose an action in the only position of a batch.
 
-        A search that can overrides this.
+        A search that can use all threads for one position overrides this.
 
         Args:
             question: the position.
-            end: its deadline.
+            end: the deadline.
         """
         del end
         return int(self._ask(question, self._search)[0, 0])
 
     def _threads_alone(self, limit: Limit) -> int:
-        """Return how many threads search a position together that is asked alone."""
+        """Return how many threads search the only position of a batch."""
         is_shared = limit.seconds is not None or (limit.nodes is not None and self._shares_nodes)
         is_long = self._expected_seconds(limit) >= WORTH_SHARING
         return len(self._deadlines) if is_shared and is_long else 1
 
     def _ask(self, question: Question, search: Callable[[Question, int], Int64Array]) -> Int64Array:
-        """Return what a search finds, int64[B, 2]; the threads share the positions.
+        """Return the results of a search, int64[B, 2]; the threads share the positions.
 
         Args:
             question: the positions.
-            search: :meth:`_search`, or another with its arguments.
+            search: :meth:`_search`, or another function with the same arguments.
         """
         results = np.empty((len(question.legal), 2), np.int64)
         limit = question.limit
@@ -236,7 +236,7 @@ class SearchPlayer(Remade):
         return results
 
     def _expire(self) -> None:
-        """End the searches that run; called again and again after an interrupt."""
+        """End the running searches; after an interrupt this is called repeatedly."""
         for own_deadline in self._deadlines:
             own_deadline[0] = 0
 
@@ -244,7 +244,7 @@ class SearchPlayer(Remade):
         return check_limit(self.NAME, limit, self.LOWEST, self.HIGHEST)
 
     def _limit(self, limit: Limit | None) -> Limit:
-        """Return the limit of a call, and get ready for it."""
+        """Return the limit of a call, and compile the search if needed."""
         if limit is None:
             return self.limit
         limit = self._checked(limit)
@@ -252,9 +252,9 @@ class SearchPlayer(Remade):
         return limit
 
     def _get_ready(self, limit: Limit) -> None:
-        """Compile the search before a clock runs and before Ctrl-C may come, by a very short one.
+        """Compile the search by running a very short one, before a clock runs or Ctrl-C may come.
 
-        Otherwise its first call compiles it.
+        Without a time limit, a short search is compiled by its first call instead.
         """
         if self._is_ready or (limit.seconds is None and self._expected_seconds(limit) <= SHORT):
             return
@@ -265,11 +265,11 @@ class SearchPlayer(Remade):
 
 
 def as_games(games: object, size: int) -> Int64Array:
-    """Return the numbers of the games of ``size`` positions as int64[size].
+    """Validate the numbers of the games of ``size`` positions, and return them as int64[size].
 
     Raises:
-        TypeError: they are not integers.
-        ValueError: there are more or fewer, one is not from 0 to 2^63 - 1, or two are equal.
+        TypeError: the numbers are not integers.
+        ValueError: there are not ``size`` numbers, one is not from 0 to 2^63 - 1, or two are equal.
     """
     numbers = np.asarray(games)
     if numbers.dtype.kind not in "iu":
@@ -284,10 +284,10 @@ def as_games(games: object, size: int) -> Int64Array:
 
 
 def has_choice(legal: Legal) -> Int64Array:
-    """Return the indices int64[N] of the masks, uint64[B], with two actions or more."""
+    """Return the indices, int64[N], of the masks, uint64[B], that have two actions or more."""
     return (legal & (legal - ONE)).nonzero()[0]
 
 
 def only_actions(legal: Legal) -> Actions:
-    """Return the action of each mask, uint64[B], of one action, int64[B]; 0 for an empty mask."""
+    """Return the only action of each mask uint64[B], as int64[B]; 0 for an empty mask."""
     return np.array([max(bits.bit_length() - 1, 0) for bits in legal.tolist()], np.int64)

@@ -1,4 +1,4 @@
-"""Share searches among threads, and end them soon after Ctrl-C."""
+"""Share searches among threads, and end the searches soon after Ctrl-C."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from queue import Empty
 from bao_env.compiled.threads import Job
 
 SHORT = 0.5
-"""Seconds for which a search in the calling thread may delay Ctrl-C."""
+"""The most seconds by which a search in the calling thread may delay Ctrl-C."""
 _EXPIRE_AGAIN = 0.01
 """Seconds between two calls of ``expire`` after an interrupt."""
 
@@ -23,21 +23,21 @@ def search_in_threads(
     expire: Callable[[], None],
     seconds: float,
 ) -> None:
-    """Run ``work(part, thread)`` on a batch of ``size``, ``step`` at a time, until it is done.
+    """Run ``work(part, thread)`` on all parts of a batch, and wait for the results.
 
     Each thread takes the next part as soon as it has finished one, so no thread waits for another's
-    hard positions. On Ctrl-C all deadlines expire, no new part begins, and KeyboardInterrupt is
-    raised when the parts have ended. After an error no new part begins either. If the system starts
-    fewer threads, these do all parts.
+    hard positions. On Ctrl-C all deadlines expire, no new part is started, and KeyboardInterrupt is
+    raised once the running parts have ended. After an error no new part is started either. If the
+    system starts fewer threads, they do all parts.
 
     Args:
-        size: the number of positions.
+        size: the number of positions in the batch.
         step: the most positions in a part.
-        work: the search; it sets the deadline of its thread.
+        work: the search of a part, which sets the deadline of its thread.
         threads: the number of threads.
-        expire: lets the deadlines of all threads pass; called again and again after Ctrl-C, since
-            a part may just have set its own.
-        seconds: about how long a position takes at most.
+        expire: makes the deadlines of all threads expire. After Ctrl-C it is called repeatedly,
+            because a part may just have set its own deadline.
+        seconds: roughly how many seconds a position takes at most.
     """
     parts = [slice(low, min(low + step, size)) for low in range(0, size, step)]
     threads = min(threads, len(parts))
@@ -66,8 +66,8 @@ def search_in_threads(
         while job.do_one():
             pass
 
-    # This thread only waits, so it notices an interrupt at once. The parts that have begun are then
-    # waited for, and the others are left out.
+    # This thread only waits, so it notices an interrupt at once. It then waits for the parts that
+    # have been started, and drops the others.
     try:
         for started in range(threads):
             try:

@@ -1,4 +1,4 @@
-"""Pass arrays to compiled functions without counting references to them."""
+"""Pass arrays to compiled functions without reference counting."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def uncounted(value: A) -> A:
     """Return an array, or a named tuple of arrays, without reference counting in compiled code.
 
     Numba counts the references to an array in every function that receives it, with two atomic
-    instructions each. A hot loop calls this once, before it begins. The loop's caller keeps the
-    arrays alive.
+    instructions each. Call this once before a hot loop. The caller of the loop must keep the arrays
+    alive.
     """
     return value
 
 
 def _disown(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """Return a value of a numba type with its arrays as views that own no memory."""
+    """Return a value of a numba type, with each array replaced by a view that owns no memory."""
     if isinstance(kind, types.BaseTuple):
         kinds: Any = kind
         items = [
@@ -48,5 +48,5 @@ def _without_owner(_context: Any, value: Any) -> Any:
 
 @overload(uncounted)
 def _uncounted_in_numba(value):
-    """Return what compiled code calls instead of :func:`uncounted`."""
+    """Return the function that compiled code calls instead of :func:`uncounted`."""
     return lambda value: _without_owner(value)

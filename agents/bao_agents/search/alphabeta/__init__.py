@@ -1,1 +1,1 @@
-"""Search with alpha-beta, in full or guided by a network."""
+"""Search with alpha-beta, either in full or guided by a network."""

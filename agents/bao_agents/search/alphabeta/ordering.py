@@ -1,10 +1,10 @@
 """Order the actions of a node, so that alpha-beta tries the likely best first.
 
 The better the order, the sooner a search is cut off. First comes the action of the transposition
-table, then those that win at once. The others are ordered by the seeds that they capture, by the
-killer move of their ply (https://www.chessprogramming.org/Killer_Heuristic) and by the number of
-cutoffs that they have caused (https://www.chessprogramming.org/History_Heuristic). A policy network
-may replace this order (:func:`bao_agents.search.alphabeta.policy_order.order_by_policy`).
+table, then the actions that win at once. The others are ordered by the seeds that they capture, by
+the killer move of their ply (https://www.chessprogramming.org/Killer_Heuristic) and by the cutoffs
+that they have caused (https://www.chessprogramming.org/History_Heuristic). A policy network may
+replace this order (:func:`bao_agents.search.alphabeta.policy_order.order_by_policy`).
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ PUT_OFF_SCORE = -(1 << 41)
 
 @jit_inline
 def forget_cutoffs(work):
-    """Clear killers and history of a record of :data:`~.workspace.MEMORY`, in place."""
+    """Clear the killers and the history in a record of :data:`~.workspace.MEMORY`."""
     work.killers[:] = NO_ACTION
     work.history[:] = 0
 
 
 @jit_inline
 def remember_cutoff(work, ply, seat, action, depth):
-    """Record that an action has cut a node off.
+    """Record that an action has caused a cutoff at a node.
 
     Args:
         work: a record of :data:`bao_agents.search.alphabeta.workspace.MEMORY`, changed in place.
         ply: plies from the root to the node.
-        seat: the seat that moved, 0 or 1.
+        seat: the seat that chose the action, 0 or 1.
         action: the action.
         depth: plies from the node to the horizon.
     """
@@ -49,11 +49,11 @@ def remember_cutoff(work, ply, seat, action, depth):
 
 @jit_inline
 def score_successors(work, ply, seat):
-    """Score the successors of the node at ``ply``: the highest score is tried first.
+    """Score the successors of the node at ``ply``. The highest score is tried first.
 
     Args:
-        work: a record of :data:`bao_agents.search.alphabeta.workspace.MEMORY`, whose scores are
-            filled.
+        work: a record of :data:`bao_agents.search.alphabeta.workspace.MEMORY`; its scores are
+            filled in.
         ply: plies from the root to the node.
         seat: the seat to move, 0 or 1.
     """

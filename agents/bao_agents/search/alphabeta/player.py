@@ -3,27 +3,28 @@
 Names and methods are those of chess programming (https://www.chessprogramming.org). Values
 are for the player to move: evaluations within plus and minus
 :data:`bao_agents.evaluators.tables.LIMIT`, and ``WIN_VALUE - n`` for a win within n
-plies. An action is a ply. Where the same player acts again (a capture that waits for its side,
-Dutch I.a) the value keeps its sign. The search never evaluates such a position: it plays on, which
+plies. Each action is a ply. If the same player acts again (a capture that waits for its side,
+Dutch I.a), the value keeps its sign. The search never evaluates such a position. It plays on, which
 costs no depth.
 
 A *full* search to depth D returns the value of plain minimax to that depth: it never prunes on a
 guess. A *guided* search is selective: it searches actions that a network or the move order ranks
 low less deeply, and forced actions more deeply (:mod:`bao_agents.search.alphabeta.reductions`).
 
-A position asked alone is searched as if it were the first. In a game, which has a number
-(:meth:`AlphaBetaAgent.act`), a search begins with the transposition table of the game's earlier
-ones, whose entries make room for its own. So a choice depends on the position, or on the game so
-far. It does not depend on the rest of the batch or on the number of threads, as long as there are
-no more games than tables (:class:`~.game_tables.GameTables`). If one agent plays both seats, both
-use the same table: its entries are facts about positions.
+Without a game number (:meth:`AlphaBetaAgent.act`), each position is searched with an empty
+transposition table. In a game with a number, a search starts with the entries of the game's earlier
+searches, which make room for new ones. So a choice depends on the position, or on the game so far.
+It does not depend on the rest of the batch or on the number of threads, as long as there are no
+more games than tables (:class:`~.game_tables.GameTables`). If one agent plays both seats, both use
+the same table, because its entries are facts about positions.
 
-A limit of time is used up, unless the result is proven. With a clock for the whole game
-(:class:`~bao_agents.search.limits.Clock`) a search ends sooner if another iteration would hardly
-change its choice: most of the time of the move is gone, or the best action has long been the same.
+A time limit is used up, unless the result is proven. With a clock for the whole game
+(:class:`~bao_agents.search.limits.Clock`) a search ends sooner if another iteration is unlikely to
+change the choice: most of the move's time is used, or several iterations have chosen the same
+action.
 
-The search itself is :func:`bao_agents.search.alphabeta.search.search`, called here for depths 1, 2,
-3 and so on.
+This module calls the search itself, :func:`bao_agents.search.alphabeta.search.search`, for depths
+1, 2, 3 and so on.
 """
 
 from __future__ import annotations
@@ -86,14 +87,14 @@ _BRANCHING = 3.0
 _LAST_START = 0.6
 """With a clock, the part of a move's time after which no iteration begins."""
 _SETTLED = 0.1
-"""What each iteration that keeps the best action takes from that part ..."""
+"""With a clock, the amount by which an iteration with the same best action lowers that part."""
 _COUNTED = 0.01
-"""... if it ends after this part."""
+"""Iterations count for that only if they end after this part of the move's time."""
 _POSITION_BYTES = 1 << 30
-"""The most memory of the table of a position that is asked alone, unless the player has been given
-more: 1 GiB."""
+"""The most bytes of the table for a single position, 1 GiB, unless the player has its own
+limit."""
 _LEAST_NODES = 1000
-"""The least nodes for an action of an analysis."""
+"""The least nodes to search for an action in an analysis."""
 
 
 class SearchResult(NamedTuple):
@@ -118,8 +119,8 @@ def _deepen(rules, evaluator, guide, table, marks, work, packed, actions, depth)
     Args:
         rules, evaluator, guide, table, marks: see
             :func:`bao_agents.search.alphabeta.search.search`.
-        work: a record of :data:`~.workspace.MEMORY`, whose epoch is set. It gets depth, nodes,
-            value and best line.
+        work: a record of :data:`~.workspace.MEMORY`, whose epoch is set. The depth, nodes, value
+            and best line are written to it.
         packed: uint64[6].
         actions: the bits of the actions to choose from.
         depth: the last depth.
@@ -144,7 +145,7 @@ def _deepen(rules, evaluator, guide, table, marks, work, packed, actions, depth)
         work.value = value
         if value > PROVEN or value < -PROVEN:
             break  # a proven result does not change
-        if work.has_clock != 0 and work.deadline != NEVER:  # does another one promise enough?
+        if work.has_clock != 0 and work.deadline != NEVER:  # is another iteration worth its time?
             used_share = (nanoseconds() - start) / (work.deadline - start)
             if work.lines[0, 0] != action:
                 action, same_iterations = np.int64(work.lines[0, 0]), 0
@@ -171,7 +172,7 @@ def _search_each(
     """Search each position of a batch that has legal actions.
 
     Args:
-        kernel_array: the rules as :attr:`Ruleset.kernel_array`, which a call passes faster.
+        kernel_array: the rules as :attr:`Ruleset.kernel_array`, which is faster to pass.
         evaluator, guide: see :func:`bao_agents.search.alphabeta.search.search`.
         workspace: the thread's :class:`~.workspace.Workspace`.
         games: the positions' :class:`~bao_agents.search.player.GameMemory`.
@@ -179,9 +180,10 @@ def _search_each(
         legal: uint64[B], the actions to choose from.
         depth: the greatest depth.
         nodes: the most nodes.
-        threads: the number of threads that search the only position together, in an epoch that has
-            begun; 0 for a batch.
-        results: int64[B, 2], filled with the best actions and the values; 0 where there is none.
+        threads: the number of threads that search the only position together, in an epoch that the
+            caller has set; 0 for a batch.
+        results: int64[B, 2], filled with the best actions and the values; 0 for a position without
+            legal actions.
     """
     rules = rules_of(kernel_array)
     tables, epochs, rows = games
@@ -208,7 +210,7 @@ def _search_each(
 
 
 def points(value: float) -> float:
-    """Return the value from -1 to 1 that stands for one of alpha-beta."""
+    """Convert a value of alpha-beta to a value from -1 to 1."""
     if abs(value) > PROVEN:
         return math.copysign(1.0, value)
     return math.tanh(value / (2 * SCALE))
@@ -227,22 +229,22 @@ def _expected_nodes(limit: Limit, threads: int = 1) -> float:
 class AlphaBetaAgent(SearchPlayer):
     """Play the best action of an alpha-beta search.
 
-    It remembers games by their numbers, as many as fit in 256 MiB
+    The agent remembers games by their numbers, as many as fit in 256 MiB
     (:class:`~.game_tables.GameTables`).
 
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
-        limit: what it may use for each position. At least one ply is always searched, so a limit of
-            nodes is a rough one.
-        guide: None for a full search. The network of a checkpoint guides the search
-            (:mod:`bao_agents.search.alphabeta.reductions`), and its NNUE, if it has one, evaluates
-            positions instead of the fitted tables (:mod:`bao_agents.evaluators.tables`).
+        limit: the limit for each position. A node limit may be exceeded, because at least one ply
+            is always searched.
+        guide: None for a full search. Otherwise a checkpoint, whose network guides the search
+            (:mod:`bao_agents.search.alphabeta.reductions`). If the checkpoint has an NNUE, it
+            evaluates positions instead of the fitted tables (:mod:`bao_agents.evaluators.tables`).
         reductions: the reductions of a guided search.
         threads, memory: see :class:`SearchPlayer`. Threads that search a position together share
-            one table; the choice may then vary from call to call.
+            one table, so the choice may vary from call to call.
 
     Raises:
-        TypeError, ValueError: the limit is not one, or out of range.
+        TypeError, ValueError: the limit is not a valid one, or is out of range.
     """
 
     NAME = "alphabeta"
@@ -270,7 +272,7 @@ class AlphaBetaAgent(SearchPlayer):
         self._deadlines = [workspace.memory["deadline"] for workspace in self._workspaces]
         self._games = GameTables(nodes, self._memory)
         self._memory_alone: GameMemory | None = None
-        """The table of positions that are asked alone."""
+        """The table for single positions that belong to no game."""
         guide = self._guide
         evaluator = guide.nnue if guide and guide.nnue else load_tables(self.ruleset)
         guides = make_guides(guide.weights, count) if guide else [None] * count
@@ -284,7 +286,7 @@ class AlphaBetaAgent(SearchPlayer):
 
     @property
     def most_games(self) -> int:
-        """The most games that it remembers at once."""
+        """The most games that the agent remembers at once."""
         return self._games.most
 
     def _remember(self, games: Int64Array) -> GameMemory:
@@ -294,7 +296,7 @@ class AlphaBetaAgent(SearchPlayer):
         return self._find(question, thread)
 
     def _find(self, question: Question, thread: int, threads: int = 0) -> Int64Array:
-        """Search with alpha-beta; 0 where there is no legal action.
+        """Return the best actions and values, int64[B, 2]; 0 for a position without legal actions.
 
         Args:
             question: the positions.
@@ -320,10 +322,11 @@ class AlphaBetaAgent(SearchPlayer):
         return max(0, self._search_alone(question, end).action)
 
     def _search_alone(self, question: Question, end: int) -> SearchResult:
-        """Search one position until ``end``, with all threads that its limit is worth.
+        """Search one position until ``end``, with as many threads as its limit justifies.
 
-        The first thread that has reached the limit, a proof or the greatest depth ends the others.
-        The result is that of the thread with a proof, or else of the deepest.
+        The first thread that reaches the limit, a proof or the greatest depth ends the others. The
+        result comes from a thread with a proof or, without one, from the thread that searched
+        deepest.
         """
         limit = question.limit
         threads = self._threads_alone(limit)
@@ -370,11 +373,11 @@ class AlphaBetaAgent(SearchPlayer):
         )
 
     def _memory_alone_for(self, nodes: float) -> GameMemory:
-        """Return the memory of a position that is asked alone, large enough for so many nodes."""
+        """Return the memory for searching a single position with about ``nodes`` nodes."""
         max_bytes = self._memory or min(_POSITION_BYTES, default_memory())
         words = max(table_words(nodes, max_bytes), self._workspaces[0].table.size)
         if self._memory_alone is None or self._memory_alone.tables.size < words:
-            self._memory_alone = None  # its memory is free before there is new one
+            self._memory_alone = None  # free the old memory before allocating new
             table, epoch = np.zeros((1, words), np.uint64), np.zeros(1, np.uint64)
             self._memory_alone = GameMemory(table, epoch, np.zeros(1, np.int64))
         return self._memory_alone
@@ -382,9 +385,9 @@ class AlphaBetaAgent(SearchPlayer):
     def actions_and_values(
         self, positions: PackedPositions, legal: Legal
     ) -> tuple[Int64Array, Int64Array]:
-        """Return actions and values int64[B] of positions uint64[B, 6]; 0 where a game is over.
+        """Return actions and values int64[B] of positions uint64[B, 6]; 0 if a game is over.
 
-        They are those of :meth:`act` and :meth:`values`, from a single search.
+        This gives the results of :meth:`act` and :meth:`values` from a single search.
         """
         question = Question(*as_batch(positions, legal), self.limit)
         with self._exclusive:
@@ -396,7 +399,7 @@ class AlphaBetaAgent(SearchPlayer):
         return self.actions_and_values(positions, legal)[1]
 
     def search(self, position: PackedPositions, limit: Limit | None = None) -> SearchResult:
-        """Search one position, uint64[6], and return the whole result.
+        """Search one position, uint64[6], and return the full result.
 
         Raises:
             TypeError, ValueError: see :func:`bao_env.engine.argument_checks.check_array` and
@@ -411,12 +414,12 @@ class AlphaBetaAgent(SearchPlayer):
     def analyse(self, board: Board, limit: Limit | None = None) -> list[Opinion]:
         """Return an opinion of each legal action of a board, best first.
 
-        Each action gets an equal part of the limit, and is searched one ply less deep. The threads
-        share the actions, so with a limit of nodes the opinions do not depend on them.
+        Each action gets an equal part of the limit, and is searched one ply less deeply. One thread
+        searches each action, so with a node limit the opinions do not depend on the threads.
 
         Args:
             board: a game that is not over.
-            limit: what it may use for all actions together, instead of the player's limit.
+            limit: the limit for all actions together, instead of the player's own.
         """
         actions, opinions = board.legal_actions, list[Opinion]()
         boards: list[Board] = []
@@ -445,7 +448,7 @@ class AlphaBetaAgent(SearchPlayer):
         return sorted(opinions, key=lambda opinion: opinion.score, reverse=True)
 
     def _search_all(self, positions: list[PackedPositions], limit: Limit) -> list[SearchResult]:
-        """Search positions, which the threads share; return the whole results."""
+        """Return the full results of searching positions; the threads share the positions."""
         results = [SearchResult(-1, 0, 0, 0, ())] * len(positions)
 
         def work(part: slice, thread: int) -> None:

@@ -1,9 +1,9 @@
 """Order the actions of a guided search by a policy network.
 
-A guided search reduces the depth of actions that nobody would play. Far from the horizon a policy
-network finds these actions. Tsuruoka, Yokoyama and Chikayama, "Game-tree search algorithm based on
+A guided search reduces the depth of unlikely actions. Far from the horizon, a policy network finds
+these actions. Tsuruoka, Yokoyama and Chikayama, "Game-tree search algorithm based on
 realization probability" (2002), derive the depth of an action from its probability in the same
-way. Near the horizon a network would cost more than it saves, so the order of actions decides
+way. Near the horizon, a network would cost more than it saves, so the order of actions decides
 instead (:mod:`bao_agents.search.alphabeta.reductions`).
 """
 
@@ -33,13 +33,13 @@ from bao_env.engine.bits import ONE, ZERO, U
 from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT
 
 MIN_POLICY_DEPTH = 7
-"""The least depth, in plies, of a node at which a small network is asked."""
+"""The least depth, in plies, of a node at which a small network is run."""
 LARGE = 100_000
-"""A network with at least this many weights after its first layer is asked two plies higher."""
+"""For a network with at least this many weights after its first layer, that depth is 2 more."""
 ENCODING_NODES = 7
-"""Nodes that an encoding counts as when a small network reads it, because it takes as long."""
+"""The nodes that an encoding counts as for a small network, because it takes as long."""
 WEIGHTS_A_NODE = 7_000
-"""Number of weights for which an encoding counts as one more node."""
+"""The number of weights for which an encoding counts as one more node."""
 
 _MAX_GAP = 60.0  # logits
 _REMEMBERED = 1 << 13
@@ -53,7 +53,7 @@ class PolicyGuide(NamedTuple):
     weights: Weights
     network_workspace: NetworkWorkspace
     min_depth: int
-    """The least depth, in plies, of a node at which the network is asked."""
+    """The least depth, in plies, of a node at which the network is run."""
     encoding_nodes: int
     """The nodes that an encoding counts as."""
     encodings: Uint8Array
@@ -63,10 +63,10 @@ class PolicyGuide(NamedTuple):
     logits: Float32Array
     """float32[64], the logits of a node's successors in their order."""
     remembered: Uint64Array
-    """uint64[:data:`_REMEMBERED`], the nodes of the gaps: their hash and the number of the
-    search."""
+    """uint64[:data:`_REMEMBERED`], the node of each row of ``gaps``: its hash XOR the number of
+    the search."""
     gaps: npt.NDArray[np.uint16]
-    """uint16[:data:`_REMEMBERED`, 64], the gap of each of their legal actions."""
+    """uint16[:data:`_REMEMBERED`, 64], the gap of each legal action of those nodes."""
 
 
 def make_guides(network: Mapping[str, Float32Array], threads: int) -> list[PolicyGuide]:
@@ -95,7 +95,7 @@ def make_guides(network: Mapping[str, Float32Array], threads: int) -> list[Polic
 
 @jit_inline
 def is_worth_asking(guide, frame):
-    """Return whether to ask the network about a node, a :data:`~.workspace.FRAME`."""
+    """Return whether to run the network on a node, a :data:`~.workspace.FRAME`."""
     return frame.depth >= guide.min_depth and frame.end - frame.first >= 2
 
 
@@ -104,19 +104,19 @@ def order_by_policy(rules, guide, work, ply):
     """Order the actions of the node at ``ply`` by the network's policy.
 
     The action of the transposition table still comes first. Each encoding that the network reads
-    counts as ``guide.encoding_nodes`` nodes; remembered gaps are free.
+    counts as ``guide.encoding_nodes`` nodes; remembered gaps cost nothing.
 
     Args:
         rules: the :class:`KernelRules`.
         guide: a :class:`PolicyGuide`.
         work: a record of :data:`bao_agents.search.alphabeta.workspace.MEMORY`. Scores and gaps are
-            filled. If the network is asked, so are the results of successors that leave a player
+            filled in. If the network runs, so are the results of successors that leave a player
             without a move.
         ply: plies from the root to the node, which has been expanded.
     """
     frame, stack = work.frames[ply], work.stack
-    # Only for this search: which games a thread searched before must not matter.
-    # The root may lack actions, so it is not remembered.
+    # Gaps are remembered for this search only, because the result must not depend on a thread's
+    # earlier searches. The root may lack actions, so it is not remembered.
     mark = frame.key ^ work.searches
     slot = np.int64(mark & U(_REMEMBERED - 1))
     if ply == 0 or guide.remembered[slot] != mark:
@@ -138,7 +138,7 @@ def _ask_network(rules, guide, work, ply, slot):
         rules, stack[frame.row], stack, frame.first, frame.end, guide.encodings
     )
     forward(guide.weights, guide.encodings, inputs, guide.network_workspace, guide.outputs)
-    # A decided successor has no output: a win gets a logit far above the others, a loss far below.
+    # A decided successor has no output. A win gets a very high logit, a loss a very low one.
     logits, outputs = guide.logits, guide.outputs
     output = 0
     top = np.float32(-np.inf)

@@ -1,10 +1,10 @@
 """Reduce and extend the depth of actions in a guided search.
 
-A full search spends most of its time on actions that nobody would play. A guided search reduces
-their depth. If one of them does better than expected, it is searched again to full depth (late
-move reductions, https://www.chessprogramming.org/Late_Move_Reductions). Far from the horizon a
-policy network finds these actions (:mod:`bao_agents.search.alphabeta.policy_order`); near it they
-are the last ones in the order. Nodes without an entry in the transposition table are also reduced
+A full search spends most of its time on unlikely actions. A guided search reduces their depth. If
+one of them does better than expected, it is searched again to full depth (late move reductions,
+https://www.chessprogramming.org/Late_Move_Reductions). Far from the horizon, a policy network finds
+these actions (:mod:`bao_agents.search.alphabeta.policy_order`). Near the horizon, they are the last
+ones in the order. Nodes without an entry in the transposition table are also reduced
 (internal iterative reductions, https://www.chessprogramming.org/Internal_Iterative_Reductions).
 
 Forced lines are searched more deeply: a node's only action costs no depth, and one of two costs
@@ -14,8 +14,8 @@ are mandatory, so forced lines are long, and an evaluation in the middle of one 
 Proven results stay exact: reductions and extensions change the depth of a search, not the end of a
 game.
 
-Functions that a full search also calls take ``guided``. If it is false they change nothing. It is a
-constant of the compiled search, so their code is then left out.
+Functions that a full search also calls take ``guided``. If it is false, they change nothing. It is
+a constant in compiled code, which leaves their code out in a full search.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ MAX_EXTENDED_PLY = 60
 
 
 class Reductions(NamedTuple):
-    """The numbers of a guided search's reductions. New ones need no compiling."""
+    """The parameters of a guided search's reductions. New values need no compiling."""
 
     policy_plies: float = 0.3
     """Plies by which an action is reduced if a network finds it as likely as the best one."""
     policy_logits: float = 2.5
-    """Logits below the best one that add ``log(depth)`` plies to that."""
+    """A gap of this many logits to the best action adds ``log(depth)`` plies to the reduction."""
     order_plies: float = 0.5
     """Plies by which the first action is reduced if no network has ordered them."""
     order_growth: float = 0.5
-    """The factor of ``log(depth) * log(place)``, which later actions add to that."""
+    """For the n-th action, this times ``log(depth) * log(n)`` is added to the reduction."""
     order_depth: int = 3
     """The least depth, in plies, at which actions are reduced by their place in the order."""
     unknown_depth: int = 4
-    """The least depth, in plies, at which a node without a remembered action is reduced by one."""
+    """The least depth, in plies, of a node that is reduced for lack of a remembered action."""
 
 
 STANDARD = Reductions()
@@ -58,15 +58,15 @@ STANDARD = Reductions()
 REDUCTIONS = np.dtype(
     (np.record, [(name, type(number)) for name, number in STANDARD._asdict().items()])
 )
-"""The same as a record."""
+"""The data type of :class:`Reductions` as a record."""
 
 
 @jit_inline
 def is_extended_frontier(guided, starts, ply):
     """Return whether a node one ply above the horizon must be searched like any other.
 
-    It must if the mover can start only from one pit in one direction, because a single action costs
-    no depth.
+    It must if the mover has a single start, one pit and one direction, because a single action
+    costs no depth.
 
     Args:
         guided: whether the search is selective.
@@ -80,7 +80,7 @@ def is_extended_frontier(guided, starts, ply):
 
 @jit_inline
 def extension_half_plies(guided, ply, actions):
-    """Return the half plies that an action saves in a node with ``actions`` of them.
+    """Return the half plies that an action saves in a node with ``actions`` actions.
 
     Args:
         guided: whether the search is selective.
@@ -99,7 +99,7 @@ def extension_half_plies(guided, ply, actions):
 def unknown_reduction(guided, work, depth, tt_move):
     """Return the plies by which to reduce a node without an action in the transposition table.
 
-    Nothing has shown that the node is important. If it is, the next iteration has an action for it.
+    Such a node has not proved important so far. If it is, the next iteration has an action for it.
 
     Args:
         guided: whether the search is selective.
@@ -138,9 +138,9 @@ def reduction(guided, work, ply):
 
 @jit
 def reduction_by_policy(numbers, depth, gap):
-    """Return :func:`reduction` of an action ``gap`` 1024ths of a logit below the best one.
+    """Return the reduction of an action whose logit is ``gap`` 1024ths below the best one.
 
-    ``numbers`` are :class:`Reductions`, or a record of them.
+    ``numbers`` is a :class:`Reductions` or a record of one.
     """
     unit = numbers.policy_logits * GAP_UNIT
     return _limited(numbers.policy_plies + math.log(depth) * float(gap) / unit, depth)
@@ -148,9 +148,9 @@ def reduction_by_policy(numbers, depth, gap):
 
 @jit
 def reduction_by_order(numbers, depth, index):
-    """Return :func:`reduction` of an action with ``place`` others before it.
+    """Return the reduction of an action with ``index`` others before it.
 
-    ``numbers`` are :class:`Reductions`, or a record of them.
+    ``numbers`` is a :class:`Reductions` or a record of one.
     """
     if depth < numbers.order_depth:
         return np.int64(0)
@@ -160,5 +160,5 @@ def reduction_by_order(numbers, depth, index):
 
 @jit
 def _limited(plies, depth):
-    """Return a reduction in whole plies that leaves at least one ply below the action."""
+    """Round a reduction down to whole plies, and leave at least one ply below the action."""
     return max(np.int64(0), min(np.int64(plies), depth - 2))

@@ -9,11 +9,11 @@ sign on the way up (negamax). Values outside the window [alpha, beta] are only b
     come back     10 search again    11 best action, cutoff
     leave         12 store
 
-Threads may search the same position together, with one transposition table. What one has stored
-the others find in step 3. Step 8 keeps them apart: a thread marks the successor that it searches,
-and another thread that comes to it tries its other actions first (Weill 1996, "The ABDADA
-distributed minimax search algorithm"; without locks after Kerrigan's simplification of it,
-https://www.chessprogramming.org/ABDADA).
+Threads may search the same position together, with one transposition table. In step 3 a thread
+finds the results that the others have stored. Step 8 keeps the threads apart: each thread marks the
+successor that it searches, and another thread at the same node tries other actions first (Weill
+1996, "The ABDADA distributed minimax search algorithm"; without locks, as in Kerrigan's simplified
+version, https://www.chessprogramming.org/ABDADA).
 
 Two modules make a guided search selective: :mod:`bao_agents.search.alphabeta.reductions` has the
 reductions of steps 3 and 9 and the extensions of step 7, and
@@ -66,29 +66,29 @@ from bao_env.engine.successors import (
 
 _INFINITY = WIN_VALUE + 1
 _MARKED_DEPTH = 3
-"""The least depth, in plies, of a successor that threads mark: smaller ones take no time."""
+"""The least depth, in plies, of a successor that threads mark. Smaller searches are too short."""
 
 
 @jit
 def search(rules, evaluator, guide, table, marks, work, depth):
-    """Search the position in row 0 of the stack, ``depth`` >= 1 plies deep, and return its value.
+    """Search the position in row 0 of the stack to ``depth`` plies, and return its value.
 
     The search is a depth-first loop: ``work.frames`` replaces recursion, which numba compiles to
-    slower code. ``ply`` is the loop's place on the current line. The functions below number its
-    steps.
+    slower code. ``ply`` is the loop's place on the current line. The functions below do the
+    numbered steps.
 
     Args:
         rules: the :class:`KernelRules`.
         evaluator: evaluates positions at the horizon:
             :class:`bao_agents.evaluators.tables.PairTables`, or an
             :class:`bao_agents.evaluators.nnue.NNUE`.
-        guide: a :class:`PolicyGuide`; None for a full search, whose compiled code leaves out all
-            uses of a guide.
+        guide: a :class:`PolicyGuide`; None for a full search, whose compiled code has no uses of a
+            guide.
         table: the transposition table.
         marks: uint64[MARKS], see :class:`~.workspace.Workspace`.
         work: a record of :data:`bao_agents.search.alphabeta.workspace.MEMORY`; ``work.lines[0]``
             gets the best line.
-        depth: plies to the horizon.
+        depth: plies to the horizon, at least 1.
 
     Returns:
         the value for the mover, int64; meaningless once ``work.stopped`` is set.
@@ -109,7 +109,7 @@ def search(rules, evaluator, guide, table, marks, work, depth):
             if guide is not None and expanded and is_worth_asking(guide, work.frames[ply]):
                 order_by_policy(rules, guide, work, ply)
 
-        # On: try its actions until one needs its own search.
+        # Along: try its actions until one needs its own search.
         if expanded:
             if _try_actions(evaluator, guided, marks, work, ply):
                 ply += 1
@@ -127,7 +127,7 @@ def search(rules, evaluator, guide, table, marks, work, depth):
 
 @jit_inline
 def _ask(frame, row, depth, alpha, beta, half_plies):
-    """Ask for the value of a node: fill the first part of its frame.
+    """Request the value of a node: fill in the first part of its frame.
 
     Args:
         frame: the node's :data:`bao_agents.search.alphabeta.workspace.FRAME`.
@@ -145,7 +145,7 @@ def _ask(frame, row, depth, alpha, beta, half_plies):
 
 @jit_inline
 def _enter_node(rules, evaluator, guided, table, work, ply):
-    """Do steps 1 to 5: return the node's value if it needs no search; else order its actions.
+    """Do steps 1 to 5: return the node's value if it needs no search, else order its actions.
 
     Args:
         rules, evaluator, table, work: see :func:`search`.
@@ -153,7 +153,7 @@ def _enter_node(rules, evaluator, guided, table, work, ply):
         ply: plies from the root to the node; its frame holds the request.
 
     Returns:
-        whether the node has been expanded; and its value, int64, if it has not.
+        whether the node has been expanded; and, if not, its value, int64.
     """
     frame, lines = work.frames[ply], work.lines
 
@@ -167,8 +167,8 @@ def _enter_node(rules, evaluator, guided, table, work, ply):
     rows = load_rows_at(work.stack, frame.row)
 
     # Step 2. Frontier node. Unless the rules leave the side of captures free (Dutch I.a), the other
-    # player moves after every action. So each successor is decided or evaluated, none is searched,
-    # and the short form is exact.
+    # player moves after every action. So each successor is decided or evaluated, and none is
+    # searched: the short form is exact.
     if frame.depth == 1 and ply > 0 and rules.capture_side != FREE:
         turn = candidates(rules, rows)
         if not is_extended_frontier(guided, turn[1], ply):
@@ -176,7 +176,7 @@ def _enter_node(rules, evaluator, guided, table, work, ply):
 
     # Step 3. Transposition table.
     frame.key = position_hash(rows)
-    if ply == 0:  # a root without some of its actions is not the same position
+    if ply == 0:  # a root that lacks some of its actions is another position
         frame.key ^= work.left_out
     is_known, value, frame.tt_move = probe(
         table, work.epoch, frame.key, frame.depth, guided, frame.alpha, frame.beta, ply
@@ -259,12 +259,17 @@ def _try_actions(evaluator, guided, marks, work, ply):
 
 @jit
 def _is_put_off(marks, work, ply, k):
-    """Put a successor off if another thread searches it and there may be others; else mark it.
+    """Put a successor off if another thread is searching it; else mark it.
+
+    The first action of a node is never put off, and no action is put off twice.
 
     Args:
         marks, work: see :func:`search`.
         ply: plies from the root to the node.
         k: the row of the successor.
+
+    Returns:
+        whether it has been put off.
     """
     frame = work.frames[ply]
     key = position_hash(load_rows_at(work.stack, k))
@@ -365,7 +370,7 @@ def _take_value(work, ply, value):
 
 @jit_inline
 def _set_line(lines, ply, action):
-    """Let the best line at ``ply`` be ``action``, then the best line of its successor."""
+    """Set the best line at ``ply`` to ``action``, followed by the best line of its successor."""
     lines[ply, 0] = action
     i = 0
     while lines[ply + 1, i] != NO_ACTION:
@@ -403,8 +408,8 @@ def _leave_node(table, work, ply):
 @jit
 def _horizon_value(evaluator, rows, ply):
     """Return the value of a position at the horizon, for its mover."""
-    # 1.2: a player without a move has lost, which their rows show. This misses only a player whose
-    # moves are all infinite (1.5a); a search one ply deeper finds them.
+    # 1.2: a player without a move has lost; their rows show this. The only exception is a player
+    # whose moves are all infinite (1.5a); a search one ply deeper finds this.
     if is_stuck(rows):
         return np.int64(ply - WIN_VALUE)
     return position_value(evaluator, rows)
@@ -414,8 +419,8 @@ def _horizon_value(evaluator, rows, ply):
 def _search_frontier(rules, evaluator, work, rows, turn, ply, beta):
     """Return the value of a position one ply above the horizon.
 
-    This is a short form of :func:`search` for these nodes, by far the most common. It plays,
-    evaluates and forgets each move, in no particular order.
+    This is a short form of :func:`search` for these nodes, which are by far the most common. It
+    plays and evaluates the moves in no particular order, and stores none of them.
 
     Args:
         rules: the :class:`KernelRules`; under them, no capture waits for its side.
@@ -424,7 +429,7 @@ def _search_frontier(rules, evaluator, work, rows, turn, ply, beta):
         rows: the position, a :class:`Rows`.
         turn: its :func:`candidates`.
         ply: plies from the root to it.
-        beta: a move of at least this value ends the search.
+        beta: a move with at least this value ends the search.
 
     Returns:
         the value for the mover, int64; if it is ``beta`` or more, a lower bound.

@@ -1,8 +1,8 @@
 """Store and look up the results of earlier positions: the transposition table of alpha-beta.
 
 A table is uint64[4 * slots]. A slot holds two entries of two words each: the result, and the
-position's hash XOR the result. So an entry whose words are from different threads belongs to no
-position: no thread waits for another, and none reads half of what another writes (Hyatt and Mann
+position's hash XOR the result. An entry whose words come from different threads therefore matches
+no position. So no thread waits for another, and none uses a half-written entry (Hyatt and Mann
 2002, "A lock-less transposition table implementation for parallel search"). A result is::
 
     bit  0             16       24      26        33                      63
@@ -11,9 +11,9 @@ position: no thread waits for another, and none reads half of what another write
 
 ``B`` is 2^15, so the stored value is never negative. ``depth`` counts plies, ``bound`` says whether
 the value is exact or a bound, and ``action`` is the best action. Entries of another ``epoch`` are
-ignored: a table is empty in a new epoch. A search begins one, unless it remembers its game
+ignored, so a new epoch empties the table. A search starts a new epoch, unless it remembers its game
 (:mod:`~.game_tables`). The lowest three bits of an epoch are its *age*, the number of the game's
-searches modulo 8: entries of an earlier search are still read, but make room for new ones.
+searches modulo 8. Entries of earlier searches are still read, but make room for new ones.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from bao_env.compiled.compile import jit, jit_inline
 from bao_env.engine.bits import BYTE, U
 
 WIN_VALUE = 32_000
-"""Value of a game won at once; a win within n plies is worth ``WIN_VALUE - n``."""
+"""The value of a game that is won at once; a win within n plies has ``WIN_VALUE - n``."""
 PROVEN = WIN_VALUE - 1000
 """Values above this, or below its negative, are proven wins and losses."""
 NO_ACTION = 64
-"""No action."""
+"""A number that stands for no action."""
 
 _MIN_BITS = 14
 _MIN_GAME_BITS = 8
 TABLE_BYTES = 1 << 25
-"""The most memory of a table, unless the player has been given more: 32 MiB."""
+"""The most bytes of a table, 32 MiB, unless the player has its own limit."""
 _NODES_A_SLOT = 4
-"""Nodes of a search for each slot of its table. One node in six is stored."""
+"""The nodes of a search for each slot of its table. One node in six is stored."""
 
 _SLOT_WORDS = 4
 _ENTRY_WORDS = 2
@@ -45,7 +45,7 @@ BOUND_LOWER = 1
 BOUND_UPPER = 2
 """The value is at most this: no action reached alpha."""
 BOUND_EXACT = 3
-"""The value is this."""
+"""The value is exact."""
 
 _DEPTH_SHIFT = U(16)
 _BOUND_SHIFT = U(24)
@@ -54,7 +54,7 @@ _EPOCH_SHIFT = U(33)
 _AGE_BITS = U(3)
 _AGES = U(7)
 EPOCHS = U((1 << 31) - 8)
-"""The highest epoch. The one after it is 8, in a table that has been cleared."""
+"""The highest epoch. After it the table is cleared, and the next epoch is 8."""
 _VALUE_MASK = U(0xFFFF)
 _BOUND_MASK = U(3)
 _ACTION_MASK = U(127)
@@ -62,17 +62,19 @@ _VALUE_BIAS = np.int64(1 << 15)
 
 
 def table_words(nodes: float, max_bytes: int = TABLE_BYTES) -> int:
-    """Return the words of a table for searches of about ``nodes`` nodes: 512 KiB to ``most`` bytes.
+    """Return the number of words of a table for searches of about ``nodes`` nodes.
 
-    The processor's cache holds more of a smaller table.
+    The table has from 512 KiB to ``max_bytes`` bytes. The processor's cache holds more of a smaller
+    table.
     """
     return _SLOT_WORDS << _bits(nodes, max_bytes)
 
 
 def game_table_words(nodes: float, max_bytes: int = TABLE_BYTES) -> int:
-    """Return the words of a table for all searches of a game: 8 KiB to ``most`` bytes.
+    """Return the number of words of a table for all searches of a game.
 
-    It has a slot for each node of a search, up to the size of :func:`table_words`.
+    The table has from 8 KiB to ``max_bytes`` bytes, with a slot for each node of a search up to the
+    size of :func:`table_words`.
     """
     return _SLOT_WORDS << min(
         _bits(nodes, max_bytes), max(_MIN_GAME_BITS, int(nodes).bit_length() - 1)
@@ -88,7 +90,7 @@ def _bits(nodes: float, max_bytes: int) -> int:
 
 @jit
 def next_epoch(table, epoch):
-    """Return the epoch after ``epoch``, of age 0; clear the table if all have been used."""
+    """Return the epoch after ``epoch``, with age 0; clear the table if all have been used."""
     epoch &= ~_AGES
     if epoch >= EPOCHS:
         for i in range(table.shape[0]):
@@ -105,7 +107,7 @@ def next_age(epoch):
 
 @jit_inline
 def _slot_of(table, key):
-    """Return the index of the first word of a position's slot; slots are a power of two."""
+    """Return the index of the first word of a position's slot; the table has 2^n slots."""
     return np.int64(key & U(table.shape[0] // _SLOT_WORDS - 1)) * _SLOT_WORDS
 
 
@@ -117,7 +119,7 @@ def _depth_in(data):
 
 @jit
 def probe(table, epoch, key, depth, deeper, alpha, beta, ply):
-    """Look a position up.
+    """Look up a position.
 
     Args:
         table: uint64[4 * slots].
@@ -127,7 +129,7 @@ def probe(table, epoch, key, depth, deeper, alpha, beta, ply):
         deeper: whether to accept a value from a greater depth.
         alpha, beta: the window. A bound outside it is as good as an exact value.
         ply: plies from the root to the position. Wins in the table count plies from the position;
-            the value returned counts them from the root.
+            the returned value counts them from the root.
 
     Returns:
         whether the value is known, the value, and the action to try first or NO_ACTION. The

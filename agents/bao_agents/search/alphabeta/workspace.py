@@ -1,7 +1,7 @@
 """Define the memory of one thread's alpha-beta search.
 
-All of it except the transposition table is one record, which compiled functions pass as a single
-pointer. Passing arrays would take longer than many of the functions themselves.
+All memory but the transposition table is one record, which compiled functions pass as a single
+pointer. Passing the arrays one by one would take longer than many of the functions themselves.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ FRAME = np.dtype(
         ],
     )
 )
-"""The node at one ply of the current line; it replaces the local variables of a recursive
+"""The node at one ply of the current line. It replaces the local variables of a recursive
 search."""
 
 MEMORY = np.dtype(
@@ -61,7 +61,7 @@ MEMORY = np.dtype(
         np.record,
         [
             # The search.
-            ("threads", np.int64),  # that search the position together; 0 in a batch
+            ("threads", np.int64),  # the number that search the position together; 0 in a batch
             ("nodes", np.int64),  # visited so far by this thread
             ("node_limit", np.int64),
             ("deadline", np.int64),  # see bao_agents.search.limits
@@ -73,12 +73,12 @@ MEMORY = np.dtype(
             ("iteration", np.int64),  # depth of the current iteration, in plies
             ("finished", np.int64),  # depth of the last finished iteration
             ("value", np.int64),  # value of the root, as far as it is known
-            ("searches", np.uint64),  # number of searches so far, with this one
-            ("last_epoch", np.uint64),  # of the thread's own table
-            ("epoch", np.uint64),  # whose entries of the transposition table it reads
+            ("searches", np.uint64),  # number of searches so far, including this one
+            ("last_epoch", np.uint64),  # the last epoch of the thread's own table
+            ("epoch", np.uint64),  # the epoch whose transposition table entries it reads
             ("reductions", REDUCTIONS),
             # The current line: a frame for each ply, and the best line from each ply, which
-            # NO_ACTION ends.
+            # ends with NO_ACTION.
             ("frames", FRAME, (MAX_SEARCH_PLIES,)),
             ("lines", np.int8, (MAX_SEARCH_PLIES, MAX_SEARCH_PLIES + 1)),
             # The root, then space for the successors of the node at each ply, in the form of
@@ -106,14 +106,14 @@ class Workspace(NamedTuple):
     memory: npt.NDArray[Any]
     """One record of :data:`MEMORY`."""
     marks: Uint64Array
-    """uint64[:data:`MARKS`], hashes of the successors that some thread is searching now; all
-    threads of a player have the same array."""
+    """uint64[:data:`MARKS`], the hashes of the successors that some thread is searching now. All
+    threads of a player share this array."""
 
 
 def make_workspaces(
     count: int, table_words: int, reductions: Reductions = STANDARD
 ) -> list[Workspace]:
-    """Return the workspaces of a player's threads, each with an empty table of so many words."""
+    """Return the workspaces of a player's threads, each with an empty table."""
     marks = np.zeros(MARKS, np.uint64)
     workspaces = []
     for _ in range(count):
