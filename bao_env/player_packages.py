@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def packages(except_package: str = "") -> list[EntryPoint]:
-    """Return the entry points of packages with players, except those of one package."""
+    """Return the entry points of packages with players, without those of ``except_package``."""
     entries = entry_points(group="bao_env.players")
     return [entry for entry in entries if entry.value.partition(".")[0] != except_package]
 

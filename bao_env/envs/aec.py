@@ -170,7 +170,7 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         return self._game.observation(self._game.mover)
 
     def step(self, action: SupportsIndex | None) -> None:
-        """Play an action of ``agent_selection``; once that agent is done, take only None.
+        """Play an action of ``agent_selection``, or accept None once that agent is done.
 
         Raises:
             IllegalMoveError: the action is illegal, and ``illegal="raise"``; nothing has changed.

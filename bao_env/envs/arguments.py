@@ -77,10 +77,10 @@ def check_seed(seed: int | None) -> None:
 
 
 def check_illegal(illegal: Illegal) -> Illegal:
-    """Return ``illegal``, the policy for illegal actions, if it is ``"raise"`` or ``"lose"``.
+    """Return ``illegal``, the policy for illegal actions, after checking it.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: ``illegal`` is neither ``"raise"`` nor ``"lose"``.
     """
     if illegal not in ("raise", "lose"):
         raise ValueError(f"illegal={illegal!r}: expected 'raise' or 'lose'")

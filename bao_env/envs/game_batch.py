@@ -101,7 +101,7 @@ class ObservationBuffer(NamedTuple):
         )
 
     def rows(self, part: slice) -> ObservationBuffer:
-        """Return views of some rows."""
+        """Return some of the rows, as views."""
         return ObservationBuffer._make(take_rows(array, part) for array in self)
 
     def fill(self, positions: PackedPositions, observer: Observer) -> None:

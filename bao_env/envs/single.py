@@ -213,7 +213,7 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
             game.play(int(action))
 
     def _observation_and_info(self) -> tuple[Observation, Infos]:
-        """Return the observation and the infos of the game as it stands."""
+        """Return the observation and the infos of the game's current state."""
         game, seat = self._game, self.seat
         board, mask = game.observation(seat), game.action_mask(seat)
         info: Infos = {"action_mask": mask, "seat": seat}

@@ -109,7 +109,7 @@ class SingleGame:
         self._viewers = (np.array([SOUTH], np.int8), np.array([NORTH], np.int8))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SingleGame:
-        """Return a copy of the game that shares only the rules, the openings and the observer."""
+        """Return a copy of the game, which shares the rules, the openings and the observer."""
         game = copy.copy(self)
         game.positions, game.legal = self.positions.copy(), self.legal.copy()
         game.actions = list(self.actions)
