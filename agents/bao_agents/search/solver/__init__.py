@@ -1,1 +1,1 @@
-"""Prove exact values: proof-number search, and the solver as a player."""
+"""Prove exact values by proof-number search, and play with the solver."""

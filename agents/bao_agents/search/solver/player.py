@@ -1,8 +1,8 @@
 """Play with the solver: win proven wins, and resist proven losses as long as possible.
 
-An eighth of each position's limit is spent on a proof. If one is found, the rest is spent on a
-shorter win, or on the action after which the loss takes longest. Otherwise alpha-beta uses the rest
-to choose among the actions that are not proven to lose.
+An eighth of each position's limit is spent on looking for a proof. If a proof is found, the rest is
+spent on finding a shorter win or the action after which the loss takes longest. Otherwise
+alpha-beta uses the rest to choose among the actions that are not proven to lose.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from bao_agents.search.solver.solver import HIGHEST, LOWEST, table_bits
 from bao_agents.support.array_types import Int64Array
 
 PROOF_PART = 8
-"""One eighth of a limit is spent on the proof."""
+"""The proof gets one part in eight of a limit."""
 
 
 class SolverAgent(AlphaBetaAgent):
     """Win proven wins, and otherwise play the best action of an alpha-beta search.
 
-    With a node limit each move needs its own proof, so a choice depends on what alpha-beta's choice
-    depends on. With a time limit it keeps its proofs for the next move.
+    With a node limit each move is proven from an empty table. So a choice depends only on what
+    alpha-beta's choice depends on. With a time limit the agent keeps its proofs for later moves.
 
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
-        limit: time, positions to visit, or both, for each position.
+        limit: the time, the positions to visit, or both, for each position.
         threads, memory: see :class:`~bao_agents.search.player.SearchPlayer`.
 
     Raises:
-        TypeError, ValueError: the limit is not one, or out of range.
+        TypeError, ValueError: the limit is not a valid one, or is out of range.
     """
 
     NAME = "solver"
@@ -46,7 +46,7 @@ class SolverAgent(AlphaBetaAgent):
         if self._memory is not None:
             bits = min(bits, table_bits(self.limit, 1, self._memory))
         count = len(self._deadlines)
-        # All threads use the first one, if a position is asked alone.
+        # All threads use the first one together to search a single position.
         self._proofs = [ProofSearch(self.ruleset, bits, 1 if i else count) for i in range(count)]
         self._proofs[0].get_ready()
 
@@ -73,17 +73,18 @@ class SolverAgent(AlphaBetaAgent):
         return super()._choose_alone(question, end)
 
     def _prove(self, question: Question, search: ProofSearch, end: int, threads: int) -> Question:
-        """Return what is left to ask alpha-beta about a position.
+        """Look for a proof, and return the question that remains for alpha-beta.
 
         Args:
             question: the position.
-            search: searches for the proof.
+            search: the search for the proof.
             end: the deadline.
             threads: the number of threads.
 
         Returns:
-            a question about one action if the winner is known, otherwise about all that are not
-            proven to lose; if the mask leaves these out, about all of its actions.
+            a question about one action if the winner is proven, otherwise about all actions that
+            are not proven to lose. If the mask leaves these out, the question is about all actions
+            of the mask.
         """
         position, legal = question.positions[0], int(question.legal[0])
         _, seconds, nodes, _ = question.limit

@@ -1,33 +1,34 @@
 """Prove who wins, by depth-first proof-number search.
 
 This is Nagai's df-pn (Nagai 2002, "Df-pn algorithm for searching AND/OR trees and its
-applications"), with his names. Every position has two numbers, seen by the player to move:
+applications"), with his names. Every position has two numbers, from the view of the player to move:
 
-* ``phi``: the least number of positions that must still be decided to prove that they win;
-* ``delta``: the same to prove that they lose.
+* ``phi``: the least number of positions that must still be decided to prove that this player wins;
+* ``delta``: the least number to prove that this player loses.
 
 A position is won if one action leads to a loss for the opponent. So its ``phi`` is the smallest
-``delta`` after an action. Its ``delta`` is the largest ``phi`` plus a third of the others. The full
-sum would make positions with many actions look too hard, since their proofs share work; weak
-proof-number search (Ueda et al. 2008) counts even less of it. 0 means that it is proven.
+``delta`` after an action. Its ``delta`` is the largest ``phi`` after an action plus a third of the
+others. The full sum would make positions with many actions look too hard, because their proofs
+share work. Weak proof-number search (Ueda et al. 2008) counts even less of it. A number of 0 means
+that its result is proven.
 
-The search always goes to the position that promises the most proof for the least work. It stays
-below it until its numbers pass two thresholds: then another one has become more promising.
+The search always goes to the most promising position. It stays below that position until one of the
+position's numbers passes its threshold: another position has then become more promising.
 
 A proof rests only on ends of games and on other proofs, so a win or a loss is exact. Repeated
 positions prove nothing, and a game that could continue indefinitely stays unknown. Where the same
 player acts again (Dutch I.a), the two numbers are swapped.
 
 The first numbers of a new position come from alpha-beta's evaluation
-(:mod:`bao_agents.evaluators.tables`): the less likely a proof looks, the higher they are. They are
-higher, too, the more seeds are left in the stores, since the end is farther. They only guide the
-search.
+(:mod:`bao_agents.evaluators.tables`): the less likely a proof looks, the higher they are. They also
+rise with the number of seeds in the stores, because the end is then farther away. They only guide
+the search.
 
 Threads may search the same position together, with one table. An entry's key is stored XOR its
-numbers, so what two threads write at once belongs to no position (Hyatt and Mann 2002). A position
-under search counts twice as hard for the other threads, which so spread over the tree; a thread
-reads the numbers of a position's successors again whenever it comes back to it; and a number that
-is not a proof never replaces one.
+numbers, so an entry that two threads write at once matches no position (Hyatt and Mann 2002). For
+the other threads, a position under search counts as twice as hard, which spreads the threads over
+the tree. A thread reads the numbers of a position's successors again whenever it returns to the
+position. Numbers that are not a proof never replace a proof.
 
 A *bounded* search asks whether one side, the *attacker*, can win within a number of plies.
 """
@@ -75,7 +76,7 @@ MAX_LINE = 400
 UNBOUNDED = 0
 
 INFINITE = np.int64((1 << 31) - 1)
-"""The number beside a 0."""
+"""The value of one number if the other is 0."""
 _LARGE = np.int64(1 << 30)
 """The highest number of a position that is not proven."""
 _ROWS = 1 + MAX_LINE * MAX_SUCCESSORS
@@ -88,9 +89,9 @@ _LOWEST = np.int64(-(_STEPS // 2) << _STEP_SHIFT)
 _MIDDLE = 64.0
 """The first number of an even position with one action and empty stores."""
 _SEED = 1.08
-"""First numbers are so many times higher for each seed in the stores."""
+"""The factor by which each seed in the stores raises the first numbers."""
 PART = 3
-"""Beside the largest ``phi`` of a position's actions, one third of the others counts."""
+"""One third of the other actions' ``phi`` is added to the largest ``phi``."""
 _MAX_NUMBER = 100_000
 _LOW_HALF = U(0xFFFFFFFF)
 _HALF = U(32)
@@ -104,22 +105,22 @@ class Table(NamedTuple):
     """uint64[4 * slots], hashes of positions XOR ``numbers``."""
     numbers: Uint64Array
     """uint64[4 * slots], ``phi`` in the low half and ``delta`` in the high half. If one of them is
-    0, the other is 1 more than the plies to the end of the game in the proof found."""
+    0, the other is 1 plus the plies to the end of the game in the proof found."""
     work: Int64Array
-    """int64[4 * slots], positions visited for an entry; the lowest is replaced first."""
+    """int64[4 * slots], positions visited for an entry. The entry with the fewest is replaced."""
     cells: Int16Array
     """int16[CELLS], the tables that evaluate a new position."""
     first_phi: Int64Array
     """int64[65, 256], ``phi`` of a new position, by the seeds in the stores and its evaluation."""
     first_delta: Int64Array
-    """int64[65, 256], the same for ``delta``, of a position with one action."""
+    """int64[65, 256], ``delta`` of a new position with one action, by the same two."""
 
     @classmethod
     def empty(cls, bits: int, cells: Int16Array) -> Table:
         """Return an empty table of 2^``bits`` slots, 96 bytes each.
 
         Args:
-            bits: its size.
+            bits: the logarithm of the number of slots.
             cells: int16[CELLS], the tables that evaluate a new position.
         """
         size = WAYS << bits
@@ -158,10 +159,11 @@ _ROW = np.dtype(
         np.record,
         [
             ("key", np.uint64),
-            # Numbers as seen by the player who chooses the action that leads to the row.
+            # About the action that leads to the row: `phi` for a proof that it loses, `delta` for
+            # a proof that it wins.
             ("phi", np.int64),
             ("delta", np.int64),
-            ("plies", np.int64),  # to the end of the game, if it is proven
+            ("plies", np.int64),  # plies to the end of the game, if it is proven
         ],
     )
 )
@@ -169,14 +171,14 @@ PROOF_MEMORY = np.dtype(
     (
         np.record,
         [
-            ("nodes", np.int64),  # visited so far
+            ("nodes", np.int64),  # positions visited so far
             ("node_limit", np.int64),
             ("deadline", np.int64),  # see bao_agents.search.limits
             ("look_at", np.int64),  # nodes at which to check the limits
-            ("plies", np.int64),  # to the end of the game in the proof found
+            ("plies", np.int64),  # plies to the end of the game in the proof found
             ("bound", np.int64),  # plies within which the attacker must win, or UNBOUNDED
             ("attacker", np.int64),  # 1 for the player to move at the root, -1 for the other
-            ("is_shared", np.int64),  # 1 if other threads search the position too
+            ("is_shared", np.int64),  # 1 if other threads also search the position
             ("frames", _FRAME, (MAX_LINE,)),
             ("rows", _ROW, (_ROWS,)),
             ("stack", np.uint64, (_ROWS, SUCCESSOR_WORDS)),
@@ -188,11 +190,11 @@ PROOF_MEMORY = np.dtype(
 
 @jit
 def _look_up(table, key):
-    """Look a position up.
+    """Look up a position.
 
     Returns:
-        whether it is in the table; ``phi`` and ``delta``; and the plies to the end, if one of them
-        is 0.
+        whether it is in the table; ``phi`` and ``delta``; and, if one of them is 0, the plies to
+        the end of the game.
     """
     slot = np.int64(key & U(table.keys.shape[0] // WAYS - 1)) * WAYS
     for entry in range(slot, slot + WAYS):
@@ -209,7 +211,7 @@ def _look_up(table, key):
 
 @jit_inline
 def _suppose(rules, table, rows):
-    """Return the first ``phi`` and ``delta`` of a new position."""
+    """Estimate the first ``phi`` and ``delta`` of a new position."""
     starts = max(np.int64(1), np.int64(popcount(candidates(rules, rows)[1])))
     step = (tables_value(PairTables(table.cells), rows) - _LOWEST) >> _STEP_SHIFT
     step = max(np.int64(0), min(np.int64(_STEPS - 1), step))
@@ -220,15 +222,15 @@ def _suppose(rules, table, rows):
 
 @jit
 def _store(table, key, phi, delta, plies, work, is_shared):
-    """Store the numbers of a position; they replace the entry with the least work.
+    """Store the numbers of a position, in place of the entry with the least work.
 
     Args:
         table: a :class:`Table`.
         key: the position's hash.
-        phi, delta: its numbers.
-        plies: to the end of the game, if one of them is 0.
-        work: the positions visited for them.
-        is_shared: whether another thread may have proven the position meanwhile.
+        phi, delta: the numbers.
+        plies: plies to the end of the game, if one of the numbers is 0.
+        work: the number of positions visited for these numbers.
+        is_shared: whether another thread may have proven the position in the meantime.
     """
     slot = np.int64(key & U(table.keys.shape[0] // WAYS - 1)) * WAYS
     slot_entry = slot
@@ -257,13 +259,13 @@ def _store(table, key, phi, delta, plies, work, is_shared):
 
 @jit_inline
 def _is_proof(word):
-    """Return whether the numbers in a word of a table are those of a proof."""
+    """Return whether the numbers in a word of a table are a proof."""
     return (word & _LOW_HALF) == ZERO or (word >> _HALF) == ZERO
 
 
 @jit_inline
 def _key(rows, left, attacks):
-    """Return the hash of a position; in a bounded search each number of plies left has its own.
+    """Return the hash of a position. A bounded search mixes the number of plies left into it.
 
     Args:
         rows: the position.
@@ -288,7 +290,7 @@ def _enter_row(rules, table, work, r, left, mover):
         table: a :class:`Table`.
         work: a record of :data:`PROOF_MEMORY`.
         r: the row.
-        left: plies left there, or UNBOUNDED.
+        left: plies left after the action, or UNBOUNDED.
         mover: 1 if the player who chose the action is the one to move at the root, else -1.
     """
     row, result = work.rows[r], work.stack[r, RESULT]
@@ -313,7 +315,7 @@ def _enter_row(rules, table, work, r, left, mover):
         _set(row, phi, delta, plies)
         return
     row.key = ZERO
-    # By the table's convention: delta 0 after an action that wins.
+    # As in the table, delta is 0 after an action that wins.
     _set(row, INFINITE if won else 0, 0 if won else INFINITE, 0)
 
 
@@ -323,10 +325,10 @@ def _enter(rules, table, work, ply, row, first, phi_limit, delta_limit):
 
     Args:
         rules, table, work: see :func:`prove`.
-        ply: the frame.
-        row: the row of its position.
+        ply: the index of the frame.
+        row: the row of the frame's position.
         first: the first row for its successors.
-        phi_limit, delta_limit: its thresholds.
+        phi_limit, delta_limit: the thresholds of the position.
     """
     frame = work.frames[ply]
     frame.row, frame.first, frame.before = row, first, work.nodes
@@ -344,7 +346,7 @@ def _enter(rules, table, work, ply, row, first, phi_limit, delta_limit):
 
 @jit
 def _read_again(table, work, ply):
-    """Read the numbers of the successors in a frame, which other threads may have changed."""
+    """Read the numbers of a frame's successors again, which other threads may have changed."""
     frame = work.frames[ply]
     for r in range(frame.first, frame.end):
         row = work.rows[r]
@@ -358,7 +360,7 @@ def _read_again(table, work, ply):
 
 @jit_inline
 def _sum_up(work, ply):
-    """Compute the numbers of the position of a frame from those of its successors.
+    """Compute the numbers of a frame's position from its successors' numbers.
 
     Returns:
         ``phi``, ``delta``, the plies to the end if it is proven, the row of the most promising
@@ -389,7 +391,7 @@ def _sum_up(work, ply):
 
 @jit_inline
 def _report(work, r, phi, delta, plies):
-    """Write the numbers of a position to its row, as seen by the player who moved there."""
+    """Write the numbers of a position to its row; swap them if the same player acts again."""
     if same_mover(work.stack[r, META]):
         _set(work.rows[r], delta, phi, plies)
     else:
@@ -403,13 +405,13 @@ def prove(rules, table, work, packed):
     Args:
         rules: the :class:`KernelRules`.
         table: a :class:`Table`. Its entries may come from other positions under the same rules.
-        work: a record of :data:`PROOF_MEMORY`, with its limits and bound set; gets ``nodes`` and,
-            with a proof, ``plies``.
+        work: a record of :data:`PROOF_MEMORY`, with its limits and bound set. ``nodes`` and, with a
+            proof, ``plies`` are written to it.
         packed: uint64[6], the position.
 
     Returns:
-        int64: WIN, LOSS or UNKNOWN, for the player to move. In a bounded search the attacker
-        either wins within the bound, or the other player counts as the winner.
+        int64: WIN, LOSS or UNKNOWN, for the player to move. In a bounded search the other player
+        counts as the winner if the attacker cannot win within the bound.
     """
     work.nodes = 0
     work.look_at = 0
@@ -438,10 +440,10 @@ def prove(rules, table, work, packed):
             continue
         if ply + 1 == MAX_LINE:
             _set(work.rows[best], _LARGE, _LARGE, 0)
-            work.rows[best].key = ZERO  # its numbers are not those of the table
+            work.rows[best].key = ZERO  # its numbers do not come from the table
             continue
-        # Stay below the best successor until it is proven, another is better by a quarter, or the
-        # position itself has passed its limits.
+        # Stay below the best successor until it is proven, another one is better by a quarter, or
+        # the position itself has passed its limits.
         phi_limit = min(frame.delta_limit - delta + work.rows[best].phi, _LARGE)
         delta_limit = min(frame.phi_limit, second + (second >> 2) + 1)
         if same_mover(work.stack[best, META]):
@@ -454,9 +456,9 @@ def prove(rules, table, work, packed):
             _report(work, best, INFINITE, np.int64(0), np.int64(0))
             ply -= 1
             continue
-        # If the line returns to this position, make it look as hard as its limits: otherwise the
-        # search would go in circles. To other threads that would hide it, so if there are any it
-        # looks twice as hard as it did.
+        # Until it is searched, make this position look as hard as its limits, so that a line that
+        # returns to it does not go in circles. That could hide the position from other threads, so
+        # with other threads it looks at most about twice as hard as before.
         if work.is_shared != 0:
             row = work.rows[best]
             own_phi, own_delta = row.phi, row.delta

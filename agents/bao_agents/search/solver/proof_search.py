@@ -1,4 +1,4 @@
-"""Prove the winner, the number of plies and the line within the limits of an answer.
+"""Find the winner, the number of plies and a line of play within the limits of an answer.
 
 The search itself is :mod:`bao_agents.search.solver.proof_number`.
 """
@@ -36,11 +36,11 @@ from bao_env.engine.successors import (
 TABLE_BITS = 18
 """Size of the table of a short search: 2^18 slots, 24 MiB."""
 GROW_NODES = 500_000
-"""Positions visited before the table grows: it has space for twice as many."""
+"""Positions visited before the table grows; it has space for about twice as many."""
 EASY_NODES = 20_000
-"""Positions that one thread visits before others help: some 20 milliseconds."""
+"""Positions that one thread visits before others help: about 20 milliseconds."""
 _GLANCE = 1
-"""The limit with which a search only reads the table."""
+"""The limit of nodes with which a search only reads the table."""
 
 
 class Child(NamedTuple):
@@ -55,19 +55,20 @@ class Child(NamedTuple):
 
 
 class KnownAction(NamedTuple):
-    """What a search knows about an action of its position."""
+    """The results of a search for one action of its position."""
 
     action: int
     phi: int
-    """This and the next: its numbers (:mod:`bao_agents.search.solver.proof_number`), as the player
-    who chooses it counts them."""
+    """The least number of positions that must still be decided to prove that the action loses.
+    ``delta`` is the number for a proof that it wins
+    (:mod:`bao_agents.search.solver.proof_number`)."""
     delta: int
     plies: int
-    """Plies to the end of the game after it, in the proof found."""
+    """Plies from after the action to the end of the game, in the proof found."""
 
     @property
     def value(self) -> int:
-        """WIN, LOSS or UNKNOWN for the player who chooses it."""
+        """WIN, LOSS or UNKNOWN for the player who chooses the action."""
         return WIN if self.delta == 0 else LOSS if self.phi == 0 else UNKNOWN
 
 
@@ -79,23 +80,23 @@ class Distance(NamedTuple):
     is_shortest: bool
     """Whether the loser can hold out this long."""
     action: int | None
-    """The winner's action that wins within these plies, or the loser's that is known to hold out
-    longest. None if there is no action."""
+    """An action that wins within these plies or, for the loser, the action that is known to hold
+    out longest. None if there is no action."""
 
 
 class ProofSearch:
-    """A proof-number search, with the limits of its current answer.
+    """A proof-number search with a table and the limits of its current answer.
 
     Args:
         ruleset: the rules.
         table_bits: the table has up to 2^``table_bits`` slots of 96 bytes.
-        threads: number of threads that search a position together, if it is a hard one. The winner
-            does not depend on them; the proof and its length may.
+        threads: number of threads that search a hard position together. The winner does not depend
+            on the number; the proof and its length may.
     """
 
     def __init__(self, ruleset: Ruleset, table_bits: int, threads: int = 1) -> None:
         self.nodes = 0
-        """Positions visited for the answer."""
+        """Positions visited so far for the current answer."""
         self._table: Table | None = None
         self._bits, self._most_bits = min(table_bits, TABLE_BITS), table_bits
         self._ruleset, self._rules = ruleset, ruleset.kernel
@@ -109,38 +110,38 @@ class ProofSearch:
 
     @classmethod
     def for_threads(cls, ruleset: Ruleset, table_bits: int, threads: int) -> list[ProofSearch]:
-        """Return a search for each thread, already compiled, so no time limit includes that."""
+        """Return a search for each thread, compiled before any time limit starts."""
         searches = [cls(ruleset, table_bits) for _ in range(threads)]
         searches[0].get_ready()
         return searches
 
     def get_ready(self) -> None:
-        """Compile the search, so that no time limit includes that."""
+        """Compile the search before any time limit starts."""
         self.begin(1)
         self.prove(packed_opening(self._ruleset))
 
     def begin(self, nodes: int | None, deadline: int = NEVER, threads: int | None = None) -> None:
-        """Begin an answer.
+        """Set the limits of a new answer.
 
         Args:
             nodes: limit of positions to visit.
             deadline: see :mod:`bao_agents.search.limits`.
-            threads: number of threads, if not all.
+            threads: number of threads; None for all.
         """
         self.nodes, self._limit, self._deadline = 0, nodes, deadline
         self.threads = threads or len(self._memories)
 
     def expire(self) -> None:
-        """End the current answer soon; called again and again after an interrupt."""
+        """End the current answer soon; after an interrupt this is called repeatedly."""
         self._deadline = 0
         self._memories["deadline"] = 0
 
     @property
     def table(self) -> Table:
-        """Its table.
+        """The table of the search.
 
         Raises:
-            MemoryError: there is no memory for it.
+            MemoryError: there is no memory for the table.
         """
         if self._table is None:
             self._table = Table.empty(self._bits, load_tables(self._ruleset).cells)
@@ -148,7 +149,7 @@ class ProofSearch:
 
     def clear(self) -> None:
         """Forget everything."""
-        if self._bits > TABLE_BITS:  # a new small table is there sooner than a large one is empty
+        if self._bits > TABLE_BITS:  # a new small table is faster than clearing a large one
             self._table, self._bits = None, TABLE_BITS
         else:
             self.table.clear()
@@ -158,14 +159,14 @@ class ProofSearch:
         self._most_bits = max(self._most_bits, table_bits)
 
     def _enlarge(self) -> None:
-        """Move the table to the largest that is allowed; without memory for it, go on with this."""
+        """Enlarge the table to the allowed size, or keep its size without memory for more."""
         old = self.table
         try:
             empty = Table.empty(self._most_bits, old.cells)
         except MemoryError:
             self._most_bits = self._bits
             return
-        # Each entry keeps its place in a slot, so no two of them meet.
+        # Each entry keeps its place within a slot, so no two entries collide.
         used = np.flatnonzero(old.numbers)
         keys = old.keys[used] ^ old.numbers[used]
         slots = (keys & np.uint64((1 << self._most_bits) - 1)).astype(np.int64)
@@ -177,7 +178,7 @@ class ProofSearch:
 
     @property
     def plies(self) -> int:
-        """Plies to the end of the game in the proof just found."""
+        """Plies to the end of the game in the last proof."""
         return int(self._memories["plies"][self._last])
 
     def prove(
@@ -187,10 +188,10 @@ class ProofSearch:
         attacker: int = 0,
         nodes: int | None = None,
     ) -> int:
-        """Call :func:`prove` with what is left of the limits, or with ``nodes``.
+        """Call :func:`prove` with the rest of the limits, or with ``nodes``.
 
-        One thread and a small table begin. What they do not solve soon, all threads search
-        together, and at last with the largest table that is allowed.
+        At first one thread searches with a small table. After :data:`EASY_NODES` all threads
+        search together, and after :data:`GROW_NODES` the table is enlarged to the allowed size.
         """
         if nodes is None:
             left = MAX_NODES if self._limit is None else self._limit - self.nodes
@@ -214,7 +215,7 @@ class ProofSearch:
         return value
 
     def _prove_part(self, position: PackedPositions, nodes: int, threads: int) -> tuple[int, int]:
-        """Search until a thread has proven the position, or the limits are reached.
+        """Search until a thread has proven the position or the limits are reached.
 
         Args:
             position: the position.
@@ -251,7 +252,7 @@ class ProofSearch:
         if proofs:
             value, self._last = proofs[0]
             return value, sum(counts)
-        # Let the first thread read what all have found.
+        # Let the first thread read the results of all threads.
         memories["is_shared"], memories["node_limit"] = 0, _GLANCE
         return int(prove(self._rules, table, memories[0], position)), sum(counts)
 
@@ -268,7 +269,7 @@ class ProofSearch:
         return sorted(children, key=lambda child: child.action)
 
     def known(self) -> list[KnownAction]:
-        """Return what the last search, even if unfinished, knows about each action."""
+        """Return the results of the last search, even an unfinished one, for each action."""
         memory = self._memories[self._last]
         rows = slice(1, int(memory["frames"][0]["end"]))
         return [
@@ -279,7 +280,7 @@ class ProofSearch:
         ]
 
     def distance(self, value: int) -> Distance:
-        """Return the distance of the win in the proof just found.
+        """Return the distance of the win in the last proof.
 
         Args:
             value: the proven value, WIN or LOSS.
@@ -287,7 +288,7 @@ class ProofSearch:
         return Distance(self.plies, self.plies <= 1, self._best(value))
 
     def bisect(self, position: PackedPositions, value: int, distance: Distance) -> Distance:
-        """Find the shortest distance that the limits allow.
+        """Return the shortest distance of the win that the limits allow to prove.
 
         Args:
             position: a proven position.
@@ -301,7 +302,7 @@ class ProofSearch:
             proven = self.prove(position, middle, value)
             if proven == UNKNOWN:
                 break
-            if proven == WIN:  # in time, or the other side's win is delayed
+            if proven == WIN:  # the mover wins in time, or delays the other side's win
                 action = self._best(WIN)
             if proven == value:
                 high = self.plies
@@ -317,7 +318,10 @@ class ProofSearch:
         return best and best.action
 
     def line(self, position: PackedPositions, value: int, bound: int | None) -> tuple[int, ...]:
-        """Return a line of the proof or, with a bound, of the shortest win, within the limits."""
+        """Return a line of the proof or, with a bound, of the shortest win.
+
+        If the limits are reached, the line is cut short.
+        """
         line: list[int] = []
         visited = set()
         while position.tobytes() not in visited:
@@ -336,7 +340,7 @@ class ProofSearch:
     def _step(self, position: PackedPositions, value: int, bound: int | None) -> Child | None:
         """Return the position after an action of the proof.
 
-        Return None if there is no action, or the limits do not suffice to find one.
+        Return None if there is no action, or if the limits do not suffice to find one.
         """
         children = self.children(position)
         for last_try in (False, True):
@@ -348,14 +352,14 @@ class ProofSearch:
             if options and (value == WIN or len(options) == len(children)):
                 pick = min if value == WIN else max
                 return pick(options, key=lambda option: option[0])[1]
-            if not last_try:  # the table has lost a part of the proof
+            if not last_try:  # the table has lost part of the proof: prove it again
                 self.prove(position, bound or UNBOUNDED, 0 if bound is None else value)
         return None
 
     def _plies_after(self, child: Child, value: int, bound: int | None) -> int | None:
         """Return the plies to the end after an action that keeps the value.
 
-        Return None if the table does not know that it keeps the value or the bound.
+        Return None if the table does not prove that the action keeps the value within the bound.
 
         Args:
             child: the position after the action.
@@ -378,5 +382,5 @@ class ProofSearch:
             return None
         if value == WIN or left == 1:
             return left
-        sooner = self.prove(child.position, left - 1, after)  # the loser may do better elsewhere
+        sooner = self.prove(child.position, left - 1, after)  # if so, others may last longer
         return None if sooner == UNKNOWN else left - 1 if sooner == after else left

@@ -1,7 +1,7 @@
 """Prove who wins a position, and how.
 
-A reported win or loss is true for perfect play of both sides. If the limits are too low for a
-proof, the answer is "unknown". The search is :mod:`bao_agents.search.solver.proof_number`.
+A reported win or loss holds for perfect play by both sides. If the limits are too low for a proof,
+the answer is "unknown". The search is :mod:`bao_agents.search.solver.proof_number`.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ DEFAULT_NODES = 10_000_000
 """Default limit of positions to visit, if there is no time limit."""
 LOWEST = Limit(None, LEAST_SECONDS, 1)
 HIGHEST = Limit(None, MAX_SECONDS, MAX_NODES)
-"""The range of its limits."""
+"""The range of the solver's limits."""
 
 _SPEED = 1e6
-"""Positions per second that a thread of a proof visits, roughly."""
+"""Positions per second that one thread visits, roughly."""
 _NODES_A_SLOT = 8
-"""Positions to visit for each slot of a table, which holds four."""
+"""Positions to visit for each slot of a table, which holds four entries."""
 _SLOT_BYTES = 96
 _PART = 16
 """Positions in a batch that a thread solves with one table."""
@@ -68,12 +68,12 @@ class Solution(NamedTuple):
 
 
 def table_bits(limit: Limit, threads: int, memory: int | None) -> int:
-    """Return the logarithm of the slots of a table.
+    """Return the logarithm, base 2, of the number of slots of a table.
 
     Args:
         limit: the limit of the answer.
         threads: the number of threads.
-        memory: the most bytes; None for a part of what the machine has free.
+        memory: the most bytes; None for a part of the machine's free memory.
     """
     visited = min(limit.nodes or math.inf, (limit.seconds or math.inf) * _SPEED * threads)
     bits = max(TABLE_BITS, math.ceil(math.log2(visited / _NODES_A_SLOT)))
@@ -87,10 +87,10 @@ class Judgement(NamedTuple):
     winning: Legal
     """uint64[B], the actions after which the player to move wins."""
     losing: Legal
-    """uint64[B], the actions after which they lose."""
+    """uint64[B], the actions after which the player to move loses."""
     plies: Int16Array
-    """int16[B, 64], plies within which the winner can win by the proof found, counted from before
-    the action; 0 if the winner is unknown."""
+    """int16[B, 64], plies within which the winner can win by the proof found, including the action
+    itself; 0 if the winner is unknown."""
 
 
 class Solver:
@@ -98,9 +98,9 @@ class Solver:
 
     :meth:`solve` keeps its table from one position to the next, so it solves related positions
     faster. All threads search a position together. The winner does not depend on the table or the
-    threads, but the number of nodes, the proof and its line may. In a batch each position is
-    searched on one thread, from an empty table, so its results are the same on any number of
-    threads. Use a solver from one Python thread only.
+    threads, but the number of nodes, the proof and its line may. :meth:`judge` searches each
+    position on one thread, with a table that is cleared every 16 positions, so its results do not
+    depend on the number of threads. Use a solver from one Python thread only.
 
     Args:
         ruleset: a :class:`Ruleset` or the name of one.
@@ -108,8 +108,8 @@ class Solver:
         seconds: time limit for an answer.
         threads: number of threads that search a position together or share a batch; None for all
             cores.
-        memory: the most megabytes of the table. By default it follows the limit, 12 bytes for a
-            position to visit, from 24 MiB to a fourth of what the machine has free.
+        memory: the most megabytes of the table. By default its size follows the limit, with 12
+            bytes for each position to visit, from 24 MiB to a fourth of the free memory.
 
     Raises:
         TypeError, ValueError: a limit is not a number or is out of range.
@@ -135,7 +135,9 @@ class Solver:
         self._search.get_ready()
 
     def judge(self, positions: PackedPositions, legal: Legal) -> Judgement:
-        """Prove which actions of each position of a batch win and lose. Each has its own limits.
+        """Prove which actions win and which lose in each position of a batch.
+
+        Each position has the solver's full limits.
 
         Args:
             positions: uint64[B, 6].
@@ -169,10 +171,10 @@ class Solver:
         """Prove who wins a position, and how.
 
         Args:
-            position: uint64[6]; its game is not over by a capture.
-            shortest: also find the shortest win, which takes many times longer. If the limits do
-                not suffice, the result is the shortest win found.
-            nodes: limit of positions to visit, instead of the solver's.
+            position: uint64[6]; no capture has ended its game.
+            shortest: also look for the shortest win, which takes many times longer. If the limits
+                do not suffice, the result is the shortest win found.
+            nodes: limit of positions to visit, instead of the solver's own.
 
         Raises:
             TypeError, ValueError: the position is not uint64[6], or the limit is out of range.
@@ -192,7 +194,7 @@ class Solver:
         return solutions[0]
 
     def _bits(self, nodes: int | None) -> int:
-        """Return the logarithm of the slots of the table for a limit of nodes."""
+        """Return the logarithm of the number of slots of the table for a limit of nodes."""
         return table_bits(Limit(None, self._seconds, nodes), self._threads, self._memory)
 
     def _run(
@@ -214,7 +216,7 @@ class Solver:
         search_in_threads(size, step, work, len(searches), expire, seconds)
 
     def _solution(self, search: ProofSearch, position: PackedPositions, shortest: bool) -> Solution:
-        """Return what a search finds within its limits; see :meth:`solve`."""
+        """Return the solution that a search finds within its limits; see :meth:`solve`."""
         value = search.prove(position)
         if value == UNKNOWN:
             return Solution(None, None, False, (), search.nodes)
