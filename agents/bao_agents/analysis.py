@@ -1,7 +1,7 @@
-"""Analyse positions and games: a score and a line of play for each move, and what was missed.
+"""Analyse positions and games: score each move, show a line of play, and find the mistakes.
 
-The scores are those of a player: alpha-beta, guided or plain, a network, or the solver. The solver
-also tries to prove who wins. Its proofs are certain; a player's scores are not.
+A player gives the scores: alpha-beta, guided or plain, a network, or the solver. In addition, the
+solver tries to prove who wins. Its proofs are certain; a player's scores are not.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from bao_env.board import Board
 
 PLAYER = "alphabeta:100ms"
 PROOF_NODES = 200_000
-"""Positions that the solver visits to prove who wins, and as many for all moves together."""
+"""Positions that the solver visits to prove who wins; all moves together get as many again."""
 MISTAKE, BLUNDER = 0.3, 0.6
-"""Points that a move marked ``?`` or ``??`` loses at least; a win is 1 and a loss -1."""
+"""Least loss of score by a move marked ``?`` or ``??``; a win scores 1 and a loss -1."""
 _LINE = Limit(nodes=100_000)
-"""What alpha-beta may use to continue the line of a player that has none."""
+"""The limit of alpha-beta when it continues the best move of a player that gives no line."""
 _UNKNOWN = Solution(None, None, False, (), 0)
 
 
@@ -32,25 +32,25 @@ class Line(NamedTuple):
 
     action: int
     score: float
-    """The value for the player to move, -1 (a loss) to 1 (a win), as the analysing player sees it,
-    or proven."""
+    """The value for the player to move, -1 (a loss) to 1 (a win): proven, or by the analysing
+    player."""
     proof: Solution
-    """Who wins after the move, if the solver has proven it; its plies count the move itself."""
+    """Who wins after the move, if the solver has proven it; its plies include the move itself."""
     probability: float | None
     """The move's probability in a network's policy; None for other players."""
     actions: tuple[int, ...]
-    """Best play for both sides, beginning with ``action``; only that if no more is known."""
+    """Best play for both sides, beginning with ``action``; only ``action`` if no more is known."""
 
 
 class Analysis(NamedTuple):
     """The analysis of a position."""
 
     score: float
-    """The value for the player to move, -1 (a loss) to 1 (a win), or a proven result."""
+    """The value for the player to move, -1 (a loss) to 1 (a win): proven, or by the player."""
     proof: Solution
     """Who wins, and within how many plies, if the solver has proven it."""
     lines: tuple[Line, ...]
-    """The best moves, best first; proven wins come before all others, proven losses after them."""
+    """The best moves, best first; proven wins come first and proven losses last."""
 
 
 def analyse(
@@ -61,7 +61,7 @@ def analyse(
     proof_nodes: int = PROOF_NODES,
     threads: int | None = None,
 ) -> Analysis:
-    """Return what a player thinks of a position, and what the solver can prove about it.
+    """Analyse a position: return a player's opinion of it, and what the solver can prove.
 
     >>> from bao_agents import analyse
     >>> from bao_env import Board
@@ -75,12 +75,14 @@ def analyse(
 
     Args:
         board: a game that is not over.
-        player: one that gives opinions (:meth:`~bao_agents.players.player.Player.analyse`), such as
-            alpha-beta, guided or plain, the solver, or a network. Its limit is shared by the moves.
+        player: a player that gives opinions (:meth:`~bao_agents.players.player.Player.analyse`):
+            alpha-beta, guided or plain, the solver, or a network. All moves together share its
+            limit.
         lines: the number of moves to return; None for all.
-        proof_nodes: positions that the solver visits to prove who wins, and as many for the moves.
-        threads: number of threads; all cores by default. With one, and a limit of nodes, an
-            analysis is always the same.
+        proof_nodes: positions that the solver visits to prove who wins; all moves together get as
+            many again.
+        threads: number of threads; all cores by default. With one thread and a limit of nodes, the
+            same position always gets the same analysis.
 
     Raises:
         ValueError: the game is over, or the player is unknown, cannot be used under these rules or
@@ -98,7 +100,7 @@ def analyse(
     position_proof = solver.solve(board.packed, shortest=True)
     proofs = {action: _prove(solver, board, action, proof_nodes // len(legal)) for action in legal}
     proven_best, *continuation = position_proof.line or (None,)
-    if proven_best is not None:  # one proof for the position and its best move
+    if proven_best is not None:  # the proof of the position also proves its best move
         proofs[proven_best] = position_proof._replace(line=tuple(continuation))
     candidates = []
     for action, score, probability, line in opinions:
@@ -108,7 +110,7 @@ def analyse(
     def merit(line: Line) -> tuple[int, int, bool]:
         winner, plies, *_ = line.proof
         if winner is None:
-            return 0, 0, False  # in the player's order
+            return 0, 0, False  # equal keys keep the player's order
         is_best = line.action == proven_best
         return (1, -(plies or 0), is_best) if winner == board.turn else (-1, plies or 0, is_best)
 
@@ -130,7 +132,7 @@ def analyse(
 
 
 def _prove(solver: Solver, board: Board, action: int, nodes: int) -> Solution:
-    """Solve the position after a move; the move itself counts as a ply."""
+    """Solve the position after a move; the result's plies include the move itself."""
     board_after = board.copy()
     board_after.push(action)
     outcome = board_after.outcome()
@@ -143,7 +145,7 @@ def _prove(solver: Solver, board: Board, action: int, nodes: int) -> Solution:
 
 
 def _with_proof(line: Line, proof: Solution, mover: int) -> Line:
-    """Return the line of a move of ``mover`` with a proof, if there is one."""
+    """Return ``line`` with the proof of its move by ``mover``, if there is a proof."""
     if proof.winner is None:
         return line
     score = 1.0 if proof.winner == mover else -1.0
@@ -157,9 +159,9 @@ class Reviewed(NamedTuple):
     """A move of a game, and its analysis."""
 
     ply: int
-    """Actions before it."""
+    """The number of actions before the move."""
     seat: int
-    """Who played it."""
+    """The seat that played the move."""
     played: Line
     analysis: Analysis
     """The analysis of the position before the move, with all moves."""
@@ -172,12 +174,12 @@ class Reviewed(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """``??`` for a blunder, ``?`` for a mistake, as in chess; else empty.
+        """``??`` for a blunder, ``?`` for a mistake, as in chess; else ``?!`` or empty.
 
-        A proof counts for more than an opinion. After a proven win, a move is a mistake only if it
-        is proven to lose; if nobody knows who wins after it, it gets ``?!``. In a position that is
-        proven lost no move is marked. If the best move has no proof, other moves are compared with
-        the player's opinion of it, which may be wrong.
+        A proof outweighs an opinion. In a proven win, a move gets ``?`` or ``??`` only if it is
+        proven to lose. If the winner after it is unknown, it gets ``?!``. In a proven loss, no move
+        is marked. If the best move has no proof, other moves are compared with the player's opinion
+        of it, which may be wrong.
         """
         loss = self.analysis.score - self.played.score
         if self.analysis.proof.winner == 1 - self.seat or loss < MISTAKE:
@@ -188,7 +190,7 @@ class Reviewed(NamedTuple):
 
     @property
     def leaves_win_open(self) -> bool:
-        """Whether nobody knows who wins after a move from a proven win."""
+        """Whether the position was a proven win, but the winner after the move is unknown."""
         return self.analysis.proof.winner == self.seat and self.played.proof.winner is None
 
 
@@ -222,7 +224,7 @@ def review_move(
     proof_nodes: int = PROOF_NODES,
     threads: int | None = None,
 ) -> Reviewed:
-    """Analyse the move of a game after ``ply`` others; see :func:`review`."""
+    """Analyse the move at ``ply``, which counts from 0, of a game; see :func:`review`."""
     board_before, actions = board.copy(), board.move_stack
     for _ in actions[ply:]:
         board_before.pop()
@@ -230,7 +232,7 @@ def review_move(
     played = next(line for line in analysis.lines if line.action == actions[ply])
     reviewed = Reviewed(ply, board_before.turn, played, analysis)
     if reviewed.leaves_win_open and analysis.score - played.score >= MISTAKE:
-        # Before anything is said against it, the move gets all that the position got.
+        # Before the move is marked, the solver may spend as much on it as on the position.
         solver = Solver(board.ruleset, nodes=proof_nodes, threads=threads)
         proof = _prove(solver, board_before, played.action, proof_nodes)
         played = _with_proof(played, proof, board_before.turn)

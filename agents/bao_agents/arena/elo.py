@@ -2,9 +2,9 @@
 
 Games come in pairs: one opening, played from both seats. The two games of a pair are not
 independent. So the variance is taken over pairs (the pentanomial model of chess engine testing),
-and Wilson's interval is widened or narrowed to match it. Unlike the plain normal interval, it does
-not collapse if every game was won. :class:`Sprt` decides during a match whether enough pairs have
-been played.
+and Wilson's interval is widened or narrowed to match it. Unlike the plain normal interval,
+Wilson's interval does not collapse if every game was won. :class:`Sprt` decides during a match
+whether enough pairs have been played.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ import numpy as np
 from bao_agents.support.array_types import Float64Array, Int64Array
 
 Z95 = 1.959963984540054
-"""Standard errors from the middle of a 95% interval to its ends."""
+"""Half the width of a 95% normal interval, in standard errors."""
 ELO_PER_LOGIT = 400.0 / math.log(10.0)
 """Elo points per unit of the natural logarithm of the odds."""
 REACH = 4000.0
-"""Maximum distance of a rating from the opponents', in Elo."""
+"""Maximum distance of a rating from the opponents' ratings, in Elo."""
 LEAST_EFFECT = 0.5
-"""Least variance of pairs of games relative to independent games: few pairs may show none."""
+"""Lower limit of the design effect: a few pairs may by chance show no variance at all."""
 _PAIR_SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _NEVER_SEEN = 1e-3
 
 FloatOrArray = TypeVar("FloatOrArray", float, Float64Array)
 FEW_PAIRS = 5
-"""Fewest pairs whose interval covers the truth in about 95% of all matches."""
+"""Fewest pairs after which the 95% interval covers the truth in about 95% of all matches."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Score:
     low: float
     """Lower end of the 95% interval of ``rate``."""
     high: float
-    """Upper end of it."""
+    """Upper end of the 95% interval of ``rate``."""
     los: float
     """Likelihood of superiority, 0..1 (:func:`likelihood_of_superiority`)."""
 
@@ -74,7 +74,7 @@ def elo_difference(rate: float) -> float:
 
 
 def expected_score(elo: FloatOrArray) -> FloatOrArray:
-    """Return the points per game, 0..1, that the logistic Elo model expects at a difference."""
+    """Return the points per game, 0..1, that the logistic model expects at an Elo difference."""
     return logistic(elo / ELO_PER_LOGIT)
 
 
@@ -84,7 +84,7 @@ def logistic(x: FloatOrArray) -> FloatOrArray:
 
 
 def root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return the root of a falling function, positive at ``low`` and negative at ``high``."""
+    """Return the root of a decreasing function, positive at ``low`` and negative at ``high``."""
     for _ in range(64):  # bisection; 1e4 / 2**64 is 5e-16
         middle = (low + high) / 2
         low, high = (middle, high) if function(middle) > 0 else (low, middle)
@@ -103,8 +103,8 @@ def score_pairs(points: Float64Array) -> Score:
     los = likelihood_of_superiority(points)
     pairs = len(points)
     rate = float(points.mean())
-    # The pairs' variance relative to that of independent games is the design effect. With too few
-    # pairs to tell, or no variance to compare with, games count as independent.
+    # The design effect is the variance over pairs, divided by the variance of independent games.
+    # With too few pairs to estimate it, or no variance, games count as independent.
     effective_games = 2.0 * pairs
     if pairs > 1 and 0.0 < rate < 1.0:
         variance_of_mean = float(points.mean(axis=1).var(ddof=1)) / pairs
@@ -136,11 +136,11 @@ class Placement:
     low: float
     """Lower end of the 95% interval; may be infinite."""
     high: float
-    """Upper end of it."""
+    """Upper end of the 95% interval; may be infinite."""
 
     @property
     def margin(self) -> float:
-        """The longer arm of the interval; infinite after a clean sweep."""
+        """Distance from ``elo`` to the farther end of the interval; infinite after a sweep."""
         if math.isinf(self.elo):
             return math.inf
         return max(self.high - self.elo, self.elo - self.low)
@@ -158,14 +158,13 @@ def rate_against(
     openings: Int64Array,
     points: Float64Array,
 ) -> Placement:
-    """Return the most likely rating of a player, given those of its opponents.
+    """Return the most likely rating of a player, given the ratings of its opponents.
 
-    The model is that of :func:`bao_agents.arena.ratings.rate`. A player who won or lost everything
-    has no rating, only a bound. The interval is Wilson's, as in
-    :func:`score_pairs`, for opponents of different strengths: it contains the
-    ratings at which the points lie within 1.96 standard errors of those expected. The games of an
-    opening are not independent, so the error is taken over openings. The opponents' ratings are
-    taken as exact.
+    The model is the same as in :func:`bao_agents.arena.ratings.rate`. A player who won or lost
+    every game has no rating, only a bound. The interval is Wilson's, as in :func:`score_pairs`,
+    extended to opponents of different strengths: it contains the ratings at which the player's
+    points lie within 1.96 standard errors of the expected points. The games of an opening are not
+    independent, so the error is taken over openings. The opponents' ratings are taken as exact.
 
     Args:
         ratings: float64[pairs], the opponent's rating in each pair of games.
@@ -214,9 +213,10 @@ def design_effect(
     openings: Int64Array,
     points: Float64Array,
 ) -> float:
-    """Return the variance of the points over openings, relative to that of independent games.
+    """Return the design effect: the variance of the points relative to independent games.
 
-    It is at least :data:`LEAST_EFFECT`, and 1 if there are too few games to estimate it.
+    The variance is taken over openings. The result is at least :data:`LEAST_EFFECT`, and 1 if
+    there are too few openings to estimate it.
     """
     independent = float(information(elo, ratings).sum())
     _, groups = np.unique(openings, return_inverse=True)
@@ -233,7 +233,7 @@ def wilson_interval(rate: float, games: float) -> tuple[float, float]:
     square = Z95 * Z95 / games
     middle = (rate + square / 2.0) / (1.0 + square)
     half = Z95 / (1.0 + square) * math.sqrt(rate * (1.0 - rate) / games + square / (4.0 * games))
-    # Rounding must not turn the bound of a clean sweep into a number.
+    # After a clean sweep, one bound is exactly 0 or 1: rounding must not make its Elo finite.
     low = max(0.0, middle - half) if rate > 0.0 else 0.0
     return low, min(1.0, middle + half) if rate < 1.0 else 1.0
 
@@ -282,7 +282,7 @@ class Sprt:
     https://github.com/official-stockfish/fishtest/wiki/Fishtest-Mathematics.
 
     Elo is logistic here; Fishtest now uses normalized Elo. Its correction for overshooting the
-    bounds is left out, so more pairs between two looks make errors rarer and the match longer.
+    bounds is left out, so more pairs between two checks make errors rarer and the match longer.
 
     Raises:
         ValueError: ``elo0`` is not below ``elo1``, or ``alpha`` or ``beta`` is not within
@@ -321,8 +321,8 @@ class Sprt:
     def llr(self, pair_counts: Sequence[int]) -> float:
         """Return the log-likelihood ratio of H1 against H0; 0 without a pair.
 
-        A result that never occurred counts as 1/1000 of a pair, as in Fishtest, which makes both
-        expected scores possible.
+        A result that never occurred counts as 1/1000 of a pair, as in Fishtest. Without that, a
+        hypothesis could have an expected score that is impossible.
 
         Args:
             pair_counts: numbers of pairs with 0, 1/2, 1, 3/2 and 2 points, as in
@@ -354,7 +354,7 @@ class Sprt:
 
 
 def _tilt(counts: Sequence[float], score: float) -> list[float]:
-    """Return the divisors of the frequencies for the likeliest distribution of mean ``score``.
+    """Return what divides each frequency, in the likeliest distribution with mean ``score``.
 
     With frequencies f and pair scores a, the maximum of sum(f log p) subject to sum(p) = 1 and
     sum(p a) = score is p = f / (1 + x (a - score)); the multiplier x is the root of
@@ -369,7 +369,7 @@ def _tilt(counts: Sequence[float], score: float) -> list[float]:
     """
     total = math.fsum(counts)
     terms = [(n / total, a - score) for n, a in zip(counts, _PAIR_SCORES, strict=True)]
-    # No p exceeds 1, so no divisor is below its f: this brackets x, clear of the poles.
+    # No p exceeds 1, so no divisor is below its f. This brackets x, away from the poles.
     low = (terms[-1][0] - 1.0) / terms[-1][1]
     high = (terms[0][0] - 1.0) / terms[0][1]
     x = root(lambda x: sum(f * d / (1.0 + x * d) for f, d in terms), low, high)

@@ -1,8 +1,9 @@
 """Define an event: players who meet under the same rules, from the same openings.
 
-An event may keep the results of each part in a folder, under ``results/``. When it is started again
-it takes them from there, also if players were added or removed, or the number of pairs has changed.
-A part's result depends only on its players, openings and seeds.
+An event may keep the results of each part in a folder, under ``results/``. When it is started
+again, it reads these results and plays only the missing parts, even if players were added or
+removed, or the number of pairs has changed. A part's result depends only on its players, openings
+and seeds.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ from bao_env.files import read_text
 
 
 class Interrupted(Exception):
-    """The caller of :meth:`Event.play` no longer wants the games."""
+    """Stop :meth:`Event.play`: its caller no longer needs the games."""
 
 
 @cache
 def program(side: int, spec: str, ruleset: Ruleset) -> NamedPlayer:
-    """Start a program once for all parts of this process: their first player (0) or second (1).
+    """Start a program once per process, to play all parts as first player (0) or second (1).
 
-    It gets one thread: it is asked one position after another, and matches are played on equal
-    terms.
+    It gets one thread, because it receives one position after another, and so that both players of
+    a match compute on equal terms.
     """
     return registry.load(spec, ruleset=ruleset, threads=1)
 
@@ -49,20 +50,20 @@ class Event:
     """Players who meet under the same rules, from the same openings."""
 
     players: Mapping[str, str]
-    """The players by name, each with what :func:`bao_agents.players.registry.load` takes."""
+    """The specification of each player, for :func:`bao_agents.players.registry.load`, by name."""
     ruleset: Ruleset
     openings: MatchOpenings
     seed: int
     keys: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Numbers of players that stand for their names in the seeds of parts. A part is seeded by
-    ``seed``, both players and its first opening."""
+    """Numbers that replace players' names in the seeds of parts. The seeds of a part are made from
+    ``seed``, both players and the part's first opening."""
     fingerprints: Mapping[str, str | None] = field(default_factory=dict)
     """The :func:`~bao_agents.players.fingerprint.fingerprint` that each player must have, by
     specification. An event with a folder has all of them."""
     clock: Clock | None = None
-    """What each player has for a game; None if the limit in its name holds."""
+    """The clock of each player in a game; None to apply the limit in the player's name."""
     keep_games: bool = False
-    """Keep the games as transcripts."""
+    """Whether to keep the games as transcripts."""
     folder: Path | None = None
     """The folder that keeps the results."""
 
@@ -119,14 +120,14 @@ class Event:
         return replace(played, commits=frozenset([current_commit()]))
 
     def specs(self, part: Part) -> tuple[str, str]:
-        """Return what :func:`bao_agents.players.registry.load` takes for the players of a part."""
+        """Return the specifications of a part's two players."""
         return self.players[part.first], self.players[part.second]
 
     def read(self, part: Part) -> Pairs | None:
-        """Return the results of a part that the folder has, or None.
+        """Return the results of a part from the folder, or None if the part must be played.
 
-        None means that it has none, that they are damaged or lack the games, or that a player has
-        no fingerprint, so that it may have changed unnoticed.
+        It must be played if its results are missing, damaged or without the transcripts, or if a
+        player has no fingerprint, because the player may then have changed.
         """
         if self.folder is None or None in [self.fingerprints[spec] for spec in self.specs(part)]:
             return None

@@ -34,9 +34,9 @@ class MatchGames:
     moves: Int64Array
     """int64[2], actions that the first and the second player chose."""
     seconds: Float64Array
-    """float64[2], processor time that these took the two players, over all games."""
+    """float64[2], processor time in which the two players chose them, over all games."""
     faults: tuple[list[str], list[str]]
-    """For each player, the causes of the faults by which it lost games, one for each game."""
+    """For each player, the cause of each fault by which it lost a game."""
 
 
 def choose(
@@ -46,17 +46,17 @@ def choose(
     games: Int64Array | None = None,
     limit: Limit | None = None,
 ) -> tuple[Actions, list[str]]:
-    """Ask a player for its actions; after a fault, ask again for the positions that are left.
+    """Ask a player for its actions; after a fault, ask again for the remaining positions.
 
     Args:
         player: the player.
         positions: uint64[B, 6]; not changed.
         legal: uint64[B], the legal actions.
         games: int64[B], the numbers of the games; None if each position stands alone.
-        limit: what it may use for each position, instead of the limit in its name.
+        limit: the limit for each position, in place of the limit in the player's name.
 
     Returns:
-        int64[B], the actions, -1 where the player failed; and the causes, in order.
+        int64[B], the actions, -1 where the player failed; and the causes of the failures, in order.
 
     Raises:
         ValueError: an action is illegal.
@@ -87,16 +87,17 @@ def _choose_by_clock(
     clocks: list[list[Clock]],
     side: int,
 ) -> tuple[Actions, list[str]]:
-    """Ask a player for actions one by one, each with what is left of the time of its game.
+    """Ask a player for actions one by one, each within the time left on its game's clock.
 
     Args:
-        player: the player. One whose name has no limit of time plays as always, against the clock.
+        player: the player. If its name has no time limit, it plays as without a clock, but its
+            time still runs.
         positions, legal, games: see :func:`choose`.
-        clocks: for each game what is left for both players; changed in place.
-        side: the player's index there.
+        clocks: for each game, the remaining time of both players; changed in place.
+        side: the player's index in the clocks of a game.
 
     Returns:
-        see :func:`choose`; a player whose time is used up has failed.
+        see :func:`choose`; a player who uses up its time fails.
     """
     actions, causes = np.full(len(legal), -1, np.int64), list[str]()
     takes_clock = player.limit is not None and player.limit.seconds is not None
@@ -126,14 +127,14 @@ def play_games(
     """Play a batch of games to the end. A fault of a player loses one game.
 
     Args:
-        players: each gets all of its positions of a ply in one call, and the numbers of their games
-            if it remembers.
+        players: each gets all its positions of a ply in one call and, if it remembers games, their
+            numbers.
         positions: uint64[G, 6], the starts; not changed.
         first_seats: int8[G], the seat of the first player in each game.
         engine: the rules.
         max_plies: a game that reaches this length is a draw.
-        clock: what each player has for a game. The positions of a ply are then asked one by one,
-            and a player whose time is used up has lost.
+        clock: the clock of each player in a game. With a clock, a player gets the positions of a
+            ply one by one, and loses a game in which it uses up its time.
         progress: called after each ply with the number of games that have just ended.
 
     Raises:

@@ -1,9 +1,9 @@
 """Define ladders: anchors, which are players with fixed ratings, and openings to play from.
 
-A ladder is a JSON file for one rule set. People share these files, so the anchors are built-in bots
-and nothing in a file runs. Its ratings are its scale, so they never change under its name. If an
-anchor begins to play differently, make a new ladder with a new number: ``docs/make_ladder.py``
-makes one from a tournament.
+A ladder is a JSON file for one rule set. People share these files, so the anchors are built-in
+bots, and loading a file never runs code from it. The ratings are the ladder's scale: a ladder's
+name always stands for the same ratings. If an anchor begins to play differently, make a new ladder
+with a new number: ``docs/make_ladder.py`` makes one from a tournament.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from bao_env.engine.signature import signature
 from bao_env.files import read_text
 
 LADDERS = Path(__file__).with_name("ladders")
-"""Folder of the shipped ladders; they are loaded by name, without the suffix."""
+"""Folder of the shipped ladders; load one by its file name without the suffix."""
 DEFAULT = "bao-ladder-3"
 
 _DIGEST_POSITIONS = 32
@@ -79,27 +79,27 @@ class Anchor(_Table):
     """The name of a built-in bot for :func:`bao_agents.players.registry.load`."""
     elo: _Elo
     low: _Elo
-    """Lower end of the 95% interval of ``elo`` in the tournament, against the player at 0."""
+    """Lower end of the tournament's 95% interval of ``elo``, relative to the player at 0."""
     high: _Elo
-    """Upper end of it."""
+    """Upper end of this interval."""
     games: _Count
-    """Games of the tournament that it played."""
+    """Games that it played in the tournament."""
     ms_a_move: Annotated[float, Field(ge=0, le=1e9)]
     answers: str
-    """:func:`choices_digest` of the rated player; empty if they are unknown."""
+    """:func:`choices_digest` of the rated player; empty if it is unknown."""
     fingerprint: str
     """:func:`~bao_agents.players.fingerprint.fingerprint` of the rated player."""
 
 
 class _MadeWith(TypedDict):
-    """The versions of the code, and perhaps more."""
+    """The versions of the code; other keys are allowed."""
 
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     commit: _Text
 
 
 class _Tournament(TypedDict):
-    """The settings of a tournament that a rating quotes, and others."""
+    """The settings of a tournament that a rating quotes; other keys are allowed."""
 
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     made_with: _MadeWith
@@ -117,7 +117,7 @@ class Ladder(_Table):
     tournament: _Tournament
     """The tournament that rated the anchors: its settings and the versions of the code."""
     openings_seed: int
-    """The openings are those of the tournament's length and balance, drawn with this seed."""
+    """The seed of the openings, which have the length and balance of the tournament's openings."""
     anchors: tuple[Anchor, ...] = Field(min_length=2)
     openings: tuple[str, ...] = Field(min_length=1)
     """The openings, as :func:`~bao_agents.arena.openings.write_openings` writes them."""
@@ -174,7 +174,7 @@ class Ladder(_Table):
         return self
 
     def changed(self) -> list[str]:
-        """Return the anchors that play otherwise than when they were rated."""
+        """Return the anchors that now play differently than when they were rated."""
         return [anchor.player for anchor in self.anchors if self._is_changed(anchor)]
 
     def _is_changed(self, anchor: Anchor) -> bool:
@@ -185,7 +185,7 @@ class Ladder(_Table):
 
 
 def choices_digest(player: NamedPlayer, openings: MatchOpenings, ruleset: Ruleset) -> str:
-    """Return a hash, 16 hex digits, of the player's actions after the first openings."""
+    """Return a hash, 16 hex digits, of a player's choices after the first openings."""
     positions = openings.positions[:_DIGEST_POSITIONS].copy()
     legal = np.empty(len(positions), np.uint64)
     Engine(ruleset).find_legal(positions, legal, np.empty(len(positions), np.int8))
@@ -199,7 +199,7 @@ def shipped() -> list[str]:
 
 
 def anchors_elo() -> dict[str, float]:
-    """Return the Elo of the anchors of the default ladder, without checking the engine."""
+    """Return the Elo of each anchor of the default ladder, without checking the engine."""
     content = json.loads((LADDERS / f"{DEFAULT}.json").read_bytes())
     return {anchor["player"]: anchor["elo"] for anchor in content["anchors"]}
 

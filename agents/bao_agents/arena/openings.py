@@ -1,9 +1,9 @@
-"""Draw the openings of a match: different random legal prefixes, none of them decided.
+"""Draw the openings of a match: different random legal move sequences, none of which ends the game.
 
-Players are measured from positions that they did not choose. But many random positions are won for
-one side: each player then wins one game of the pair, however strong they are. So a search drops the
-openings that it finds unbalanced. ``bao match`` keeps them if no player searches: then it need not
-compile a search. A file may hold others that a longer search has chosen.
+A match starts from positions that the players did not choose. But many random positions are won for
+one side: each player then wins one game of the pair, whatever their strength. So a search drops the
+openings that it finds unbalanced. ``bao match`` skips this search if no player searches, to save
+the time to compile it. Openings can also come from a file, chosen for example by a longer search.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from bao_env.notation.positions import NotationError, parse_position
 OPENING_PLIES = 8
 """Default length of an opening."""
 BALANCE = 1.0
-"""Default limit of the search's value of an opening for either side, in logits of winning."""
+"""Largest value of an opening for either side, by default: the search's, in logits of winning."""
 BALANCED = Path(__file__).with_name("balanced") / "zanzibar.tsv"
 """Balanced openings of zanzibar; ``docs/known.md`` says how they were chosen."""
 _SEARCH_DEPTH = 6
 _SEARCHED = 256
-"""Openings that are searched at once: a match of few pairs doesn't wait for many."""
+"""Openings that are searched at once; small, so that a match of a few pairs need not wait long."""
 _ROUNDS = 64
 
 
@@ -47,11 +47,11 @@ class MatchOpenings:
     """Openings and the positions after them."""
 
     positions: PackedPositions
-    """uint64[N, 6], the positions that they lead to."""
+    """uint64[N, 6], the positions after the openings."""
     actions: Uint8Array
-    """uint8[N, plies], the actions that lead there; 255 after the end."""
+    """uint8[N, plies], the actions of the openings; 255 after the last action of a shorter one."""
     first_players: Seats
-    """int8[N], the seat that began."""
+    """int8[N], the seat that moves first."""
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -67,18 +67,18 @@ def draw_openings(
     seed: int,
     balance: float | None = BALANCE,
 ) -> MatchOpenings:
-    """Draw random legal prefixes of games that lead to ``count`` different positions.
+    """Draw random legal openings that lead to ``count`` different positions.
 
-    South begins, also where the rules let either begin: a pair plays an opening from both seats.
-    Without a house, mirror images count as the same position.
+    South moves first, even if the rules let either player move first: a pair plays each opening
+    from both seats anyway. If the rules have no house, mirror images count as the same position.
 
     Args:
         ruleset: the rules.
         count: number of openings.
-        plies: actions in each; games that end within them are replaced.
+        plies: actions in each; an opening that ends the game is replaced.
         seed: the same seed gives the same openings; a smaller ``count`` gives the first of them.
-        balance: drop those that alpha-beta of depth 6 values beyond this, in logits, for either
-            side; None keeps all.
+        balance: drop openings whose value by alpha-beta of depth 6 exceeds this for either side,
+            in logits; None keeps all.
 
     Raises:
         ValueError: ``balance`` is below 0, or there are too few different openings of this length.
@@ -142,7 +142,7 @@ def draw_openings(
 
 
 def _game_keys(positions: PackedPositions, ruleset: Ruleset) -> list[bytes]:
-    """Return a key for each position: positions of the same key lead to the same games.
+    """Return a key for each position: positions with the same key lead to the same games.
 
     Args:
         positions: uint64[N, 6].
@@ -155,16 +155,16 @@ def _game_keys(positions: PackedPositions, ruleset: Ruleset) -> list[bytes]:
 def play_opening(
     positions: PackedPositions, actions: Uint8Array, engine: Engine
 ) -> Iterator[tuple[PackedPositions, Legal]]:
-    """Yield the positions before each ply of some games, and after the last one.
+    """Yield the positions of some games before each ply, and then the final positions.
 
     Args:
         positions: uint64[G, 6], the starts; not changed.
-        actions: uint8[G, plies], legal actions, :data:`GAME_OVER` after the end.
+        actions: uint8[G, plies], legal actions, :data:`GAME_OVER` after the end of a game.
         engine: the rules.
 
     Yields:
-        positions uint64[G, 6] and legal actions uint64[G], 0 where a game has ended; both change
-        at the next ply.
+        positions uint64[G, 6] and legal actions uint64[G], 0 where a game has ended; both arrays
+        change in place at the next ply.
     """
     positions = positions.copy()
     legal = np.empty(len(positions), np.uint64)
@@ -210,23 +210,24 @@ def parse_openings(texts: Sequence[str], ruleset: Ruleset) -> MatchOpenings:
 
 
 def read_openings(file: str | Path, ruleset: str | Ruleset, count: int, seed: int) -> MatchOpenings:
-    """Draw openings from a file.
+    """Draw random openings from a file.
 
-    A line has a position text, the moves from the start that lead there and, if you like, more,
-    with tabs between them. South begins. Empty lines and those that begin with ``#`` are left out,
-    and so are lines that repeat a position or, without a house, its mirror image: games from it
-    again would be no new evidence.
+    Each line holds a position, the moves that lead to it from the start, and optionally more
+    fields, separated by tabs. South moves first. Empty lines and lines that begin with ``#`` are
+    skipped. So are lines that repeat a position or, if the rules have no house, its mirror image,
+    because the same games again would add no evidence.
 
     Args:
-        file: the file, in UTF-8; ``"balanced"`` is the shipped one, for zanzibar.
+        file: the file, in UTF-8; ``"balanced"`` means the shipped file for zanzibar.
         ruleset: the rules.
         count: number of openings.
-        seed: the same seed draws the same openings, and a smaller ``count`` the first of them.
+        seed: the same seed draws the same openings; a smaller ``count`` draws the first of them.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not UTF-8, has fewer different openings, or has an opening whose moves do
-            not lead to its position under these rules, or end the game; the message names the line.
+        ValueError: the file is not UTF-8, or has fewer different openings; or the moves of a drawn
+            line do not lead to its position under these rules, or end the game. The message then
+            names the line.
     """
     ruleset = get_ruleset(ruleset)
     path = BALANCED if file == "balanced" else Path(file)
@@ -235,7 +236,7 @@ def read_openings(file: str | Path, ruleset: str | Ruleset, count: int, seed: in
         if line.strip() and not line.startswith("#"):
             key = line.strip().partition("\t")[0].strip().encode()
             if not ruleset.house:
-                with suppress(NotationError):  # if the line is drawn, it is refused below
+                with suppress(NotationError):  # a bad line raises below, if it is drawn
                     position = to_packed(parse_position(key.decode(), ruleset))
                     [key] = _game_keys(position[np.newaxis], ruleset)
             lines_by_position.setdefault(key, (line, f"{file}, line {number}"))
@@ -255,7 +256,7 @@ def read_openings(file: str | Path, ruleset: str | Ruleset, count: int, seed: in
 
 
 def _follow(line: str, where: str, ruleset: Ruleset) -> Board:
-    """Return the board after the moves of a line; ``where`` names the line in errors."""
+    """Return the board after the moves of a line; ``where`` names the line in error messages."""
     text, tab, fields = line.strip().partition("\t")
     if not tab:
         raise ValueError(

@@ -28,7 +28,7 @@ from bao_env.notation.transcript import GameRecord, format_transcript, transcrib
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """The results of pairs of games between two players. ``a + b`` has the pairs of both."""
+    """The results of pairs of games between two players; ``a + b`` joins two such results."""
 
     points: Float64Array = field(default_factory=lambda: np.empty((0, 2)))
     """float64[pairs, 2], points of the first player as South and as North."""
@@ -37,13 +37,13 @@ class Pairs:
     moves: Int64Array = field(default_factory=lambda: np.zeros(2, np.int64))
     """int64[2], actions that the first and the second player chose."""
     seconds: Float64Array = field(default_factory=lambda: np.zeros(2))
-    """float64[2], processor time that these took the two players."""
+    """float64[2], seconds of processor time in which the two players chose them."""
     faults: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []))
-    """For each player, the causes of the faults by which it lost games, one for each game."""
+    """For each player, the cause of each fault by which it lost a game."""
     commits: frozenset[str] = frozenset()
-    """Commits of the code that played the games, if they are known."""
+    """Commits of the code that played the games, as far as they are known."""
     games: tuple[str, ...] = ()
-    """The games as transcripts, if they are kept."""
+    """The games as transcripts; empty if they were not kept."""
 
     def __len__(self) -> int:
         return len(self.points)
@@ -60,7 +60,7 @@ class Pairs:
         )
 
     def swapped(self) -> Pairs:
-        """Return the same games as results of the second player."""
+        """Return the same results with the players swapped."""
         return Pairs(
             points=1.0 - self.points[:, ::-1],
             plies=self.plies[:, ::-1],
@@ -82,7 +82,7 @@ class Pairs:
 
     @property
     def south(self) -> Score:
-        """The score of South, whoever played it.
+        """The score of South, whichever player it was.
 
         Raises:
             ValueError: there is no pair.
@@ -153,7 +153,7 @@ def play_match(
     names: tuple[str, str] | None = None,
     progress: Callable[[int], None] = lambda ended: None,
 ) -> Pairs:
-    """Play ``pairs`` pairs of games: each opening once with ``first`` as South, once as North.
+    """Play pairs of games: each opening once with ``first`` as South, once as North.
 
     >>> from bao_agents import load
     >>> match = play_match(load("greedy"), load("random"), pairs=100, balance=None)
@@ -162,16 +162,16 @@ def play_match(
     >>> elo, low, high = match.score.elo    # the difference, and its 95% interval
 
     Args:
-        first, second: the players; each gets all of its positions of a ply in one call.
+        first, second: the players; each gets all its positions of a ply in one call.
         ruleset: the rules.
         pairs: number of openings; twice as many games are played.
-        opening_plies: random legal plies that make an opening.
+        opening_plies: random legal plies in each opening.
         balance: skip openings that a search finds less balanced than this; see
             :func:`bao_agents.arena.openings.draw_openings`.
-        seed: the seed of the openings; players have their own.
+        seed: the seed of the openings; the players have seeds of their own.
         max_plies: a game that reaches this length is a draw.
-        clock: what each player has for a game; without one, the limit in its name holds.
-        names: keep the games as transcripts, with these names of the players.
+        clock: the clock of each player in a game; None to apply the limit in the player's name.
+        names: the players' names for transcripts; None keeps no transcripts.
         progress: called after each ply with the number of games that have just ended.
 
     Raises:
@@ -209,13 +209,13 @@ def play_pairs(
     """Play each opening twice, once with ``first`` as South and once as North.
 
     Args:
-        first, second: the players; each gets all of its positions of a ply in one call, but not of
-            more games than it can remember at once.
+        first, second: the players; each gets all its positions of a ply in one call. If a player
+            can remember only so many games, not more are played at once.
         openings: the openings.
         engine: the rules.
         max_plies: a game that reaches this length is a draw.
-        clock: what each player has for a game (:func:`~bao_agents.arena.games.play_games`).
-        names: keep the games as transcripts, with these names of the players.
+        clock: the clock of each player in a game (:func:`~bao_agents.arena.games.play_games`).
+        names: the players' names for transcripts; None keeps no transcripts.
         numbers: numbers of the openings, for transcripts; by default they count from 0.
         progress: called after each ply with the number of games that have just ended.
 
@@ -261,7 +261,7 @@ def _transcripts(
     names: tuple[str, str],
     numbers: Sequence[int],
 ) -> Iterator[str]:
-    """Return each game in Donkers' notation, the pairs in order."""
+    """Yield each game as a transcript in Donkers' notation, pair by pair."""
     for game, winner in enumerate(games.winners):
         pair = game // 2
         start = opening(ruleset, int(openings.first_players[pair]))
@@ -274,6 +274,6 @@ def _transcripts(
             "north": north,
             "opening plies": str(np.sum(openings.actions[pair] != GAME_OVER)),
         }
-        # The moves show an end under the rules. Other games were cut short, or lost by a fault.
+        # The moves show if the rules ended the game. If not, it was cut short, or lost by a fault.
         end = CUT_SHORT if winner < 0 else Outcome(int(winner), Termination.ILLEGAL_ACTION)
         yield format_transcript(transcribe(GameRecord(ruleset, start, actions, end, head)))

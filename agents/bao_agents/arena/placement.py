@@ -1,7 +1,7 @@
 """Plan the rating of one player on a ladder.
 
-Games are played in rounds against the anchors nearest to the player. Each round is planned from the
-earlier results.
+Games are played in rounds, against the anchors whose ratings are nearest to the player's. The
+results so far decide each next round.
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ FIRST_PAIRS = 20
 
 @dataclass(frozen=True)
 class OnLadder(Plan):
-    """Play anchors of a ladder until a player's rating is precise, or all openings are used."""
+    """Play against a ladder's anchors until the rating is precise, or all openings are used."""
 
     ladder: Ladder
     player: str
     """The name of the rated player."""
     spec: str
-    """The rated player for :func:`bao_agents.players.registry.load`. It does not meet the anchor
-    that is the same: a deterministic player always draws a pair of games against itself."""
+    """Its specification, for :func:`bao_agents.players.registry.load`. An anchor with the same
+    specification is no opponent: a deterministic player always scores one point of two against
+    itself."""
     precision: float = 30.0
-    """The required length of the interval's longer arm, in Elo."""
+    """The required distance from the rating to the farther end of its interval, in Elo."""
     seed: int = 1
     """The seed of the order of each anchor's openings."""
 
@@ -61,10 +62,10 @@ class OnLadder(Plan):
         return rate_against(*self._games(results))
 
     def scale_interval(self, results: Results) -> tuple[float, float] | None:
-        """Return the 95% interval of the rating with the errors of the anchors' own ratings.
+        """Return the 95% interval that includes the errors of the anchors' own ratings.
 
-        It says how far the player is from the anchor at 0; :meth:`placement` takes the anchors'
-        ratings as exact. None after a clean sweep.
+        It is the interval of the Elo difference from the anchor at 0. By contrast,
+        :meth:`placement` takes the anchors' ratings as exact. None after a clean sweep.
 
         Raises:
             ValueError: there are no games yet.
@@ -72,7 +73,7 @@ class OnLadder(Plan):
         rating = self.placement(results)
         if math.isinf(rating.elo):
             return None
-        # The rating moves with those of the opponents, as far as each has decided it.
+        # An opponent's error shifts this rating by the opponent's share of the information.
         pairs = [self._pairs_against(anchor.player, results) for anchor in self.ladder.anchors]
         shares = np.array(pairs) * information(rating.elo, self.ladder.ratings)
         shares /= shares.sum()
@@ -90,9 +91,10 @@ class OnLadder(Plan):
         """See :class:`~bao_agents.arena.plan.Plan`.
 
         An anchor is chosen if a pair against it gives at least half as much information as a pair
-        against the best one: roughly those within 300 Elo. So a rating uses several kinds of
-        opponents. The first round begins in the middle of the ladder, which says most about any
-        player if there is no time for more. Later rounds begin with the slowest anchors.
+        against the best anchor: roughly the anchors within 300 Elo. So a rating uses several kinds
+        of opponents. The first round begins in the middle of the ladder: if time allows only a few
+        games, these tell the most about an unknown player. Later rounds begin with the slowest
+        anchors.
         """
         anchors = self.ladder.anchors
         openings_used = np.array([self._used(anchor.player, results) for anchor in anchors])
@@ -117,7 +119,7 @@ class OnLadder(Plan):
         pairs = max(FIRST_PAIRS, math.ceil(missing / float(gains[near_anchors].mean())))
         pairs = min(pairs, max(FIRST_PAIRS, len(points)))
         pairs_per_anchor = math.ceil(pairs / len(near_anchors))
-        if results:  # the slowest anchors begin, so that none is waited for at the end
+        if results:  # slowest first: at the end, no core waits for a slow anchor
             near_anchors.sort(key=lambda i: -anchors[i].ms_a_move)
         else:
             near_anchors.sort(key=lambda i: abs(elo - anchors[i].elo))
@@ -149,7 +151,7 @@ class OnLadder(Plan):
         return sum(len(part.numbers) for part in results if part.second == anchor)
 
     def _games(self, results: Results) -> tuple[Float64Array, Int64Array, Float64Array]:
-        """Return what :func:`~bao_agents.arena.elo.rate_against` needs of the games so far."""
+        """Return the games so far as arguments of :func:`~bao_agents.arena.elo.rate_against`."""
         elos = {anchor.player: anchor.elo for anchor in self.ladder.anchors}
         ratings = [elos[part.second] for part in results for _ in part.numbers]
         openings = [number for part in results for number in part.numbers]

@@ -1,8 +1,8 @@
-"""Plan an event: say which games come next, given the results so far.
+"""Plan an event: choose the next games from the results so far.
 
 A plan knows the names of the players and the numbers of the openings. It neither plays nor prints,
 and its rounds depend only on the results. :func:`bao_agents.arena.scheduler.play` plays a plan. To
-add one, write a class with :meth:`Plan.next_round`.
+add a plan, write a class with :meth:`Plan.next_round`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from bao_agents.arena.elo import Sprt
 from bao_agents.arena.pairs import Pairs
 
 PART_PAIRS = 25
-"""Pairs that a process plays at a time, at most."""
+"""Most pairs in a part: one process plays a part."""
 FIRST_PARTS = (1,) * 16 + (2,) * 8 + (4,) * 8 + (8,) * 8 + (16,) * 8
-"""Pairs in the first parts of a match: one of few pairs between slow players uses several cores
-too. A longer match has the same first parts, so it goes on from a shorter one."""
+"""Pairs in the first parts of a match. They are small, so that even a match of a few pairs between
+slow players uses several cores. A longer match begins with the same parts, so it can continue a
+shorter one."""
 SPRT_PAIRS = 50
 """Least number of pairs between two checks of a sequential test."""
 
@@ -38,7 +39,7 @@ Results: TypeAlias = Mapping[Part, Pairs]
 
 
 class Plan:
-    """A plan of an event."""
+    """The base class of plans."""
 
     def next_round(self, results: Results) -> list[Part]:
         """Return the parts of the next round; none if the event is over.
@@ -49,11 +50,11 @@ class Plan:
         raise NotImplementedError
 
     def is_decided(self, results: Results) -> bool:
-        """Return whether the other parts of this round need not be played.
+        """Return whether the remaining parts of this round need not be played.
 
         Args:
-            results: the results so far, in the planned order without a gap. So the order in which
-                parts end changes nothing.
+            results: the results so far, in the planned order and without a gap. The answer does
+                therefore not depend on which parts end first.
         """
         return False
 
@@ -83,11 +84,11 @@ class Gauntlet(Plan):
     pairs: int
     """Openings against each opponent, each played from both seats."""
     sprt: Sprt | None = None
-    """Stop against an opponent as soon as this test has a verdict. It is checked after every
-    :data:`SPRT_PAIRS` pairs or more."""
+    """The test that stops the games against an opponent as soon as it has a verdict. It is checked
+    after every :data:`SPRT_PAIRS` pairs or more."""
 
     def next_round(self, results: Results) -> list[Part]:
-        """See :class:`Plan`; each opponent has a round."""
+        """See :class:`Plan`; there is one round per opponent."""
         opponents_met = {part.second for part in results}
         for opponent in self.opponents:
             if opponent not in opponents_met:
@@ -115,9 +116,9 @@ class Gauntlet(Plan):
 
 
 def cut(first: str, second: str, pairs: int, sizes: Sequence[int] = ()) -> list[Part]:
-    """Return the parts in which two players play some openings.
+    """Cut the games of two players into parts.
 
-    More openings only add parts, unless the last one was not full.
+    A larger number of openings only adds parts, unless the last part was not full.
 
     Args:
         first, second: the players.
@@ -135,7 +136,7 @@ def cut(first: str, second: str, pairs: int, sizes: Sequence[int] = ()) -> list[
 
 
 def pairings(results: Results) -> dict[tuple[str, str], Pairs]:
-    """Return the results of each two players that met, seen from the first one."""
+    """Return the results of each pair of players that met, from the first player's side."""
     totals: dict[tuple[str, str], Pairs] = {}
     for part, pairs in results.items():
         names = part.first, part.second
@@ -144,7 +145,7 @@ def pairings(results: Results) -> dict[tuple[str, str], Pairs]:
 
 
 def of_player(name: str, results: Mapping[tuple[str, str], Pairs]) -> Pairs:
-    """Return all results of a player, from those of each pairing."""
+    """Return all results of a player, from its side, given the results of each pairing."""
     own_results: Iterable[Pairs] = (
         pairs if name == names[0] else pairs.swapped()
         for names, pairs in results.items()

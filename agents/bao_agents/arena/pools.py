@@ -16,13 +16,13 @@ from multiprocessing.synchronize import Barrier
 from typing import Any
 
 _pool_barrier: Barrier | None = None
-"""In a process of a :class:`LocalPool`, where its processes wait for each other."""
+"""The barrier at which the processes of a :class:`LocalPool` wait for each other."""
 
 
 def _start_worker(parent: Connection, barrier: Barrier) -> None:
     """Ignore Ctrl-C, which the parent handles; exit as soon as the connection closes.
 
-    It closes when the parent closes it or ends for any reason.
+    The connection closes when the parent closes it, or ends for any reason.
     """
     global _pool_barrier
     _pool_barrier = barrier
@@ -38,7 +38,7 @@ def _start_worker(parent: Connection, barrier: Barrier) -> None:
 
 @contextmanager
 def _one_thread_in_children() -> Iterator[None]:
-    """Let the processes that start within the block compute in one thread each, by default."""
+    """Make one thread the default of each process that starts within the block."""
     unset = [name for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS") if name not in os.environ]
     os.environ |= dict.fromkeys(unset, "1")
     try:
@@ -49,7 +49,7 @@ def _one_thread_in_children() -> Iterator[None]:
 
 
 def wait_for_others() -> None:
-    """Wait in a process of a :class:`LocalPool` until all of its processes have called this."""
+    """Wait until all processes of a :class:`LocalPool` have called this; else return at once."""
     if _pool_barrier is not None:
         _pool_barrier.wait()
 
@@ -80,7 +80,7 @@ class LocalPool(ProcessPoolExecutor):
 
     def __exit__(self, *exception: object) -> None:
         processes = list((self._processes or {}).values())
-        # First: its thread must not find that processes ended while a future waits.
+        # Cancel first: the pool's thread must not see processes end while a future still waits.
         self.shutdown(wait=False, cancel_futures=True)
         self._sender.close()
         for process in processes:
@@ -88,21 +88,21 @@ class LocalPool(ProcessPoolExecutor):
 
 
 class RayPool(Executor):
-    """The cores of a Ray cluster, whose machines must have the same packages at the same paths.
+    """Run calls on the cores of a Ray cluster.
 
-    At the end of the ``with`` block running work is lost. A cluster that was started for the pool
-    ends.
+    Its machines must have the same packages at the same paths. At the end of the ``with`` block,
+    running work is lost, and a cluster that was started for this pool ends.
 
     Args:
-        address: the cluster's address, ``host:port``. ``local`` starts a new one on this machine.
-            An empty string takes the one that Ray finds (``RAY_ADDRESS``, or one on this machine),
-            else starts a new one.
+        address: the cluster's address, ``host:port``. ``local`` starts a new cluster on this
+            machine. An empty string takes the cluster that Ray finds (``RAY_ADDRESS``, or one on
+            this machine), or else starts a new one.
 
     Raises:
         ValueError: Ray is not installed.
         ConnectionError: there is no cluster at the address.
-        BrokenExecutor: at the end of the ``with`` block, if a process of Ray itself has died.
-        ValueError: likewise, as the function raised it.
+        BrokenExecutor: a process of Ray itself has died; raised at the end of the ``with`` block.
+        ValueError: a function raised it; raised at the end of the ``with`` block.
     """
 
     def __init__(self, address: str) -> None:
@@ -113,11 +113,11 @@ class RayPool(Executor):
         address = address or os.environ.get("RAY_ADDRESS", "")
         host, colon, port = address.rpartition(":")
         try:
-            if colon and port.isdigit():  # Ray itself would try for minutes
+            if colon and port.isdigit():  # fail fast: Ray itself would try for minutes
                 socket.create_connection((host, int(port)), timeout=5.0).close()
             ray.init(
                 address or None,
-                # Its processes can import what this one can: a checkout, your modules.
+                # So its processes can import what this process can: a checkout, users' modules.
                 runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}},
                 logging_level="WARNING",
             )
@@ -130,8 +130,8 @@ class RayPool(Executor):
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._ray.shutdown()
         if isinstance(error, self._ray.exceptions.RayError):
-            cause = getattr(error, "cause", error)  # that of a RayTaskError, a whole traceback
-            if isinstance(cause, ValueError):  # of the function
+            cause = getattr(error, "cause", error)  # a RayTaskError itself prints a whole traceback
+            if isinstance(cause, ValueError):  # raised by the function
                 raise cause from None
             raise BrokenExecutor(str(cause).partition("\n")[0]) from error
 

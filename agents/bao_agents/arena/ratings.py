@@ -1,7 +1,7 @@
 """Rate several players from the matches among them, by the Bradley-Terry model.
 
-The fit uses Newton's method on the matrix of points. choix 0.4.1, the maintained library for this
-model, takes a list of decided games. So it has neither draws nor pairs, and no intervals.
+The fit uses Newton's method on the matrix of points. The maintained library for this model, choix
+0.4.1, takes a list of decided games: it supports neither draws nor pairs, and gives no intervals.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _STEPS = 200
 
 @dataclass(frozen=True)
 class Ratings:
-    """The players, strongest first."""
+    """The ratings of players, strongest first."""
 
     names: tuple[str, ...]
     elo: Float64Array
     """float64[P], relative to the anchor, or to the mean; infinite after a clean sweep."""
     low: Float64Array
-    """float64[P], lower end of the 95% interval of ``elo``: 0 for the anchor, NaN for a player who
-    has a finite rating alone."""
+    """float64[P], lower end of the 95% interval of ``elo``. It is 0 for the anchor. Without an
+    anchor, it is NaN for a player who alone has a finite rating."""
     high: Float64Array
-    """float64[P], upper end of it."""
+    """float64[P], upper end of this interval."""
 
 
 def rate(results: Mapping[tuple[str, str], Float64Array], *, anchor: str | None = None) -> Ratings:
@@ -39,25 +39,26 @@ def rate(results: Mapping[tuple[str, str], Float64Array], *, anchor: str | None 
 
     This is the model of Bradley and Terry ("Rank analysis of incomplete block designs", Biometrika
     39, 1952) on Elo's scale; a draw counts as half a win for each. In this model a player who won
-    or lost everything has no finite rating (Ford, American Mathematical Monthly 64, 1957). The
-    same holds for a group of players that won or lost everything against the others. So ratings are
-    fitted among the players who can be compared with the anchor, or among the largest such group;
-    of equally large ones, the one that met most others and, then, the strongest. The others are
-    infinitely better or worse, with the bound that :func:`bao_agents.arena.elo.rate_against` gives.
+    or lost every game has no finite rating (Ford, American Mathematical Monthly 64, 1957). The same
+    holds for a group of players that won or lost every game against the others. So ratings are
+    fitted in one group of players who can be compared with each other: the anchor's group or,
+    without an anchor, the largest group. If several groups are equally large, the group that met
+    most others is taken, then the strongest. All other players are infinitely better or worse, with
+    the bound that :func:`bao_agents.arena.elo.rate_against` gives.
 
-    An interval ends 1.96 standard errors from the rating. The error is taken over pairs, as in
-    :func:`bao_agents.arena.elo.score_pairs`. Percentiles of a bootstrap are too narrow: with 5
-    pairs a pairing they cover 86 to 89% instead of 95. After few games the likeliest ratings lie a
-    little too far apart: by some 5% with 5 pairs a pairing, 1% with 25.
+    An interval extends 1.96 standard errors to each side of the rating. The error is taken over
+    pairs, as in :func:`bao_agents.arena.elo.score_pairs`. A percentile bootstrap would be too
+    narrow: with 5 pairs a pairing it covers 86 to 89% instead of 95%. After few games the likeliest
+    ratings lie a little too far apart: by about 5% with 5 pairs a pairing, and 1% with 25.
 
     Args:
-        results: float64[pairs, 2] for each pairing, the points of its first name in each game
-            (1, 1/2 or 0). Both orders of two names may occur.
+        results: float64[pairs, 2] for each pairing, the points of its first player in each game
+            (1, 1/2 or 0). A pairing may occur in both orders.
         anchor: the player whose Elo is 0; None makes the mean of the finite ratings 0.
 
     Raises:
-        ValueError: there are no results, points are impossible, or a player meets itself; the
-            anchor is unknown; or two groups of players never met. The message says which.
+        ValueError: there are no results, points are impossible, a player meets itself, the anchor
+            is unknown, or two groups of players never met; the message says which.
     """
     names = sorted({name for pairing in results for name in pairing})
     if not names:
@@ -76,7 +77,7 @@ def rate(results: Mapping[tuple[str, str], Float64Array], *, anchor: str | None 
     table = np.zeros((len(names), len(names)))  # points of the row's player against the column's
     np.add.at(table, (first, second), points.sum(axis=1))
     np.add.at(table, (second, first), (1.0 - points).sum(axis=1))
-    is_connected = _closure(table + table.T > 0)  # whoever met someone who met ... is comparable
+    is_connected = _closure(table + table.T > 0)  # linked by a chain of games
     groups = np.unique(is_connected, axis=0)[::-1]
     if len(groups) > 1:
         listed = "; ".join(", ".join(np.array(names)[group]) for group in groups)
@@ -93,7 +94,7 @@ def rate(results: Mapping[tuple[str, str], Float64Array], *, anchor: str | None 
         origin = np.lexsort(keys)[-1]
     is_compared = is_same_group[origin]
     elos_with_ends = np.zeros((len(names), 3))  # the Elo, and the ends of its interval
-    rank = np.cumsum(is_compared) - 1  # among those who are compared
+    rank = np.cumsum(is_compared) - 1  # index among the compared players
     both_compared = is_compared[first] & is_compared[second]
     elos_with_ends[is_compared] = _intervals(
         table[np.ix_(is_compared, is_compared)],
@@ -102,7 +103,7 @@ def rate(results: Mapping[tuple[str, str], Float64Array], *, anchor: str | None 
         points[both_compared].sum(axis=1),
         None if anchor is None else int(rank[names.index(anchor)]),
     )
-    for i in np.flatnonzero(~is_compared):  # by the games against the others: all won, or all lost
+    for i in np.flatnonzero(~is_compared):  # against the compared: all won, or all lost
         opponents = np.where(first == i, second, first)
         own_pairs = ((first == i) | (second == i)) & is_compared[opponents]
         points_of_i = np.where((first == i)[:, None], points, 1.0 - points)[own_pairs]
@@ -117,7 +118,7 @@ def rate(results: Mapping[tuple[str, str], Float64Array], *, anchor: str | None 
 
 
 def _check(a: str, b: str, points: Float64Array) -> None:
-    """Check the results of two players."""
+    """Check the results of two players; raise ValueError if they are wrong."""
     if a == b:
         raise ValueError(f"{a!r} against itself says nothing about its rating")
     if points.ndim != 2 or points.shape[1] != 2 or not len(points):
@@ -129,7 +130,7 @@ def _check(a: str, b: str, points: Float64Array) -> None:
 
 
 def _closure(relation: Flags) -> Flags:
-    """Return which players are related through a chain of others, or to themselves."""
+    """Return the reflexive transitive closure of a relation between players."""
     related = relation | np.eye(len(relation), dtype=bool)
     for _ in relation:
         related = related @ related
@@ -143,17 +144,17 @@ def _intervals(
     points: Float64Array,
     anchor: int | None,
 ) -> Float64Array:
-    """Return the Elo of comparable players and the ends of its 95% intervals, float64[P, 3].
+    """Return the Elo of comparable players, with the ends of its 95% interval, float64[P, 3].
 
     Args:
         table: as for :func:`_fit`.
         first, second: int64[pairs], the two players of each pair of games.
-        points: float64[pairs], the first one's points.
+        points: float64[pairs], the first player's points in the two games.
         anchor: the player whose Elo is 0; None makes the mean 0.
     """
     count = len(table)
     ratings, inverse = _fit(table)
-    # A rating is a contrast of the strengths. That of the anchor, or of one player alone, is 0.
+    # A rating is a contrast of the strengths. The anchor's contrast is 0, and a lone player's, too.
     origin = np.full(count, 1.0 / count) if anchor is None else np.eye(count)[anchor]
     contrasts = np.eye(count) - origin
     influence = contrasts @ inverse  # how much a point of each player moves each rating
@@ -175,9 +176,9 @@ def _intervals(
 def _fit(table: Float64Array) -> tuple[Float64Array, Float64Array]:
     """Fit maximum likelihood ratings, of mean 0.
 
-    Newton's method with the step length log(1 + d) / d, where d is the largest change of a rating
-    difference: the likelihood rises at every step, and near the maximum the steps are full
-    (Sun and Tran-Dinh, "Generalized self-concordant functions", Mathematical Programming 178,
+    The fit is Newton's method with the step length log(1 + d) / d, where d is the largest change of
+    a rating difference. So the likelihood rises at every step, and near the maximum the steps are
+    full (Sun and Tran-Dinh, "Generalized self-concordant functions", Mathematical Programming 178,
     2019; F. Bach, "Self-concordant analysis for logistic regression", 2010).
 
     Args:

@@ -1,4 +1,4 @@
-"""Report the results of an event: one set of columns for its tables, JSON and CSV, and a plot."""
+"""Report the results of an event as tables, JSON, CSV and a plot, all with the same columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ tabulate.MIN_PADDING = 0  # the tables have to fit a terminal of 80 columns
 Row: TypeAlias = Mapping[str, Any]
 """The results of a player as plain values."""
 Table: TypeAlias = tuple[list[str], list[list[str]]]
-"""The head of each column, and the rows of cells."""
+"""The heads of the columns, and the rows of cells."""
 
 HEADS = {
     "opponent_elo": "its Elo",
@@ -38,28 +38,30 @@ HEADS = {
     "ms_a_move": "ms a move",
     "opponent_ms_a_move": "its ms",
 }
-"""Heads of columns, by their names in JSON and CSV, if they differ. Shares are 0..1 there.
-An interval of ``elo`` or ``score`` has its ends in ``elo_low`` and ``elo_high``; None is infinite,
-or unknown if both are None."""
+"""Heads of the columns whose names in JSON and CSV differ, by these names.
+
+In JSON and CSV, shares are 0..1. The ends of the interval of ``elo`` are ``elo_low`` and
+``elo_high``, and in the same way for ``score``. None means infinite or, if both ends are None,
+unknown."""
 
 ENDS = ("elo", "elo_low", "elo_high")
-"""The columns of an Elo and its 95% interval."""
+"""The columns of an Elo and the ends of its 95% interval."""
 
 STYLES = {"markdown": "pipe", "latex": "latex_booktabs"}
 """The formats of tables, by tabulate's names."""
 
 LEAST_TIME = 0.1
-"""The least share of its time limit that a player uses on an idle machine, averaged over its moves.
+"""Least share of its time limit that a player uses on an idle machine, averaged over its moves.
 
-Forced moves, proven wins and settled choices need little of it: guided alpha-beta uses 30% in
-zanzibar.
+Forced moves, proven wins and settled choices take little time: guided alpha-beta uses 30% of its
+limit in zanzibar.
 """
 
 # --- rows -----------------------------------------------------------------------------------------
 
 
 def rating(elo: float, low: float, high: float) -> dict[str, float | None]:
-    """Return an Elo and its interval as plain values; what is not finite is None."""
+    """Return an Elo and its interval as plain values; values that are not finite become None."""
     ends = zip(ENDS, (elo, low, high), strict=True)
     return {name: float(end) if np.isfinite(end) else None for name, end in ends}
 
@@ -81,7 +83,7 @@ def result(pairs: Pairs) -> dict[str, Any]:
 
 
 def summary(games: Pairs) -> dict[str, Any]:
-    """Return how long some games were, and South's share of the points, as plain values."""
+    """Return the mean length of some games and South's share of the points, as plain values."""
     south = games.south
     return {
         "mean_plies": float(games.plies.mean()),
@@ -101,7 +103,10 @@ def in_words(games: Pairs) -> str:
 
 
 def match_row(player: str, opponent: str, pairs: Pairs) -> dict[str, Any]:
-    """Return the results of two players as plain values; ``elo`` is their difference."""
+    """Return the result of a match as a dictionary of plain values.
+
+    ``elo`` is the rating of ``player`` minus the rating of ``opponent``.
+    """
     score = pairs.score
     return {
         "player": player,
@@ -123,7 +128,7 @@ def standings(
 
     Args:
         results: the results of each pairing.
-        anchor: the player with Elo 0; by default the mean is 0.
+        anchor: the player whose Elo is 0; by default the mean is 0.
     """
     rated = rate({names: pairs.points for names, pairs in results.items()}, anchor=anchor)
     return [
@@ -136,11 +141,11 @@ def standings(
 
 
 def notes(rows: Sequence[Row], specs: Mapping[str, str], commits: frozenset[str]) -> Iterator[str]:
-    """Yield what a reader must know: faults, too little time, games of other code.
+    """Yield what a reader must know: faults, too little time, games played by other code.
 
     Args:
         rows: the rows of the results.
-        specs: the players by name, each for :func:`bao_agents.players.registry.load`.
+        specs: each player's specification for :func:`bao_agents.players.registry.load`, by name.
         commits: the commits of the code that played the games.
     """
     for row in rows:
@@ -165,9 +170,9 @@ def notes_of(name: str, spec: str, ms_a_move: float, faults: Sequence[str]) -> I
 
     Args:
         name: the player's name.
-        spec: the player for :func:`bao_agents.players.registry.load`.
+        spec: its specification, for :func:`bao_agents.players.registry.load`.
         ms_a_move: its average milliseconds of processor time per move.
-        faults: the causes of the faults by which it lost games.
+        faults: the cause of each fault by which it lost a game.
     """
     if faults:
         games = "1 game" if len(faults) == 1 else f"{len(faults)} games"
@@ -186,14 +191,14 @@ def notes_of(name: str, spec: str, ms_a_move: float, faults: Sequence[str]) -> I
 
 
 def cells(rows: Sequence[Row], columns: Sequence[str]) -> Table:
-    """Return the head and the rows of a table with some of the columns."""
+    """Return the heads and the rows of a table with the given columns."""
     return [HEADS.get(name, name) for name in columns], [
         [_cell(row, name) for name in columns] for row in rows
     ]
 
 
 def _cell(row: Row, name: str) -> str:
-    """Return a value as text; its interval is a second line."""
+    """Return a value as text, with its interval, if any, in a second line."""
     value, low, high = (row.get(key) for key in (name, f"{name}_low", f"{name}_high"))
     if value is None and low is not None:
         return f"above {low:z.0f}"
@@ -215,11 +220,11 @@ def _cell(row: Row, name: str) -> str:
 
 
 def crosstable(rows: Sequence[Row], pairings: Sequence[Row]) -> str:
-    """Return the points of the row against the column, in percent, as Markdown."""
+    """Return a Markdown table of each player's score against each other player, in percent."""
     names = [row["player"] for row in rows]
     points = {(row["player"], row["opponent"]): row["score"] for row in pairings}
     points |= {names[::-1]: 1.0 - score for names, score in points.items()}
-    # Numbers as column heads: names would make it too wide for a terminal.
+    # The column heads are numbers: names would make the table too wide for a terminal.
     lines = [
         [
             f"{i} {name}",
@@ -231,7 +236,7 @@ def crosstable(rows: Sequence[Row], pairings: Sequence[Row]) -> str:
 
 
 def escaped(text: object) -> str:
-    """Return a text for Markdown, in which a player's name can neither end a cell nor add HTML."""
+    """Escape a text for Markdown, so that a player's name can neither end a cell nor add HTML."""
     return str(text).replace("|", r"\|").replace("<", "&lt;")
 
 
@@ -240,7 +245,7 @@ def markdown_table(head: list[str], rows: Sequence[Sequence[object]], style: str
 
     Args:
         head: the head of each column.
-        rows: the cells. A second line comes in brackets, except in the style ``simple``.
+        rows: the cells. A cell's second line is put in brackets, except in the style ``simple``.
         style: a format of tabulate; Markdown by default.
     """
     if style != "simple":
@@ -252,12 +257,12 @@ def markdown_table(head: list[str], rows: Sequence[Sequence[object]], style: str
 
 
 def heading(style: str, caption: str, source: Mapping[str, str]) -> str:
-    """Return what stands above a table: what it shows, and how the results were made.
+    """Return the text above a table: its caption, and how the results were made.
 
     Args:
-        style: the format, of :data:`STYLES`.
-        caption: whose results they are, by which rules, and what the numbers mean.
-        source: how they were made.
+        style: the format, a key of :data:`STYLES`.
+        caption: whose results these are, under which rules, and what the numbers mean.
+        source: how the results were made.
     """
     lines = [f"{key}: {' '.join(text.split())}" for key, text in source.items() if text]
     if style == "latex":
@@ -273,10 +278,10 @@ def formatted(
     caption: str,
     source: Mapping[str, str],
 ) -> str:
-    """Return a table as ``markdown`` or ``latex``, below its :func:`heading`.
+    """Return a table in Markdown or LaTeX, below its :func:`heading`.
 
     Args:
-        style: the format.
+        style: the format, a key of :data:`STYLES`.
         head, rows: as for :func:`markdown_table`.
         caption, source: as for :func:`heading`.
     """
@@ -286,8 +291,8 @@ def formatted(
 def to_csv(rows: Sequence[Row], source: Mapping[str, str]) -> str:
     """Return rows as CSV.
 
-    There is a column for each of their names and numbers, and for each entry of ``source``: other
-    programs do not expect comments there.
+    There is a column for each text and number of a row, and one for each entry of ``source``,
+    because other programs do not expect comments in CSV.
     """
     values = [{**row, **source} for row in rows]
     columns = [name for name, v in values[0].items() if not isinstance(v, dict | list | tuple)]
@@ -299,13 +304,13 @@ def to_csv(rows: Sequence[Row], source: Mapping[str, str]) -> str:
 
 
 def plot(rows: Sequence[Row], column: str, title: str, zero: str) -> Figure:
-    """Plot the Elo of each row with its interval. A bound is a point without one.
+    """Plot the Elo of each row with its interval; a bound becomes a point without an interval.
 
     Args:
         rows: the rows of the results.
-        column: the column with their names.
+        column: the column with the players' names.
         title: the title of the picture.
-        zero: what has Elo 0.
+        zero: who or what has Elo 0.
     """
     from matplotlib.figure import Figure
 
@@ -318,7 +323,7 @@ def plot(rows: Sequence[Row], column: str, title: str, zero: str) -> Figure:
     axes = figure.subplots()
     errorbars(axes, range(len(elos)), elos, **line_style(0) | {"linestyle": ""})
     axes.set_yticks(range(len(elos)), [row[column] for row in rows])
-    axes.set_ylim(len(elos) - 0.5, -0.5)  # the first row on top, and none on the frame
+    axes.set_ylim(len(elos) - 0.5, -0.5)  # the first row on top, and no point on the frame
     axes.grid(axis="x", alpha=0.3)
     above = " above the opponent" if zero == "the opponent" else f"; 0 is {zero}"
     axes.set_xlabel(f"Elo{above} (95% intervals)")

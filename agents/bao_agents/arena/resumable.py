@@ -1,7 +1,7 @@
 """Keep results across restarts: each part of long work has a file, and is not computed again.
 
-A part's file name contains the part and a digest of everything else that its content depends on. So
-parts made with other settings lie beside it, and are never mistaken for it.
+A file's name contains the part's name and a digest of everything else that the content depends on.
+So a part made with other settings has another file, and is never mistaken for this one.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def part_file(folder: Path, name: str, settings: object, suffix: str) -> Path:
     Args:
         folder: folder of the parts.
         name: name of the part.
-        settings: everything else that its content depends on, as plain values for JSON.
-        suffix: end of the file's name.
+        settings: everything else that the content depends on, as plain values for JSON.
+        suffix: suffix of the file's name.
     """
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
     return folder / f"{name}-{digest}{suffix}"
@@ -34,8 +34,9 @@ def read_part(file: Path, read: Callable[[Path], T]) -> T | None:
     """Return the content of a part; None if it is missing or damaged.
 
     Args:
-        file: its file.
-        read: reads the file; raises ValueError or RecursionError if it is damaged.
+        file: the part's file.
+        read: the function that reads it; it raises ValueError or RecursionError if the file is
+            damaged.
     """
     try:
         return read(file) if file.exists() else None

@@ -1,6 +1,7 @@
 """Play the plan of an event, on the cores of this machine or of a Ray cluster.
 
-Results depend neither on the number of processes nor on their speed, unless time limits a player.
+Results depend neither on the number of processes nor on their speed, unless a player has a time
+limit.
 """
 
 from __future__ import annotations
@@ -24,21 +25,20 @@ from bao_agents.support.progress import Progress
 from bao_env.engine.ruleset import Ruleset
 
 SECONDS_BEFORE_POOL = 10.0
-"""An event plays in this process what takes no longer than this: processes take seconds to start.
-"""
+"""Games that take no longer than this are played in this process: others take seconds to start."""
 
 
 class Clock:
-    """Count the time that games may take, but not that in which players and processes get ready.
+    """Count down the time for games; the time to prepare players and processes does not count.
 
     Args:
-        seconds: how long.
+        seconds: how long games may take.
     """
 
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
         self.patient = True
-        """Whether there is no limit yet: the first games are waited for, however long they take."""
+        """Whether there is no limit yet, because the first games may take as long as they need."""
 
     @property
     def left(self) -> float:
@@ -47,7 +47,7 @@ class Clock:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Stop the clock for the length of the block."""
+        """Stop the clock during the block."""
         start = time.monotonic()
         yield
         self._end += time.monotonic() - start
@@ -61,16 +61,16 @@ def play(
     results: dict[Part, Pairs],
     seconds: float = math.inf,
 ) -> None:
-    """Play an event to the end of its plan, except for the parts whose results its folder has.
+    """Play an event to the end of its plan, except for parts whose results are in its folder.
 
     Args:
         event: the event.
         plan: its plan.
-        workers: they play the games.
-        bar: counts them.
-        results: gets the results in the planned order, whatever ends the event.
-        seconds: the time limit; games that are unfinished then do not count. If none has ended,
-            the first ones are waited for.
+        workers: plays the games.
+        bar: counts the games.
+        results: receives the results in the planned order, however the event ends.
+        seconds: the time limit. Games that are then unfinished do not count. If no part has ended
+            by then, play goes on until the first one has.
 
     Raises:
         TimeoutError: the time is up.
@@ -101,25 +101,25 @@ def play(
                 if is_decided:
                     ended.clear()
                     break
-        finally:  # at once: Ctrl-C may come at any moment
+        finally:  # in one statement: Ctrl-C may come at any moment
             results |= {part: ended[part] for part in parts if part in ended}
 
 
 class Workers(ExitStack):
     """Play parts in this process while that is quick, else in a pool.
 
-    At the end of the ``with`` block running work is lost.
+    At the end of the ``with`` block, running work is lost.
 
     Args:
-        processes: the number of processes, and of threads of a search in this process; with 1 all
-            parts are played here, and so they are in a worker of ``multiprocessing.Pool``, which
-            must not start processes.
-        ray_address: play on the Ray cluster there instead (:class:`RayPool`).
+        processes: the number of processes, and of threads of a search in this process. With 1, all
+            parts are played in this process. So are they in a worker of ``multiprocessing.Pool``,
+            which must not start processes.
+        ray_address: the address of a Ray cluster that plays all parts instead (:class:`RayPool`).
     """
 
     def __init__(self, processes: int, ray_address: str | None = None) -> None:
         super().__init__()
-        self.callback(program.cache_clear)  # ends the programs
+        self.callback(program.cache_clear)  # ends the programs of players
         self._processes = processes
         self._may_start_pool = processes > 1 and not current_process().daemon
         self._pool: Executor | None = None
@@ -129,15 +129,15 @@ class Workers(ExitStack):
     def play(
         self, event: Event, parts: Sequence[Part], bar: Progress, clock: Clock
     ) -> Iterator[tuple[Part, Pairs]]:
-        """Play parts of an event; yield each with its results as it ends.
+        """Play parts of an event; yield each part with its results as soon as it ends.
 
-        The first ones are played here, which tells how long the others would take.
+        The first parts are played in this process, to estimate how long the others will take.
 
         Args:
             event: the event.
-            parts: the parts; they are taken in this order.
+            parts: the parts; they are started in this order.
             bar: counts the games.
-            clock: the time that they may take.
+            clock: the time for the games.
 
         Raises:
             TimeoutError: the time is up; unfinished parts are lost.
@@ -164,7 +164,7 @@ class Workers(ExitStack):
                 yield waiting.popleft(), pairs
 
     def _play_here(self, event: Event, part: Part, bar: Progress, clock: Clock) -> Pairs | None:
-        """Play a part in this process; return None if it takes so long that a pool is better."""
+        """Play a part in this process; return None if a pool should play it because it is slow."""
         start, games_counted = time.monotonic(), 0
 
         def progress(ended: int) -> None:
@@ -212,8 +212,8 @@ def _play_in_pool(
 
 
 def _get_ready(specs: Sequence[str], ruleset: Ruleset) -> None:
-    """Compile what players need. In a pool, wait until all of its processes have done so."""
+    """Compile what players need; in a pool, wait until all its processes have done so."""
     for spec in specs:
-        with suppress(Exception):  # Event.play raises it again, and says whose it is
+        with suppress(Exception):  # Event.play raises it again, and names the player
             registry.warm_up(spec, ruleset)
     wait_for_others()
