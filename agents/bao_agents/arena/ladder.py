@@ -124,7 +124,7 @@ class Ladder(_Table):
 
     @cached_property
     def ruleset(self) -> Ruleset:
-        """The rules that are played.
+        """The rules of the games.
 
         Raises:
             ValueError: ``rules`` are contradictory.
@@ -140,9 +140,9 @@ class Ladder(_Table):
     def covariance(self) -> Float64Array:
         """float64[A, A], the covariance of the errors of the anchors' ratings, in square Elo.
 
-        Errors are counted from the anchor at 0, whose rating is exact. The file states the error of
-        each anchor. How they belong together follows from the model of
-        :func:`bao_agents.arena.ratings.rate` for a round robin that ended with these ratings.
+        Errors are relative to the anchor at 0, whose rating is exact. The file states the error of
+        each anchor. Their correlations follow from the model of
+        :func:`bao_agents.arena.ratings.rate`, for a round robin that ended with these ratings.
         """
         errors = np.array([anchor.high - anchor.low for anchor in self.anchors]) / (2.0 * Z95)
         games = np.array([max(1.0, anchor.games) for anchor in self.anchors])

@@ -1,1 +1,1 @@
-"""The command line ``bao``: its start, shared options, and a file for each command."""
+"""Provide the command line ``bao``: its start, shared options, and a file for each command."""

@@ -1,8 +1,8 @@
 """Draw moves as an animated GIF, seed by seed, and boards in pixels.
 
-``bao replay GAME --gif FILE`` draws a game, and ``bao replay POSITION --move MOVE --gif FILE`` one
-move with the words of its events. Both show the trace of each move on the drawing of the board, as
-the web board does. They need pygame and Pillow: ``pip install 'bao_env[render]'``.
+``bao replay GAME --gif FILE`` draws a game. ``bao replay POSITION --move MOVE --gif FILE`` draws
+one move, with a sentence for each event. Both play each move seed by seed on the drawing of the
+board, as the web board does. They need pygame and Pillow: ``pip install 'bao_env[render]'``.
 """
 
 from __future__ import annotations
@@ -29,18 +29,20 @@ from bao_env.render.shapes import Shape
 
 _COLOURS = 128
 _READING_TIME = 1000
-"""The least milliseconds that the words of an event stay."""
+"""Minimum number of milliseconds that the sentence of an event is shown."""
 _LIFTS = {EventKind.LIFT, EventKind.ENDELEA, EventKind.HOUSE_PLAYED}
 _HOLLOWS = {(hollow.seat, hollow.pit): hollow for hollow in hollows()}
 
 Frame = tuple[list[Shape], int]
-"""The shapes, and the milliseconds for which they are shown."""
+"""The shapes of a frame, and the milliseconds for which it is shown."""
 
 
 def frames(board: Board, *, words: bool = False) -> Iterator[Frame]:
-    """Yield the frames of a game, given by the board at its end.
+    """Yield the frames of a game.
 
-    ``words`` says each event in a sentence, and leaves time to read it.
+    Args:
+        board: the game at its end.
+        words: whether to describe each event in a sentence, and leave time to read it.
     """
     actions = board.move_stack
     board = board.copy()
@@ -70,9 +72,14 @@ def frames(board: Board, *, words: bool = False) -> Iterator[Frame]:
 def _with_seeds(
     position: Position, counts: Iterable[Iterable[int]], store: tuple[int, int]
 ) -> Position:
-    """Return a position with other seeds in its pits, 0..15 of South and of North, and stores.
+    """Return a position with other numbers of seeds in its pits and stores.
 
-    Until the move ends, the mover stays the same, and houses keep their owners.
+    The mover stays the same until the move ends, and houses keep their owners.
+
+    Args:
+        position: the position.
+        counts: the seeds in pits 0..15 of South, then of North.
+        store: the seeds in the stores of South and North.
     """
     south, north = map(tuple, counts)
     front, back = (south[:8], north[:8]), (south[8:], north[8:])
@@ -130,7 +137,7 @@ def write_image(path: Path, shapes: list[Shape]) -> None:
 
 
 def _with_every_colour(timed: Iterable[Frame]) -> Iterator[list[Shape]]:
-    """Yield the frames that have a colour which no frame before them has."""
+    """Yield each frame that has a colour which no earlier frame has."""
     colours: set[str] = set()
     for shapes, _ in timed:
         new = {shape.fill for shape in shapes} | {getattr(shape, "outline", "") for shape in shapes}
@@ -151,7 +158,7 @@ def write_gif(path: str | Path, board: Board, *, words: bool = False) -> None:
         OSError: the file cannot be written.
     """
     timed = list(frames(board, words=words))
-    # One palette for all frames keeps still parts from flickering.
+    # All frames share one palette, so that parts that do not move do not flicker.
     samples = np.concatenate([rgb_array(shapes) for shapes in _with_every_colour(timed)])
     palette = Image.fromarray(samples).quantize(_COLOURS, method=Image.Quantize.MAXCOVERAGE)
     images = []

@@ -33,17 +33,17 @@ BATCHES = (1, 64, 1024, 16384)
 
 @dataclass
 class Case:
-    """One thing to measure."""
+    """A case to measure."""
 
     name: str
     batch: int
     threads: int
     play: Callable[[int], int]
-    """Plays the given number of calls; returns the number of plies played."""
+    """The function that makes the given number of calls, and returns the number of plies played."""
     rates: list[float] = field(default_factory=list)
     """Plies per second of each round."""
     cpu_rates: list[float] = field(default_factory=list)
-    """Plies per second of processor time, summed over the threads, of each round."""
+    """Plies per second of processor time of each round; the time is summed over the threads."""
 
     @property
     def rate(self) -> float:
@@ -57,7 +57,7 @@ class Case:
 
 
 def measure(cases: Sequence[Case], rounds: int, seconds: float) -> None:
-    """Run the cases in turn, ``rounds`` times, each case for about ``seconds``."""
+    """Run the cases in turn, ``rounds`` times, each for about ``seconds`` seconds a round."""
     calls = []
     for case in cases:
         case.play(1)
@@ -73,7 +73,7 @@ def measure(cases: Sequence[Case], rounds: int, seconds: float) -> None:
 
 
 def kernel_case(ruleset: Ruleset, batch: int, threads: int) -> Case:
-    """Make the case of the engine alone: legal actions as bits, no observations."""
+    """Make the case of the engine alone, with legal actions as bits and without observations."""
     engine = Engine(ruleset, threads)
     games, rng = engine.new_games(batch), random_states(batch, 1)
 
@@ -143,7 +143,7 @@ def all_cases(ruleset: Ruleset, batches: Sequence[int], threads: Sequence[int]) 
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao bench engine``: plies a second of random legal play."""
+    """Define ``bao bench engine``: plies a second of random legal play."""
     add_options(parser, "ruleset", "json")
     add_rounds(parser, seconds=0.5)
     parser.add_argument(

@@ -2,7 +2,7 @@
 
     bao bench search
 
-The positions come from random games, a quarter each after 8, 16, 32 and 40 plies; none is over.
+The positions come from random games that are not over: a quarter each after 8, 16, 32 and 40 plies.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def mcts_case(ruleset: Ruleset, positions: PackedPositions) -> Case:
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao bench search``: nodes and playouts per second of the searches, on one core."""
+    """Define ``bao bench search``: nodes and playouts per second of the searches, on one core."""
     add_options(parser, "ruleset", "json")
     parser.add_argument(
         "--positions", type=at_least(4), default=100, help="positions to search (default: 100)"

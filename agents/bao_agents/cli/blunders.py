@@ -26,7 +26,7 @@ from bao_agents.support.provenance import facts, provenance
 
 
 def percent(share: Mapping[str, float] | None) -> str:
-    """Return a share and, in a second line, its interval, as a cell of a table."""
+    """Return a share as a cell of a table, with its interval in a second line."""
     if share is None:
         return ""
     rate, low, high = (100 * share[name] for name in Share._fields)
@@ -34,7 +34,7 @@ def percent(share: Mapping[str, float] | None) -> str:
 
 
 def table(results: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """Return head and rows of a table of the players; JSON has the classes of positions."""
+    """Return the heads and rows of a table of the players; only JSON has the position classes."""
     head = ["player", "moves", "given away, %", "that could", "of those, %"]
     rows = []
     for result in results:
@@ -54,7 +54,7 @@ def values(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao blunders``: how often players give away games that are proven to be won."""
+    """Define ``bao blunders``: how often players give away games that are proven to be won."""
     parser.add_argument("players", nargs="+", metavar="PLAYER", help="a checkpoint or a bot")
     parser.add_argument(
         "--positions",

@@ -2,8 +2,8 @@
 
     bao engine alphabeta:6
 
-``docs/engine-protocol.md`` describes what it reads and writes. The player keeps the limit in its
-name, and answers in less than the time that the host allows.
+``docs/engine-protocol.md`` describes what it reads and writes. The player applies the limit in its
+name, and uses less than the time that the host allows.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from bao_env.board import Board
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 _SHARE = 0.02
-"""The share of the host's time that a search leaves, besides the overhead."""
+"""The share of the host's time that a search leaves unused, in addition to the overhead."""
 _SETTINGS = "ruleset", "seed", "threads", "memory"
-"""What a player is loaded with."""
+"""The settings with which a player is loaded."""
 _MAX_ERROR = 1000
-"""Most characters of an error's line."""
+"""Most characters of an error that the host gets."""
 
 
 class EngineProtocol:
     """Answer the lines of a host.
 
     Args:
-        spec: the player, by name.
-        write: writes a line.
+        spec: the player's name for :func:`bao_agents.players.registry.load`.
+        write: the function that writes a line.
         overhead: seconds of the host's time that a search leaves for everything else.
     """
 
@@ -60,16 +60,17 @@ class EngineProtocol:
         self._settings_read = 0
         """The number of settings that have been read."""
         self._settings_applied = 0
-        """The number of them that the player was replaced for."""
+        """The number of settings that have been applied; each discards the loaded player."""
 
     def serve(self, lines: Iterator[str]) -> None:
-        """Answer lines until they end; unknown ones are skipped.
+        """Answer lines until they end; skip lines that are unknown.
 
-        A thread reads them. It answers ``isready`` itself while this one thinks, unless there are
-        new settings, and ends the process at ``quit``.
+        A second thread reads the lines. While the calling thread thinks, the second thread itself
+        answers ``isready``, unless there are new settings. It ends the process at ``quit``.
 
         Raises:
-            ValueError: a line cannot be answered, and the host has read why.
+            ValueError: a line cannot be answered; the reason has been written for the host.
+            ImportError: the same, for a player whose packages are not installed.
         """
         requests: queue.Queue[tuple[str, str] | None] = queue.Queue()
 
@@ -81,7 +82,7 @@ class EngineProtocol:
                     self._settings_read == self._settings_applied and self._player is not None
                 )
                 if word == "quit":
-                    os._exit(0)  # a search would end only later
+                    os._exit(0)  # at once: a search would first run to its end
                 elif word == "isready" and self._thinking and is_loaded:
                     self._write("ready")
                 else:
@@ -143,10 +144,18 @@ class EngineProtocol:
             self._write(f"version {commit} {mark}".rstrip())
         if player.remembers:
             self._write(f"remembers {player.most_games or ''}".rstrip())
-        self._player = self._load()  # without the first one's random draws
+        self._player = self._load()  # again, because the first one has drawn random numbers
         self._write("ready")
 
     def _choose(self, words: str) -> int:
+        """Return the action that the player chooses, in answer to ``go``.
+
+        Args:
+            words: what follows ``go`` (:meth:`_limit`).
+
+        Raises:
+            ValueError: no player is ready, or the host plays by other rules.
+        """
         if self._player is None:
             raise ValueError("go came before isready, or isready before other settings")
         board = Board.from_text(self._position, self._ruleset)
@@ -157,11 +166,14 @@ class EngineProtocol:
         return self._player.choose(board, self._limit(words), game=self._game)
 
     def _limit(self, words: str) -> Limit | None:
-        """Return the limit of a move if the host gives a clock or less time than the name, or None.
+        """Return the limit that the host sets for a move; None to apply the limit in the name.
+
+        The host's limit counts only if the name has a time limit. ``movetime`` counts only if it is
+        shorter than that limit.
 
         Args:
-            words: what follows ``go``: ``movetime MS``, or ``clock MS MS``, what is left and what
-                is added after a move.
+            words: what follows ``go``: ``movetime MS``, or ``clock MS MS`` with the remaining time
+                and the increment after a move.
         """
         match = re.fullmatch("movetime ([0-9]{1,9})|clock ([0-9]{1,9}) ([0-9]{1,9})", words)
         own = self._player.limit if self._player else None
@@ -179,7 +191,7 @@ def _number(word: str, text: str, bits: int = 64) -> int:
     """Return the number after a word.
 
     Raises:
-        ValueError: it is not one from 0 to ``2**bits - 1``.
+        ValueError: the text is not a number from 0 to ``2**bits - 1``.
     """
     if not re.fullmatch("[0-9]{1,20}", text) or int(text) >= 1 << bits:
         raise ValueError(f"{word} {text:.40}: expected a number from 0 to 2**{bits} - 1")
@@ -187,10 +199,10 @@ def _number(word: str, text: str, bits: int = 64) -> int:
 
 
 def _read_rules(text: str) -> Ruleset:
-    """Return a rule set by its name, or from a JSON object of its switches.
+    """Return the rule set of a name, or of a JSON object of switches.
 
     Raises:
-        ValueError: there is no such rule set.
+        ValueError: there is no such rule set, or the JSON is wrong.
     """
     if not text.startswith("{"):
         return get_ruleset(text)
@@ -203,7 +215,8 @@ def _read_rules(text: str) -> Ruleset:
 def _read_lines(file: int) -> Iterator[str]:
     """Yield the lines of a file descriptor.
 
-    It reads the descriptor: a thread blocked in ``sys.stdin`` would keep Python from exiting.
+    This reads the descriptor itself: a thread blocked in ``sys.stdin`` would keep Python from
+    exiting.
     """
     unfinished = b""
     while chunk := os.read(file, 1 << 16):
@@ -213,7 +226,7 @@ def _read_lines(file: int) -> Iterator[str]:
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao engine``: play as a program that reads positions and writes moves."""
+    """Define ``bao engine``: play as a program that reads positions and writes moves."""
     parser.add_argument("player", metavar="PLAYER", help="a checkpoint's path or name, or a bot")
     parser.add_argument(
         "--overhead",
@@ -227,7 +240,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 
 def _run(args: argparse.Namespace) -> None:
-    out, sys.stdout = sys.stdout, sys.stderr  # what a player prints is not an answer
+    out, sys.stdout = sys.stdout, sys.stderr  # so that what a player prints is no answer
     lock = threading.Lock()
 
     def write(line: str) -> None:

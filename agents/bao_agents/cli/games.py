@@ -1,4 +1,4 @@
-"""Share what the commands that play events need: players with names, options, and the results."""
+"""Provide what the commands that play events share: named players, options and reports."""
 
 from __future__ import annotations
 
@@ -59,11 +59,17 @@ from bao_env.notation.positions import NotationError
 from bao_env.notation.transcript import Transcript, format_transcript
 
 NAMED = "PLAYER or NAME=PLAYER"
-"""The help for players."""
+"""The text that stands for a player in help texts."""
 
 
 def add_openings(parser: argparse.ArgumentParser, pairs: int, balance: float | None) -> None:
-    """Add the options of events whose openings are drawn, with some of their defaults."""
+    """Add the options of events whose openings are drawn.
+
+    Args:
+        parser: the command's parser.
+        pairs: the default of ``--pairs``.
+        balance: the default of ``--balance``.
+    """
     parser.add_argument(
         "--pairs",
         type=at_least(1),
@@ -121,18 +127,18 @@ def make_event(
 ) -> Event:
     """Return the event that the options of :func:`add_event` ask for.
 
-    Options that would fail after the games, or change nothing, are refused before them. A program
-    without a name on the command line gets the one that it says.
+    Options that have no effect, or would fail only after the games, raise an error now. A program
+    that has no name on the command line gets the name that it reports.
 
     Args:
-        args: the arguments.
-        players: the players by name.
+        args: the command's arguments.
+        players: each player's specification, by name.
         ruleset: the rules.
-        openings: the openings; None draws them as the options of :func:`add_openings` ask.
+        openings: the openings; None draws them by the options of :func:`add_openings`.
 
     Raises:
         OSError: a file of openings cannot be read.
-        ValueError: a player is unknown or unusable, an option is useless, or there are too few
+        ValueError: a player is unknown or unusable, an option has no effect, or there are too few
             openings.
     """
     if "-" in (args.json, args.csv):
@@ -169,7 +175,7 @@ def make_event(
 
 
 def _openings(args: argparse.Namespace, ruleset: Ruleset) -> MatchOpenings:
-    """Return the openings that the options of :func:`add_openings` ask for."""
+    """Draw the openings that the options of :func:`add_openings` ask for."""
     if args.openings:
         refuse_unused(args, "with --openings", "opening_plies", "balance")
         args.opening_plies = args.balance = None  # they depend on the file
@@ -178,14 +184,14 @@ def _openings(args: argparse.Namespace, ruleset: Ruleset) -> MatchOpenings:
 
 
 def described(args: argparse.Namespace) -> str:
-    """Return in words which openings the options of :func:`add_openings` ask for."""
+    """Describe the openings and the clock that the options of :func:`add_openings` ask for."""
     balance = "" if args.balance is None else f" --balance {args.balance:g}"
     clock = f" --clock {args.clock}" if args.clock else ""
     return (args.openings or f"random, --opening-plies {args.opening_plies}{balance}") + clock
 
 
 def settings_of(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of :func:`add_openings` for JSON."""
+    """Return the values of the options of :func:`add_openings`, for JSON."""
     settings = {
         name: getattr(args, name) for name in ("pairs", "opening_plies", "balance", "openings")
     }
@@ -198,7 +204,7 @@ class Played:
 
     results: dict[Part, Pairs] = field(default_factory=dict)
     ended: str = "stopped"
-    """Why they ended; ``finished`` at the end of the plan."""
+    """Why the games ended: ``finished``, ``time is up`` or ``stopped``."""
 
     @property
     def total(self) -> Pairs:
@@ -207,30 +213,30 @@ class Played:
 
 
 class Report(NamedTuple):
-    """What a command reports of the games that were played."""
+    """A command's report on the games that were played."""
 
     subject: str
-    """Who is measured, or by what."""
+    """Who is measured, or on which ladder."""
     rows: Sequence[Row]
     """The results."""
     columns: Sequence[str]
-    """The columns of the table, by the names in the rows; the first has the players."""
+    """The names of the table's columns, as in the rows; the first column has the players."""
     zero: str
-    """What has Elo 0."""
+    """Who or what has Elo 0."""
     source: Mapping[str, str]
-    """How the results were made, beside what the provenance says."""
+    """How the results were made, in addition to the provenance."""
     facts: Mapping[str, Any]
-    """More for JSON."""
+    """More entries for JSON."""
     before: str
-    """What people read before the table."""
+    """The text above the table."""
     after: str = ""
-    """What people read after the table."""
+    """The text below the table."""
     remarks: Sequence[str] = ()
-    """What else they must know."""
+    """What else a reader must know."""
     table: Table | None = None
-    """The table for people; by default that of all rows."""
+    """The table to show; by default the columns of all rows."""
     style: str = "simple"
-    """Its style on a terminal, a format of tabulate."""
+    """The table's style on a terminal, a format of tabulate."""
 
 
 def play_plans(
@@ -239,18 +245,20 @@ def play_plans(
     report: Callable[[dict[str, Played]], Report | None],
     seconds: float = math.inf,
 ) -> None:
-    """Play plans one after another, and report what was played, whatever ends it.
+    """Play plans one after another, then report the games, even after Ctrl-C or an error.
 
     Args:
-        args: the arguments.
-        events: each event with its plan, by the name that the progress shows.
-        report: reports the games by those names, or nothing; it is called if there are any.
+        args: the command's arguments.
+        events: each event with its plan, by the name that the progress bar shows.
+        report: makes the report from the games by these names, or returns None for no report. It is
+            called only if there are games.
         seconds: the time limit of each plan.
 
     Raises:
         HeldError: another process plays in the folder.
-        OSError: it cannot be written, or there is no Ray cluster.
-        KeyboardInterrupt: as in the games; says how to continue.
+        OSError: the folder or a file cannot be written, or there is no Ray cluster.
+        ValueError: see :meth:`~bao_agents.arena.event.Event.play`.
+        KeyboardInterrupt: Ctrl-C was pressed; the message says how to continue.
     """
     played: dict[str, Played] = {}
     try:
@@ -279,10 +287,10 @@ def show(args: argparse.Namespace, event: Event, games: Pairs, report: Report) -
     """Write the files that the options name, and print the results.
 
     Args:
-        args: the arguments.
+        args: the command's arguments.
         event: the event.
         games: all games that were played.
-        report: the report of them.
+        report: the report on these games.
     """
     names = {row[name] for row in report.rows for name in ("player", "opponent") if name in row}
     players = {name: spec for name, spec in event.players.items() if name in names}
@@ -313,7 +321,7 @@ def show(args: argparse.Namespace, event: Event, games: Pairs, report: Report) -
         lines = "\n".join(remarks if style == "simple" else map(escaped, remarks))
         return "\n\n".join(filter(None, [report.before, shown_table, report.after, lines]))
 
-    with ExitStack() as steps:  # in the opposite order, and each even if another one fails
+    with ExitStack() as steps:  # run in reverse order, each even if another one fails
         if args.out:
             draw = partial(plot, report.rows, report.columns[0], title, report.zero)
             steps.callback(try_to_save_figure, draw, args.out / "elo.png", title, source)
@@ -337,7 +345,7 @@ def show(args: argparse.Namespace, event: Event, games: Pairs, report: Report) -
 def record_of(
     args: argparse.Namespace, ruleset: Ruleset, players: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the provenance of the results of some players, by name."""
+    """Return the provenance of some players' results; ``players`` are specifications by name."""
     files = {name: registry.parse(spec).file(ruleset) for name, spec in players.items()}
     networks = {name: file for name, file in files.items() if file}
     return provenance(ruleset, networks=networks, seed=args.seed, command=["bao", *args.words])
@@ -346,11 +354,11 @@ def record_of(
 def parse_player(word: str) -> tuple[str, str]:
     """Return the name and the specification of a player on the command line.
 
-    Without a name of its own, a checkpoint is called by its run or file, and any other player by
-    what was typed.
+    A player given without ``NAME=`` is named as it was typed; a checkpoint is named after its run
+    or file.
 
     Raises:
-        ValueError: the player is unknown, or the name cannot be shown.
+        ValueError: the player is unknown, or a table cannot show the name.
     """
     try:
         name, spec = registry.parse(word).title, word
@@ -367,15 +375,15 @@ def parse_player(word: str) -> tuple[str, str]:
 
 
 def is_name(text: str) -> bool:
-    """Return whether tables can show a text as the name of a player."""
+    """Return whether tables can show a text as a player's name."""
     return bool(text) and text.isprintable() and not {*text} & {*",|"}
 
 
 def parse_players(words: Sequence[str]) -> dict[str, str]:
-    """Return the specification of each player on the command line by its name.
+    """Return the specification of each player on the command line, by name.
 
     Raises:
-        ValueError: two players have the same name, or see :func:`parse_player`.
+        ValueError: two players have the same name, or as in :func:`parse_player`.
     """
     players: dict[str, str] = {}
     for name, spec in map(parse_player, words):
@@ -384,10 +392,10 @@ def parse_players(words: Sequence[str]) -> dict[str, str]:
 
 
 def add_player(players: dict[str, str], name: str, spec: str) -> None:
-    """Add a player to others.
+    """Add a player to ``players``.
 
     Raises:
-        ValueError: one of them has the same name.
+        ValueError: another player there has the same name.
     """
     if file_name(name) in map(file_name, players):
         raise ValueError(f"two players are called {name!r}: give one as NAME=PLAYER")
@@ -395,7 +403,7 @@ def add_player(players: dict[str, str], name: str, spec: str) -> None:
 
 
 def checkpoint_of(spec: str) -> Checkpoint | None:
-    """Return the checkpoint of a network; None for another player.
+    """Return the checkpoint that a player's name contains; None if it contains none.
 
     Raises:
         CheckpointError: the file is not a usable checkpoint.
@@ -405,10 +413,10 @@ def checkpoint_of(spec: str) -> Checkpoint | None:
 
 
 def check_name(name: str) -> None:
-    """Check that a transcript can hold the name of a player; called before the games.
+    """Check, before the games, that a transcript can hold the name of a player.
 
     Raises:
-        ValueError: it cannot, for example because of a line break.
+        ValueError: it cannot hold the name, for example because of a line break.
     """
     try:
         format_transcript(Transcript({"south": name}))

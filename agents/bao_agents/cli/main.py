@@ -1,8 +1,8 @@
 """Run the command ``bao``: find its commands, and report their errors.
 
-A command is a function in the module that does the work (:mod:`bao_agents.cli.options`). That
-module is imported only when the command is called. ``ValueError`` and ``OSError`` become one line
-on stderr and the exit status 2; Ctrl-C becomes one line and the status 130.
+A command is a function ``command`` in a module of its own (:mod:`bao_agents.cli.options`), which is
+imported only when the command is called. ``ValueError`` and ``OSError`` become one line on stderr
+and the exit status 2. Ctrl-C becomes one line and the exit status 130.
 """
 
 from __future__ import annotations
@@ -57,36 +57,37 @@ GROUPS = {
         "warm-up": ("bao_training.commands.warm_up", "compile everything in advance"),
     },
 }
-"""The commands in groups: each name, one or two words, with the module of its function ``command``,
-and what it does."""
+"""The commands in groups.
+
+Each name, of one or two words, has the module of its function ``command``, and what it does."""
 
 COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items()}
 
 _LONGEST_ERROR = 2000
-"""Most characters of an error."""
+"""Most characters of an error message."""
 
 EXTRAS = {
     "train": {"torch", "tensorboard", "matplotlib"},
     "play": {"starlette", "uvicorn", "cachetools"},
     "render": {"pygame", "PIL"},
 }
-"""The packages that each extra of this package brings."""
+"""The packages that each extra of this package installs."""
 
 
 def find(name: str) -> Callable[[argparse.ArgumentParser], Run]:
-    """Import the function of a command, together with what the command needs."""
+    """Import the module of a command, and return its function ``command``."""
     command: Callable[[argparse.ArgumentParser], Run] = import_module(COMMANDS[name][0]).command
     return command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command, and return its exit status.
+    """Run one command, report its errors, and return its exit status.
 
     Args:
-        argv: the words after ``bao``; None means those of the process.
+        argv: the command line, without the program's name; None takes the process's command line.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    if isinstance(sys.stdout, io.TextIOWrapper):  # what it cannot encode becomes an escape
+    if isinstance(sys.stdout, io.TextIOWrapper):  # escape characters that it cannot encode
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         with _environment_kept():
@@ -122,13 +123,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as end:  # argparse has printed help or an error
         return int(end.code or 0)
     finally:
-        with optional(sys.stderr):  # what is written there changes no exit status
+        with optional(sys.stderr):  # a failed flush must not change the exit status
             pass
 
 
 @contextmanager
 def _environment_kept() -> Iterator[None]:
-    """Restore the environment variables that commands set for the libraries that they import."""
+    """Restore, after the block, the environment variables that commands set for libraries."""
     names = ("BAO_ENV_QUIET", "TQDM_DISABLE", "OMP_NUM_THREADS")
     before = {name: os.environ[name] for name in names if name in os.environ}
     try:
@@ -140,7 +141,12 @@ def _environment_kept() -> Iterator[None]:
 
 
 def _run(words: list[str], *, is_process: bool) -> int:
-    """Run a command; ``is_process`` says that this process runs nothing else."""
+    """Run one command and return its exit status.
+
+    Args:
+        words: the command line, without the program's name.
+        is_process: whether the command has this process to itself, so that it may exit at once.
+    """
     if not words or words[0] in ("-h", "--help", "help"):
         print(_overview())
         return 0
@@ -156,20 +162,23 @@ def _run(words: list[str], *, is_process: bool) -> int:
     for folder in getattr(args, "path", ()):
         if not os.path.isdir(folder):
             raise ValueError(f"--path {folder}: there is no such folder")
-        # After our own packages, so that no file there hides them. Worker processes inherit it.
+        # Appended last, so that no file there hides our packages. Worker processes inherit it.
         sys.path.append(str(Path(folder).resolve()))
     return run(args) or 0
 
 
 def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
-    """Return the function that runs a command, and its arguments.
+    """Return the function that runs a command, and the command's arguments.
 
-    ``words`` among the arguments is the command line, and ``given`` names the arguments there; the
-    others have their defaults.
+    Two arguments are added: ``words``, the command line, and ``given``, the names of the arguments
+    that the command line sets. All others have their defaults.
+
+    Args:
+        words: the command line, without the program's name.
 
     Raises:
         ValueError: there is no such command.
-        SystemExit: the arguments are wrong, or ask for help; argparse has printed why.
+        SystemExit: the arguments are wrong, or ask for help; argparse has printed the message.
     """
     length = 2 if " ".join(words[:2]) in COMMANDS else 1
     name = " ".join(words[:length])
@@ -188,7 +197,7 @@ def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
     parser.add_argument("--quiet", action="store_true", help="no progress bars and no notices")
     args = parser.parse_args(list(words[length:]))
     args.words = list(words)
-    unset: list[object] = []  # in place of the defaults, to see what replaces it
+    unset: list[object] = []  # replaces the defaults, to see which arguments are set
     explicit = argparse.Namespace(**dict.fromkeys(vars(args), unset))
     parser.parse_args(list(words[length:]), explicit)
     args.given = {name for name, value in vars(explicit).items() if value is not unset}
@@ -196,7 +205,7 @@ def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that shortens its errors, which quote the words of the command line."""
+    """A parser that shortens its error messages, because these quote the command line."""
 
     def error(self, message: str) -> NoReturn:
         """Print an error, and exit with status 2."""
@@ -208,7 +217,7 @@ def _report(error: object) -> None:
 
 
 def _shortened(message: str) -> str:
-    """Return a message without the middle of a very long one, which quotes what somebody wrote."""
+    """Return a message; leave out the middle of a very long one, which quotes foreign text."""
     if len(message) <= _LONGEST_ERROR:
         return message
     half = _LONGEST_ERROR // 2
@@ -216,7 +225,7 @@ def _shortened(message: str) -> str:
 
 
 def _why_a_worker_died() -> str:
-    """Return the likely reason, and what to do."""
+    """Return the likely reason why a worker process died, and what to do."""
     main_module = sys.modules["__main__"]
     script = None if main_module.__spec__ else getattr(main_module, "__file__", None)
     if script and not os.path.exists(script):  # as for "python - < script.py"
@@ -228,7 +237,7 @@ def _why_a_worker_died() -> str:
 
 
 def _missing(error: ModuleNotFoundError) -> str:
-    """Return how to install a missing package; an empty string if no extra has it."""
+    """Return how to install a missing package; an empty string if no extra installs it."""
     package = (error.name or "").partition(".")[0]
     for extra, packages in EXTRAS.items():
         if package in packages:

@@ -5,9 +5,9 @@
     bao match new=runs/b old=runs/a
 
 The table gives points per game (a draw counts as a half) and the Elo difference, each with its 95%
-interval over pairs, and the likelihood that the player is the stronger one
-(:mod:`bao_agents.arena.elo`). ``--sprt`` stops a match as soon as a sequential test has its
-verdict: which of two values is the likelier one. The Elo of such a match leans to the verdict.
+interval over pairs, and the likelihood that the player is stronger (:mod:`bao_agents.arena.elo`).
+``--sprt`` stops a match as soon as a sequential test decides which of two Elo differences is the
+likelier one. The Elo of a match that was stopped is biased towards this verdict.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ COLUMNS = (
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao match``: play a player against opponents in paired games."""
+    """Define ``bao match``: play a player against opponents in paired games."""
     parser.add_argument("player", metavar="PLAYER", help=NAMED)
     parser.add_argument(
         "opponents",
@@ -106,13 +106,13 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def decision(name: str, sprt: Sprt, verdict: str | None, is_stopped: bool) -> str:
-    """Return what a sequential test against an opponent has decided, in words.
+    """Describe the result of a sequential test against an opponent.
 
     Args:
         name: the opponent.
         sprt: the test.
-        verdict: the hypothesis that it accepts after the last game, if any.
-        is_stopped: whether it stopped the match.
+        verdict: the hypothesis that the test accepts after the last game; None if it accepts none.
+        is_stopped: whether the test stopped the match.
     """
     tested = f"{name}: SPRT of {sprt.elo0:+g} against {sprt.elo1:+g} Elo: "
     if verdict is None:

@@ -1,4 +1,4 @@
-"""Share options, argument types and JSON results among the commands of ``bao``.
+"""Provide what the commands of ``bao`` share: options, argument types, and output as JSON.
 
 A command is a function in a file of its own. It adds its arguments to a parser, and returns the
 function that runs it::
@@ -26,7 +26,7 @@ from bao_agents.support.output import say
 
 Run: TypeAlias = Callable[[argparse.Namespace], int | None]
 _LONGEST_NAME = 200
-"""Most bytes in the name of a new file, which has a longer one until it is complete."""
+"""Most bytes in the name of a new file; until the file is complete, its name is longer."""
 
 
 def at_least(
@@ -51,9 +51,12 @@ def at_least(
 
 
 def new_file(text: str) -> str:
-    """Return the name of a file to write, as an argument type; its folder must be writable.
+    """Check that a file can be written, and return its name; this is an argument type.
 
     Without this check, a command would do its work and only then fail to write the file.
+
+    Raises:
+        ArgumentTypeError: the folder is missing or not writable, or the name is wrong.
     """
     folder, name = os.path.dirname(text) or ".", os.path.basename(text)
     if not os.path.isdir(folder):
@@ -69,10 +72,10 @@ def new_file(text: str) -> str:
 
 
 def picture_file(text: str, suffixes: Sequence[str] = SUFFIXES) -> Path:
-    """Return the file of a picture, as an argument type.
+    """Check that a picture can be written to a file, and return the file; an argument type.
 
     Raises:
-        ArgumentTypeError: its name does not end in a known suffix, or its folder is missing.
+        ArgumentTypeError: the name does not end in one of ``suffixes``, or as in :func:`new_file`.
     """
     file = Path(new_file(text))
     if file.suffix.lower() not in suffixes:
@@ -83,7 +86,7 @@ def picture_file(text: str, suffixes: Sequence[str] = SUFFIXES) -> Path:
 
 
 def _ruleset(text: str) -> Any:
-    """Return the rule set with a name, or the one in a ``.toml`` file, as an argument type."""
+    """Return the rule set of a name or of a ``.toml`` file; this is an argument type."""
     from bao_env import get_ruleset, load_ruleset
 
     try:
@@ -137,11 +140,17 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "folder of your modules; may be given several times",
     },
 }
-"""The options that several commands have, with the arguments of argparse."""
+"""The options that several commands share, each with its arguments for argparse."""
 
 
 def add_options(parser: argparse._ActionsContainer, *names: str, **defaults: Any) -> None:
-    """Add options of :data:`OPTIONS`; ``defaults`` replaces the defaults of some."""
+    """Add options of :data:`OPTIONS` to a parser.
+
+    Args:
+        parser: the parser, or a group of its arguments.
+        names: the names of options.
+        defaults: the names of more options, each with another default.
+    """
     for name in (*names, *defaults):
         option = dict(OPTIONS[name])
         option["default"] = defaults.get(name, option.get("default"))
@@ -157,15 +166,15 @@ def add_player_options(parser: argparse.ArgumentParser) -> None:
 
 
 def refuse_unused(args: argparse.Namespace, why: str, *names: str) -> None:
-    """Refuse options that would change nothing, rather than drop them in silence.
+    """Refuse options that would have no effect, rather than ignore them silently.
 
     Args:
-        args: the arguments of the command.
-        why: what makes them useless, such as ``"with --openings"``.
+        args: the command's arguments.
+        why: when the options have no effect, such as ``"with --openings"``.
         names: the options' names among the arguments, such as ``"opening_plies"``.
 
     Raises:
-        ValueError: the command line has one of them; the message names it.
+        ValueError: the command line has one of these options; the message names it.
     """
     for name in names:
         if name in args.given:

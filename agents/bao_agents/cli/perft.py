@@ -1,4 +1,4 @@
-"""Count the action sequences of a given length, the usual test of a move generator.
+"""Count the action sequences of a given length, as a test of the move generator.
 
 ``perft(depth)`` is the number of ways to play exactly ``depth`` actions from a position. As in
 chess programming, a game that ends earlier does not count.
@@ -22,14 +22,14 @@ from bao_env.engine.ruleset import KernelRules
 from bao_env.notation.positions import action_to_move, parse_position
 
 _COMPILED_DEPTH = 7
-"""The depth that compiled code searches between two checks for Ctrl-C: milliseconds."""
+"""The depth that compiled code searches, in milliseconds, between two checks for Ctrl-C."""
 
 
 @jit
 def _perft(rules, stack, legal, depth):
-    """Count the leaves below stack[0].
+    """Count the leaves below ``stack[0]``.
 
-    ``stack``, uint64[depth, 6], and ``legal``, uint64[depth], are scratch.
+    The other rows of ``stack``, uint64[depth, 6], and ``legal``, uint64[depth], are scratch memory.
     """
     leaves = ZERO  # uint64, like popcount()
     level = 0
@@ -71,7 +71,7 @@ def perft(rules: KernelRules, position: PackedPositions, depth: int) -> int:
 
 
 def divide(rules: KernelRules, position: PackedPositions, depth: int) -> dict[int, int]:
-    """Return :func:`perft` by first action."""
+    """Return the result of :func:`perft` for each first action."""
     split = {}
     for action in actions_of(legal_of(rules, position)):
         after = position.copy()
@@ -81,7 +81,7 @@ def divide(rules: KernelRules, position: PackedPositions, depth: int) -> dict[in
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao bench perft``: count the action sequences of a given length from a position."""
+    """Define ``bao bench perft``: count the action sequences of a given length from a position."""
     parser.add_argument(
         "depth", type=at_least(1), help="length of the sequences (8 takes well under 1 s)"
     )

@@ -1,4 +1,4 @@
-"""Start the web board, against people, bots or checkpoints: ``bao play``."""
+"""Run ``bao play``: serve the web board, to play against people, bots or checkpoints."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from bao_agents.support.output import say
 from bao_env.board import Board
 
 RUNS = Path("runs")
-"""The folder of training runs, whose checkpoints may play by default."""
+"""The folder of training runs; by default, the checkpoints in it may play."""
 
 _TEXT_BROWSERS = {"browsh", "elinks", "links", "links2", "lynx", "w3m", "www-browser"}
-"""Browsers that would take the terminal, and cannot show the page."""
+"""Text browsers, which would occupy the terminal and cannot show the page."""
 
 MAX_PORT = 65535
 
 SWITCH_SECONDS = 0.0005
-"""After so long a thread that computes in Python lets the server answer others."""
+"""Seconds after which a thread that computes in Python lets the server's thread run."""
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao play``: play Bao in a browser, against people, bots or checkpoints."""
+    """Define ``bao play``: play Bao in a browser, against people, bots or checkpoints."""
     parser.description = (
         "Play Bao in a browser: against people, bots or checkpoints. The server listens\n"
         "on this machine only, unless --host says otherwise."
@@ -120,7 +120,7 @@ def _run(options: argparse.Namespace) -> None:
     server = make_server(create_app(roster, hosts, options.name))
     game = Game(Board(), (HUMAN, HUMAN))
     game.play(game.board().legal_actions[0], 0)  # compiles and loads
-    gc.freeze()  # what every game needs; going through it stopped the server for 0.1 s at a time
+    gc.freeze()  # a garbage collection of what stays would stop the server for 0.1 s
     interval = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
 

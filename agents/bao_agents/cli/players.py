@@ -1,4 +1,4 @@
-"""List the players, with their Elo if it is known: ``bao players``."""
+"""Run ``bao players``: list the players, with their Elo if it is known."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WIDTH = 80
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao players``: list the players."""
+    """Define ``bao players``: list the players."""
     return _print_players
 
 

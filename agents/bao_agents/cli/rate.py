@@ -4,9 +4,10 @@
     bao rate mine:fullest --path FOLDER_OF_MINE > card.md
     bao rate 'runs/quick/step-*.safetensors' --csv elo.csv
 
-A player meets the ladder's anchors, bots of fixed ratings, from the ladder's openings, each from
-both seats, until its 95% interval is short enough (:mod:`bao_agents.arena.placement`). Elo 0 is
-the random player. One player gets a card, several a table. Ctrl-C prints the ratings so far.
+A player meets the ladder's anchors, which are bots with fixed ratings. It plays each of the
+ladder's openings from both seats, until its 95% interval is short enough
+(:mod:`bao_agents.arena.placement`). Elo 0 is the random player. The command prints a card for one
+player, and a table for several. Ctrl-C prints the ratings so far.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ COLUMNS = ("player", "steps", "elo", "games", "won", "drawn", "lost", "score", "
 
 
 def expand(words: Iterable[str]) -> Iterator[str]:
-    """Yield the words, and for a pattern such as ``runs/x/step-*.safetensors`` its files.
+    """Yield each word, but replace patterns such as ``runs/x/step-*.safetensors`` by their files.
 
-    They come in the order of the numbers in their names. A file of that very name is no pattern.
-    ``module:function@PATTERN`` is one too.
+    The files of a pattern come in the order of the numbers in their names. A word that names an
+    existing file is no pattern. In ``module:function@PATTERN``, the text after ``@`` is a pattern.
     """
     for word in words:
         code, at, pattern = word.rpartition("@")
@@ -59,9 +60,10 @@ def expand(words: Iterable[str]) -> Iterator[str]:
 
 
 def steps_of(spec: str) -> int | None:
-    """Return the environment steps for which a player has been trained, if known.
+    """Return the number of environment steps of a player's training; None if it is unknown.
 
-    Its checkpoint says it, or the last number in the name of the file after ``@``.
+    The number comes from the player's checkpoint or, for a file after ``@``, from the last number
+    in the file's name.
     """
     if trained := checkpoint_of(spec):
         return trained.info.get("steps")
@@ -78,9 +80,10 @@ def to_dict(name: str, plan: OnLadder, played: Played) -> dict[str, Any]:
         played: the games.
 
     Returns:
-        ``elo``, ``elo_low`` and ``elo_high`` are None where they are infinite, and all of them
-        after too few games; ``scale_low`` and ``scale_high``, which include the errors of the
-        ladder's ratings, are None unless all of them are known; ``steps`` is None if unknown.
+        ``elo``, ``elo_low`` and ``elo_high`` are None where they are infinite; after too few games
+        all three are None. ``scale_low`` and ``scale_high`` are the interval that includes the
+        errors of the ladder's ratings; they are None after too few games or a clean sweep.
+        ``steps`` is None if unknown.
     """
     total, placement = played.total, plan.placement(played.results)
     in_words, ends = str(placement), (placement.elo, placement.low, placement.high)
@@ -89,7 +92,7 @@ def to_dict(name: str, plan: OnLadder, played: Played) -> dict[str, Any]:
         in_words, ends = f"{total.points.size} games are too few", (math.nan, math.nan, math.nan)
         scale = None
     ended = "no openings left" if played.ended == "finished" else played.ended
-    if plan.is_precise(played.results):  # also if the time was up with the last game
+    if plan.is_precise(played.results):  # even if the time was up at the last game
         ended = "precise"
     matches = pairings(played.results)
     return {
@@ -121,9 +124,9 @@ def card_of(
     """Return the card of a rating: its table, and the texts before and after it.
 
     Args:
-        row: the row, of :func:`to_dict`.
+        row: the result of :func:`to_dict`, with the player's fingerprint.
         ladder: the ladder.
-        changed: the anchors that play otherwise than when they were rated.
+        changed: the anchors that now play differently than when they were rated.
         record: the provenance of the rating.
     """
     lines = {
@@ -150,7 +153,7 @@ def card_of(
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao rate``: rate players on a ladder of bots with fixed ratings."""
+    """Define ``bao rate``: rate players on a ladder of bots with fixed ratings."""
     parser.add_argument(
         "players",
         nargs="+",
@@ -196,7 +199,7 @@ def _run(args: argparse.Namespace) -> None:
         event = make_event(args, {**players, **anchors}, ladder.ruleset, ladder.starts)
     except OtherRulesError as error:
         raise LadderError(f"{error} ({remark})") from error
-    players = dict(islice(event.players.items(), len(players)))  # by the names that they say
+    players = dict(islice(event.players.items(), len(players)))  # with the programs' names
     plans = {
         name: OnLadder(ladder, name, spec, args.precision, args.seed)
         for name, spec in players.items()

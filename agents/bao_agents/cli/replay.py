@@ -41,11 +41,11 @@ _PICTURES = {
     "pdf": "the board, as PDF, in pixels; --svg is sharp at any size",
     "gif": "the moves, as an animated GIF",
 }
-"""What is drawn, by the option and the suffix."""
+"""What each picture option draws; an option's name is also the suffix of its file."""
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao replay``: show games, a position, or what a move does."""
+    """Define ``bao replay``: show games, a position, or what a move does."""
     parser.add_argument(
         "what",
         nargs="+",
@@ -101,7 +101,7 @@ def _is_position(word: str) -> bool:
 
 
 def _read(file: str) -> list[Transcript]:
-    """Read the games of a file; raise ValueError if it has none."""
+    """Read the games of a file; raise NotationError if it has none."""
     games = parse_transcripts(read_text(file), file)
     if not games:
         raise NotationError("no game in this file", file=file)
@@ -109,10 +109,10 @@ def _read(file: str) -> list[Transcript]:
 
 
 def _show_games(file: str, options: argparse.Namespace) -> Board:
-    """Print the games of a file, and their reviews if asked; return the last board.
+    """Print the games of a file, with reviews if the options ask for them; return the last board.
 
     Raises:
-        NotationError: a game is wrong; those before it have been printed.
+        NotationError: a game is wrong; the games before it have been printed.
     """
     for index, game in enumerate(_read(file)):
         board = Board.from_transcript(
@@ -136,7 +136,7 @@ def _show_games(file: str, options: argparse.Namespace) -> Board:
 
 
 def _show_position(board: Board) -> Board:
-    """Print a position as a board, with its legal moves."""
+    """Print a position as a board, with its legal moves; return the board."""
     print(board)
     print(f"position: {board.text()}")
     moves = []
@@ -180,7 +180,7 @@ def _check_packages(options: argparse.Namespace) -> None:
 
 
 def _draw(board: Board, options: argparse.Namespace, *, legal: bool) -> None:
-    """Draw a board or its game."""
+    """Draw a board, or the game that led to it, into the files that the options name."""
     if options.svg:
         write_atomically(options.svg, board.svg(legal=legal))
     for file in filter(None, (options.png, options.pdf, options.gif)):

@@ -1,4 +1,4 @@
-"""Tell the mistakes of a game, and the better moves, in lines of text."""
+"""Write a review of a game as text: the mistakes, and the better moves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from bao_env.game import SEAT_NAMES
 
 
 def legend(opening_plies: int) -> str:
-    """Explain the lines of a review; ``opening_plies`` is the number of plies that nobody chose."""
+    """Return a text that explains the lines of a review.
+
+    Args:
+        opening_plies: the number of opening plies, which were drawn at random.
+    """
     drawn = " The opening moves were drawn at random, and are not judged." if opening_plies else ""
     return f"""\
 Each line has the move, and who stood better before it: South's value, -1 to 1, or a proven winner.
@@ -23,12 +27,12 @@ Each line has the move, and who stood better before it: South's value, -1 to 1, 
 def lines(board: Board, player: str, opening_plies: int = 0) -> Iterator[str]:
     """Yield a review of a game: a line for each move, then the number of mistakes.
 
-    Moves are numbered as in transcripts: South and North have one each.
+    Moves are numbered as in transcripts: a number covers a move of South and a move of North.
 
     Args:
         board: the game, at its end.
-        player: the player that reviews.
-        opening_plies: the first plies that nobody chose.
+        player: the player that reviews the game.
+        opening_plies: the number of opening plies, which were drawn at random.
     """
     before_move, judged = board.copy(), []
     while before_move.move_stack:

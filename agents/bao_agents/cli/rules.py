@@ -1,4 +1,4 @@
-"""Run ``bao rules``: print the rules of a rule set as one page of plain words."""
+"""Run ``bao rules``: print the rules of a rule set in plain words, on one page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bao_env.rules_in_words import rules_in_words
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao rules``: print the rules of a rule set, by name or of a TOML file."""
+    """Define ``bao rules``: print the rules of a rule set, by name or of a TOML file."""
     option = OPTIONS["ruleset"]
     words = f"{option['help']} (default: %(default)s)"
     parser.add_argument("ruleset", nargs="?", **option | {"help": words})

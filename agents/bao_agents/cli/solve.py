@@ -30,11 +30,11 @@ _SECONDS = 60.0
 _SAMPLE_NODES = 300_000
 _PIECE_NODES = 5_000_000
 _PIECES = 20
-"""The pieces whose positions the table of a proof in pieces has space for."""
+"""The number of pieces for whose positions the table of a proof in pieces has space."""
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao solve``: prove who wins with perfect play, in one position or in many."""
+    """Define ``bao solve``: prove who wins with perfect play, in one position or in many."""
     parser.add_argument(
         "position",
         nargs="?",
@@ -165,7 +165,7 @@ def _prove_in_pieces(board: Board, args: argparse.Namespace) -> None:
         answers = read_answers(file, board.ruleset)
         tree = ProofTree(board.ruleset, board.packed, answers)
         nodes = args.nodes or _PIECE_NODES
-        # On this machine a search has all cores; on a cluster there is one a core.
+        # On this machine, one search uses all cores; on a cluster, each core has its own search.
         jobs: int = args.threads
         settings: tuple[int, ...] = (nodes,)
         if args.ray is not None:

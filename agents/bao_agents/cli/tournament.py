@@ -2,9 +2,9 @@
 
     bao tournament random greedy alphabeta:4 mcts:1000 --out runs/ladder
 
-Give a player as for :func:`bao_agents.load`, or as ``NAME=PLAYER`` to show it under another name,
-for example to tell apart two checkpoints with the same file name. All pairings play the same
-openings, each from both seats. The same command continues a stopped tournament.
+Name a player as for :func:`bao_agents.load`. ``NAME=PLAYER`` shows it under another name, for
+example to distinguish two checkpoints with the same file name. All pairings play the same openings,
+each from both seats. The same command continues a stopped tournament.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ COLUMNS = ("player", "elo", "games", "won", "drawn", "lost", "score", "ms_a_move
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao tournament``: play a round robin in paired games; write table, crosstable and plot."""
+    """Define ``bao tournament``: play a round robin in paired games; write tables and a plot."""
     parser.add_argument("players", nargs="+", metavar="PLAYER", help=NAMED)
     add_openings(parser, pairs=500, balance=BALANCE)
     parser.add_argument("--anchor", metavar="NAME", help="player with Elo 0; default: the mean")

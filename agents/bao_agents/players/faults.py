@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 
 class PlayerFault(ValueError):
-    """A player chose no legal action in time: it loses that game, and the match goes on.
+    """Raised when a player chose no legal action in time: it loses the game, the match goes on.
 
     Any player may raise this error in ``act``.
 
     Args:
         player: the player's name.
-        cause: what it did instead, in one line.
-        actions: its actions in the positions of the call before the one where it failed.
+        cause: what the player did instead, in one line.
+        actions: its actions in the positions of the same call that come before the failed one.
     """
 
     def __init__(self, player: str, cause: str, actions: Sequence[int] = ()) -> None:

@@ -1,4 +1,4 @@
-"""Tell whether a player is still the one that played earlier games."""
+"""Detect whether a player has changed since it played earlier games."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from bao_env.engine.ruleset import Ruleset
 def fingerprint(spec: str | PlayerName, player: NamedPlayer, ruleset: Ruleset) -> str | None:
     """Return a hash of a player, 16 hex digits; empty for a bot that comes with the project.
 
-    It covers a checkpoint's file, the version that a program gives, or the source file of
-    ``module:function``, the file after its ``@`` and the fingerprint of its agent. None if there is
-    no version or fingerprint: then the program, its weights or the modules it imports could change
-    unnoticed.
+    The hash covers a checkpoint's file, or the version that a program reports. For
+    ``module:function`` it covers the module's source file, the file after ``@`` and the agent's
+    fingerprint. The result is None if a program reports no version or an agent has no fingerprint:
+    the program, the weights or the imported modules could then change unnoticed.
 
     Args:
         spec: the player's name for :func:`bao_agents.players.registry.load`.
         player: the player.
-        ruleset: the rules that it plays.
+        ruleset: the rules of its games.
 
     Raises:
         ValueError: no player has that name, or the rule set has no guide.

@@ -1,6 +1,7 @@
-"""Read the names of players. A kind of player says how its players are written.
+"""Parse the names of players.
 
-:mod:`bao_agents.players.registry` lists the kinds.
+Each kind of player defines the form of its players' names. :mod:`bao_agents.players.registry` lists
+the kinds.
 """
 
 from __future__ import annotations
@@ -25,24 +26,24 @@ _WORD = r"[^\W\d]\w*"
 _TIME = "[0-9]{1,7}m?s"
 PARTS = {
     "CHECKPOINT": ".*",
-    "LIMIT": "(?P<NUMBER>[0-9]{1,9}) ?(?P<UNIT>UNITS)",  # UNITS: those of the kind
+    "LIMIT": "(?P<NUMBER>[0-9]{1,9}) ?(?P<UNIT>UNITS)",  # UNITS: the units of the kind
     "TIME": rf"{_TIME}(?:\+{_TIME})?",
     "COMMAND": ".+",
     "MODULE": rf"{_WORD}(?:\.{_WORD})*",
     "FUNCTION": _WORD,
     "FILE": ".+",
 }
-"""What varies in the forms of names, and the regular expression of each."""
+"""The variable parts of names, each with its regular expression."""
 
 
 class Unit(NamedTuple):
-    """What the number of a limit counts, and the numbers that the board offers."""
+    """The unit of a limit, and the numbers that the web board offers."""
 
     unit: str
     """``plies``, ``playouts``, ``nodes``, ``s`` or ``ms``."""
     low: int = 0
     high: int = 0
-    """0 if the board does not offer the unit."""
+    """The largest number that the board offers; 0 if it does not offer the unit."""
     default: int = 0
 
     def limit(self, number: int) -> Limit:
@@ -58,24 +59,26 @@ class Kind:
 
     name: str
     form: str
-    """How a player is written. The words of :data:`PARTS` stand for what varies, and what is in
-    brackets may be left out: ``guided:CHECKPOINT:LIMIT``, ``MODULE:FUNCTION[@FILE]``."""
+    """The form of its players' names. The words of :data:`PARTS` stand for variable parts, and a
+    part in brackets is optional: ``guided:CHECKPOINT:LIMIT``, ``MODULE:FUNCTION[@FILE]``."""
     examples: Mapping[str, str]
-    """One or more names, each with its meaning."""
+    """Examples of names, each with its meaning."""
     load: Callable[[PlayerName, Setting], Agent]
-    """Makes the agent; raises ValueError if it cannot. It imports torch only if it needs it: torch
-    is slow to import, and may be missing."""
+    """The function that makes the agent, or raises ValueError if it cannot. It imports torch only
+    if the agent needs it: torch is slow to import, and may be missing."""
     units: Mapping[str, Unit] = field(default_factory=dict)
-    """What may follow the number of a limit."""
+    """The units of its limits, by the text after the number."""
     has_guide: bool = False
-    """Whether it plays with the guide of its rule set, a checkpoint that its name does not give."""
+    """Whether its players use the guide of the rule set: a checkpoint that the name does not
+    contain."""
     is_foreign: bool = False
-    """Whether it runs code from outside the project. Such players are not for visitors of the board
-    or for ladders, and their results are kept only if they have a fingerprint."""
+    """Whether its players run code from outside the project. Visitors of the board and ladders may
+    not use such players, and their results are kept only if they have a fingerprint."""
     searches: bool = True
-    """Whether its players may look ahead, as those from outside the project may."""
+    """Whether its players may look ahead. Players from outside the project may."""
     needs_torch: bool = False
-    """Whether its players run the whole network in torch; guided alpha-beta only reads weights."""
+    """Whether its players run the whole network in torch. Guided alpha-beta only reads the
+    weights."""
 
     @property
     def head(self) -> str:
@@ -90,13 +93,13 @@ class Kind:
 
     @property
     def is_program(self) -> bool:
-        """Whether a player is a program: ready to move once loaded, and slow to start."""
+        """Whether its players are programs, which are slow to start but then ready to move."""
         return "COMMAND" in self.form
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
         """The regular expression of the form; its groups are the parts."""
-        # A limit stands at the end, so that what it is written as can be replaced.
+        # A limit stands at the end of a form, so that match() can replace its text.
         pattern = re.escape(self.form).replace(r"\[", "(?:").replace(r"\]", ")?")
         for part, expression in PARTS.items():
             pattern = pattern.replace(part, f"(?P<{part}>{expression})")
@@ -104,7 +107,7 @@ class Kind:
         return re.compile(pattern.replace("UNITS", units), re.DOTALL)
 
     def match(self, text: str) -> PlayerName | None:
-        """Parse a player's name; None if it is not of this kind."""
+        """Parse a player's name; return None if it is not of this kind."""
         match = self.pattern.fullmatch(text)
         if match is None:
             return None
@@ -122,7 +125,7 @@ class PlayerName:
     text: str
     """The whole name."""
     parts: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """What it has for the words of :data:`PARTS`."""
+    """The texts of its variable parts, by the words of :data:`PARTS`."""
     path: Path | None = None
     """The file of the checkpoint."""
 
@@ -133,33 +136,33 @@ class PlayerName:
 
     @property
     def number(self) -> int:
-        """The number of the limit; 0 for a kind without."""
+        """The number of the limit; 0 for a kind without limits."""
         return int(self.parts.get("NUMBER", 0))
 
     @property
     def unit(self) -> Unit | None:
-        """The unit of the limit; None for a kind without."""
+        """The unit of the limit; None for a kind without limits."""
         return self.kind.units.get(self.parts.get("UNIT", "none"))
 
     @property
     def function(self) -> str:
-        """Users' code, ``package.module:function``; empty for other kinds."""
+        """The user's function, ``package.module:function``; empty for other kinds."""
         return "{MODULE}:{FUNCTION}".format(**self.parts) if "FUNCTION" in self.parts else ""
 
     @property
     def limit(self) -> Limit:
-        """What the player may use for a move."""
+        """The limit of a move."""
         return self.unit.limit(self.number) if self.unit else Limit()
 
     @property
     def title(self) -> str:
-        """The name for tables, in which a checkpoint is called by its run or its file."""
+        """The name for tables, in which a checkpoint is named after its run or file."""
         if self.path is None:
             return self.text
         return self.text.replace(self.checkpoint, title(self.path), 1)
 
     def file(self, ruleset: Ruleset) -> Path | None:
-        """Return the checkpoint that it plays with under some rules; None if it has none.
+        """Return the file of the checkpoint that the player uses under some rules, or None.
 
         Raises:
             ValueError: the rule set has no guide.
@@ -170,9 +173,9 @@ class PlayerName:
         return find_guide(next(shipped, ruleset.name))
 
     def plays(self, ruleset: Ruleset) -> bool:
-        """Return whether it can play some rules here.
+        """Return whether the player can play under some rules on this machine.
 
-        Its checkpoint, if it has one, must have been trained for them.
+        If it uses a checkpoint, this must have been trained under the same rules.
         """
         try:
             file = self.file(ruleset)
@@ -192,34 +195,35 @@ def _has_torch() -> bool:
 
 
 class Resources(TypedDict):
-    """What a search may use of the machine."""
+    """The resources of the machine that a search may use."""
 
     threads: int | None
     memory: int | None
 
 
 class Setting(NamedTuple):
-    """What a player is made for."""
+    """The settings with which a player is made."""
 
     ruleset: Ruleset
-    """The rules to play."""
+    """The rules to play by."""
     seed: int
     """The seed of the player's random choices."""
     threads: int | None
     """The number of threads of a search; None for all cores."""
     memory: int | None = None
-    """The most megabytes of a search's tables; None for what its limit is worth."""
+    """The most megabytes of a search's tables; None to choose them by its limit."""
 
     @property
     def resources(self) -> Resources:
-        """The arguments ``threads`` and ``memory`` of a search."""
+        """``threads`` and ``memory``, as arguments of a search."""
         return {"threads": self.threads, "memory": self.memory}
 
     def checkpoint(self, name: PlayerName) -> Checkpoint:
-        """Return the checkpoint that a player plays with; callers share it and must not change it.
+        """Return the checkpoint that a player uses; callers share it and must not change it.
 
         Raises:
-            ValueError: the rule set has no guide, or the checkpoint cannot be used under it.
+            ValueError: the rule set has no guide, or the checkpoint cannot be used under these
+                rules.
         """
         from bao_agents.nets import checkpoint  # slow to import
 

@@ -1,7 +1,7 @@
 """Play with a program that answers lines on its stdin with lines on its stdout.
 
 ``pipe:COMMAND`` starts the program, and ``pipe:2s:COMMAND`` allows it two seconds per move.
-``pipe:2s+100ms:COMMAND`` allows it two seconds and forgives another 100 milliseconds.
+``pipe:2s+100ms:COMMAND`` allows two seconds, and tolerates another 100 milliseconds.
 ``docs/engine-protocol.md`` describes the lines. :mod:`bao_agents.cli.engine` is the other end.
 """
 
@@ -41,30 +41,29 @@ from bao_env.notation.positions import format_position
 
 PROTOCOL = 1
 _PROCESS_CLOCK = 2
-"""With a process's number, names the clock of its processor time (Linux, posix-timers.h)."""
+"""With a process's number, the id of its processor-time clock (Linux, posix-timers.h)."""
 MOVE_SECONDS = 60.0
 """Default time limit per move."""
 PROGRAM_START_SECONDS = 300.0
-"""Time within which a program must be ready: ours may have to compile first."""
+"""Seconds within which a program must be ready; ``bao engine`` may have to compile first."""
 QUIET_SECONDS = 5.0
-"""Seconds after which a program that has written nothing is reported, or one that plays other games
-is started anew."""
+"""Seconds after which a silent program is reported, or ended if it is not ready with a new seed."""
 MAX_LINE = 4096
-"""Longest line of a program, in bytes."""
+"""Longest line that a program may write, in bytes."""
 _PATIENCE = 0.5
-"""Seconds that a program gets to end after ``quit``, and again after SIGTERM."""
+"""Seconds in which a program can end after ``quit``, and again after SIGTERM."""
 _SLICE = 0.1
 """Seconds between two checks for Ctrl-C, which does not interrupt a longer wait on Windows."""
 _WAITING = 16
-"""Chunks of output that may wait to be read; after that the program has to wait."""
+"""Most chunks of output in the queue; when it is full, the program's writes block."""
 _HINT = "does it flush every line that it writes, and read without waiting for more input?"
 
 
 def read_time(player: str, time: str | None) -> tuple[float, float]:
-    """Return the seconds per move that a program is told, and the seconds that are forgiven.
+    """Return the seconds per move that a program is told, and the extra seconds it is allowed.
 
     Args:
-        player: the player, for the error.
+        player: the player, for the error message.
         time: ``2s`` or ``500ms+50ms``; None for the default.
 
     Raises:
@@ -90,17 +89,17 @@ class PipeAgent(Remade):
     if this process is killed. A copy of the agent has its own program.
 
     Args:
-        command: the program and its arguments, split as a shell does; no shell runs it.
+        command: the program and its arguments, split into words as a shell would; no shell runs it.
         ruleset: the rules.
         seed: the seed of its random choices.
         threads: the number of threads it may use; None for all cores.
-        memory: the megabytes that it may use for its tables; None to say nothing.
+        memory: the megabytes that it may use for its tables; None to set no limit.
         seconds: the time limit per move, which the program is told.
-        margin: the seconds that a move may take longer before it is a fault.
+        margin: the seconds that a move may take beyond the limit before it is a fault.
 
     Attributes:
-        name: what the program calls itself, or ``pipe:COMMAND``.
-        fingerprint: the program's version, if it writes one.
+        name: the name that the program reports, or ``pipe:COMMAND``.
+        fingerprint: the version that the program reports; None if it reports none.
         ruleset: the rules.
         remembers: whether the program asks for the numbers of the games.
         most_games: the most games that it remembers at once; None if it gives no number.
@@ -146,11 +145,11 @@ class PipeAgent(Remade):
     ) -> Actions:
         """Choose actions one by one; see :meth:`bao_agents.players.player.Player.act`.
 
-        The program is told the seconds or the clock of ``limit``; it knows no other limits.
+        Of ``limit``, the program is told only the seconds or the clock.
 
         Raises:
             PlayerFault: the program gave no legal action in time; the message says what it did.
-            ValueError: it cannot be started again, or says that it cannot continue.
+            ValueError: it cannot be started again, or reports that it cannot continue.
         """
         positions, legal = as_batch(positions, legal)
         actions = np.zeros(len(legal), np.int64)
@@ -164,7 +163,7 @@ class PipeAgent(Remade):
                         program, positions[i], actions_of(legal[i]), limit or self.limit, game
                     )
                     self._move_seconds += max(0.0, program.processor_seconds() - before)
-            except BaseException as error:  # an answer may be on its way
+            except BaseException as error:  # a late answer must not reach the next move
                 self.close()
                 if isinstance(error, PlayerFault):
                     error.actions = actions[:i].tolist()
@@ -172,10 +171,10 @@ class PipeAgent(Remade):
         return actions
 
     def reseed(self, seed: int) -> None:
-        """Play other games, with another seed.
+        """Set another seed for the program's random choices.
 
-        The program gets the seed and must say again that it is ready. If that takes too long, the
-        next move starts the program anew.
+        The program gets the seed, and must report again that it is ready. If that takes too long,
+        the program is ended, and the next move restarts it.
         """
         with self._lock:
             self._seed = seed
@@ -202,7 +201,7 @@ class PipeAgent(Remade):
         program = _Program(self._command)
         try:
             self._prepare(program, PROGRAM_START_SECONDS)
-        except PlayerFault as fault:  # this one may never play
+        except PlayerFault as fault:  # no fault of one game: the program may never work
             raise ValueError(str(fault)) from None
         return program
 
@@ -240,7 +239,15 @@ class PipeAgent(Remade):
         limit: Limit,
         game: int | None,
     ) -> int:
-        """Return the program's action in a position, uint64[6], of a game."""
+        """Ask the program for its action in a position.
+
+        Args:
+            program: the program.
+            packed: uint64[6], the position.
+            legal: the legal actions.
+            limit: the limit of the move.
+            game: the number of the game; None to leave it out.
+        """
         seconds = limit.seconds or self._seconds
         words = f"movetime {round(1000 * seconds)}"
         if limit.clock is not None:
@@ -263,10 +270,10 @@ class PipeAgent(Remade):
 
 
 class _Program:
-    """A running program, and the lines that it has written.
+    """A running program, with the lines that it has written.
 
     Raises:
-        ValueError: it cannot be started.
+        ValueError: the program cannot be started.
     """
 
     def __init__(self, command: str) -> None:
@@ -300,7 +307,7 @@ class _Program:
         self.end = weakref.finalize(self, _end, self._process, watcher, self._output, reader, pipe)
 
     def processor_seconds(self) -> float:
-        """Return the program's processor time, 0 after its end; wall-clock time without Linux."""
+        """Return its processor seconds, or 0 after its end; without Linux, wall-clock time."""
         if sys.platform != "linux":
             return time.perf_counter()
         try:
@@ -309,10 +316,10 @@ class _Program:
             return 0.0
 
     def send(self, *lines: str) -> None:
-        """Write lines.
+        """Write lines to the program.
 
         Raises:
-            PlayerFault: the program has ended, or wrote a line before it was asked.
+            PlayerFault: the program has ended, or has written a line without being asked.
         """
         with suppress(queue.Empty):
             while True:
@@ -328,15 +335,16 @@ class _Program:
             self._fail_ended()
 
     def read(self, seconds: float, *, waiting_for: str = "") -> tuple[str, str]:
-        """Return the first word of the next line that is not an info line, and what follows it.
+        """Return the first word and the rest of the next line that is not an info line.
 
         Args:
             seconds: the time limit.
-            waiting_for: what a line on stderr names if the program writes nothing for a while.
+            waiting_for: the expected line. If the program writes nothing for a while, a notice on
+                stderr names it; without one there is no notice.
 
         Raises:
             PlayerFault: the program is too late, has ended, or writes too long a line.
-            ValueError: it says that it cannot continue.
+            ValueError: the program reports that it cannot continue.
         """
         start, processor_start = time.monotonic(), self.processor_seconds()
         while True:
@@ -400,9 +408,10 @@ class _Program:
 def _watch(program: int) -> subprocess.Popen[bytes] | None:
     """Start a shell that kills a program and its children a second after this process ends.
 
-    The shell waits for the end of its input, which comes however this process ends. The signal of
-    PR_SET_PDEATHSIG would come too early, when the thread that started the program ends. Windows
-    has no such shell: there is no watcher, and a program only sees the end of its input.
+    The shell waits for the end of its input, which comes for whatever reason this process ends. The
+    signal of PR_SET_PDEATHSIG would come too early: when the thread that started the program ends.
+    Windows has no such shell. There the result is None, and a program only sees the end of its
+    input.
     """
     if os.name == "nt":
         return None
@@ -416,12 +425,18 @@ def _watch(program: int) -> subprocess.Popen[bytes] | None:
 
 
 def _pass_on(stream: IO[bytes], stop: int, output: queue.Queue[list[bytes]]) -> None:
-    """Pass on the lines of a program in chunks; an empty chunk ends them.
+    """Pass on the lines of a program in chunks; an empty chunk marks the end.
 
-    Also stop once ``stop`` can be read: a child of the program may hold the stream open for longer.
+    Stop, too, as soon as ``stop`` is readable: a child of the program may hold the stream open for
+    longer.
+
+    Args:
+        stream: the program's output.
+        stop: the descriptor of a pipe.
+        output: the queue that receives the chunks.
     """
     unfinished = b""
-    # Lines written together come in one chunk, so that a second answer is not taken for the next.
+    # Lines written together stay in one chunk, so a second answer is not taken for the next one.
     while len(unfinished) <= MAX_LINE:
         if os.name != "nt" and stop in wait([stream.fileno(), stop]):
             return
@@ -448,7 +463,7 @@ def _end(
     Args:
         process: the program.
         watcher: its watcher.
-        output: what it has written.
+        output: the program's output that waits to be read.
         reader: the thread that fills ``output``.
         pipe: the two ends of the pipe that stops the thread.
     """
@@ -464,7 +479,7 @@ def _end(
         deadline = time.monotonic() + _PATIENCE
         while not ended() and time.monotonic() < deadline:
             with suppress(queue.Empty):
-                output.get(timeout=0.02)  # it may wait for somebody to read
+                output.get(timeout=0.02)  # the thread may be blocked by a full queue
         return ended()
 
     assert process.stdin is not None and process.stdout is not None

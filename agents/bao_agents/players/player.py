@@ -1,8 +1,8 @@
-"""Define what a player is, and make one from any agent.
+"""Define the interface of players, and adapt any agent to it.
 
-A bot needs ``act(positions, legal)`` alone (:class:`bao_env.Agent`). :class:`Player` lists what
-else it may have, and the values that hold if it does not. :class:`NamedPlayer` is the adapter that
-gives them to every agent: matches, the board and the commands ask only it.
+A bot needs only ``act(positions, legal)`` (:class:`bao_env.Agent`). :class:`Player` lists the
+optional attributes and methods, with their defaults. The adapter :class:`NamedPlayer` adds the
+defaults to any agent: matches, the board and the commands use an agent only through it.
 """
 
 from __future__ import annotations
@@ -27,24 +27,25 @@ _numbers = count()
 
 
 def new_games(size: int) -> Int64Array:
-    """Return numbers for new games, int64[size], which this process has not used before."""
+    """Return numbers for new games, int64[size], that this process has not used before."""
     return np.fromiter(islice(_numbers, size), np.int64, size)
 
 
 class Player:
-    """What a bot may have beside :meth:`act`; what it has not is as here.
+    """The interface of players: beside :meth:`act`, all attributes and methods are optional.
 
-    It need not be a subclass: attributes and methods of these names are enough.
+    A bot need not be a subclass: it only needs attributes and methods with these names. The values
+    here are the defaults of those that it lacks.
     """
 
     name: str = ""
-    """What tables call it; if empty, what it was loaded or passed as."""
+    """The player's name in tables; if empty, the name under which it was loaded or passed."""
     ruleset: Ruleset | None = None
-    """The rules that it was made for; None if it plays by any."""
+    """The rules that it was made for; None if it plays by any rules."""
     seeded: bool = True
     """Whether its play depends on the seed that it was made with."""
     limit: Limit | None = None
-    """What it may use for a move; None if :meth:`act` and :meth:`analyse` take no limit."""
+    """The limit of a move; None if :meth:`act` and :meth:`analyse` take no limit."""
     remembers: bool = False
     """Whether its choice depends on the game so far: :meth:`act` then takes ``games``."""
     searches_together: bool = False
@@ -52,8 +53,8 @@ class Player:
     most_games: int | None = None
     """The most games that it remembers at once; None for any number."""
     fingerprint: str | None = None
-    """A text that changes whenever its play does; None for none. Only with one are its results kept
-    from one run of a command to the next."""
+    """A text that changes whenever the player's play changes; None if there is none. A command
+    keeps a foreign player's results for its next run only if there is one."""
 
     def act(
         self,
@@ -69,14 +70,14 @@ class Player:
         Args:
             positions: uint64[B, 6], packed positions.
             legal: uint64[B], the legal actions of each as bits; 0 where the game is over.
-            limit: what it may use for each position, instead of :attr:`limit`.
-            games: int64[B], numbers of the positions' games, all different. A number that it has
-                not met begins a game. None: each position is judged alone.
-            together: whether all its threads may search the only position together, in
-                :meth:`NamedPlayer.choose`; in a batch each position gets one.
+            limit: the limit for each position, in place of :attr:`limit`.
+            games: int64[B], the numbers of the positions' games, all different. A number that the
+                player has not seen begins a game. None to judge each position alone.
+            together: whether all threads may search the batch's only position together, as in
+                :meth:`NamedPlayer.choose`. Otherwise each position is searched in one thread.
 
         Returns:
-            int64[B], a legal action for each position; any where there is none.
+            int64[B], a legal action for each position; any number where the game is over.
 
         Raises:
             PlayerFault: it has no legal action in time; see :mod:`bao_agents.players.faults`.
@@ -84,16 +85,16 @@ class Player:
         raise NotImplementedError
 
     def analyse(self, board: Board, limit: Limit | None = None) -> list[Opinion] | None:
-        """Return an opinion of each legal action, best first; None if it has none.
+        """Return an opinion of each legal action, best first; None if it gives no opinions.
 
         Args:
             board: a game that is not over.
-            limit: what it may use for all actions together, instead of :attr:`limit`.
+            limit: the limit for all actions together, in place of :attr:`limit`.
         """
         return None
 
     def reseed(self, seed: int) -> None:
-        """Play other games from now on, with another seed, if it has random choices."""
+        """Set another seed for the player's random choices from now on."""
 
     def processor_seconds(self) -> float:
         """Return the processor time that its moves have taken so far, in seconds."""
@@ -109,12 +110,12 @@ def is_agent(candidate: object) -> TypeGuard[Agent]:
 
 
 class NamedPlayer(Player):
-    """An agent as a player: with a name, and all that it does not have itself.
+    """Adapt an agent: give it a name, and the defaults of :class:`Player` for what it lacks.
 
     Args:
-        name: the name shown in tables.
+        name: the name for tables.
         agent: the agent that chooses the actions.
-        ruleset: the rules that it was made for, unless the agent says so itself.
+        ruleset: the rules that it was made for, if the agent has no attribute ``ruleset``.
 
     Raises:
         ValueError: the agent's fingerprint is not a string.
@@ -128,8 +129,8 @@ class NamedPlayer(Player):
         self.limit = self._of_agent("limit")
         self.searches_together = bool(self._of_agent("searches_together"))
         self.remembers = bool(self._of_agent("remembers"))
-        """Whether it remembers the games whose numbers it gets. Set it to False to have each
-        position judged alone."""
+        """Whether it remembers the games whose numbers it gets. Set this to False to let the player
+        judge each position alone."""
         self.fingerprint = self._of_agent("fingerprint")
         if not isinstance(self.fingerprint, str | None):
             raise ValueError(
@@ -138,12 +139,12 @@ class NamedPlayer(Player):
             )
 
     def _of_agent(self, name: str) -> Any:
-        """Return an attribute of the agent, or what :class:`Player` has in its place."""
+        """Return an attribute of the agent, or the default of :class:`Player`."""
         return getattr(self._agent, name, getattr(_DEFAULTS, name))
 
     @property
     def most_games(self) -> int | None:  # type: ignore[override]
-        """See :attr:`Player.most_games`; None for a player that remembers none."""
+        """See :attr:`Player.most_games`; None for a player that remembers no games."""
         return self._of_agent("most_games") if self.remembers else None
 
     def reseed(self, seed: int) -> None:
@@ -151,7 +152,7 @@ class NamedPlayer(Player):
         self._of_agent("reseed")(seed)
 
     def processor_seconds(self) -> float:
-        """Return the processor time so far, of this process or of the player's program."""
+        """Return the processor seconds used so far by this process or the player's program."""
         return float(self._of_agent("processor_seconds")())
 
     def act(
@@ -166,11 +167,11 @@ class NamedPlayer(Player):
         """Choose an action in each position; see :meth:`Player.act`.
 
         ``games`` are integers from 0 to 2^63 - 1 (:func:`new_games`), and ignored unless
-        :attr:`remembers`; ``together`` is, unless :attr:`searches_together`.
+        :attr:`remembers` is True. ``together`` is ignored unless :attr:`searches_together` is True.
 
         Raises:
-            TypeError, ValueError: ``games`` is wrong, or there is a limit and the player is not a
-                search.
+            TypeError, ValueError: ``games`` is wrong, or there is a limit but the player takes
+                none.
         """
         options: dict[str, Any] = {}
         if self.remembers and games is not None:
@@ -190,13 +191,14 @@ class NamedPlayer(Player):
     def choose(self, board: Board, limit: Limit | None = None, *, game: int | None = None) -> int:
         """Return the action that the player chooses on ``board``.
 
-        All threads of a search may share it: under a limit of time, and under one of nodes if the
-        player was loaded with a number of threads. The choice may then vary from call to call.
+        The threads of a search may share this position: under a time limit, and under a limit of
+        nodes if the player was loaded with a number of threads. The choice may then vary from call
+        to call.
 
         Args:
             board: a game that is not over.
             limit: see :meth:`act`.
-            game: the number of the game, from 0 to 2^63 - 1, for a player that remembers it.
+            game: the number of the game, from 0 to 2^63 - 1, for a player that remembers games.
 
         Raises:
             ValueError: the game is over, the board has other rules than the player, the number is
@@ -219,10 +221,10 @@ class NamedPlayer(Player):
         return opinions
 
     def check_rules(self, ruleset: Ruleset) -> None:
-        """Let the player play by the rules of a game, unless it was made for others.
+        """Check that the player can play by the rules of a game.
 
         Raises:
-            ValueError: it was made for others.
+            ValueError: it was made for other rules.
         """
         check_rules(self._agent if self.ruleset is None else self, ruleset)
 
@@ -236,7 +238,7 @@ class NamedPlayer(Player):
 
 
 def as_player(agent: Agent, name: str) -> NamedPlayer:
-    """Return an agent as a player, called ``name`` unless it has one; a player as it is."""
+    """Return an agent as a player, with the given name if it has none; return players unchanged."""
     if isinstance(agent, NamedPlayer):
         return agent
     return NamedPlayer(getattr(agent, "name", "") or name, agent)

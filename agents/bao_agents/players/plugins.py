@@ -1,4 +1,4 @@
-"""Import users' code by its name, ``package.module:name``."""
+"""Import users' code by name, ``package.module:name``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def find(name: str) -> Any:
     """Import and return the object ``package.module:name``.
 
     Raises:
-        ValueError: the object cannot be imported; the message says where its module lies.
+        ValueError: the object cannot be imported; the message says why, and what to do.
     """
     module, _, function = name.partition(":")
     try:
@@ -32,7 +32,7 @@ def find(name: str) -> Any:
 
 
 def _where(module: str) -> str:
-    """Say from which file a module was imported, and which other file it hides."""
+    """Describe from which file a module was imported, and which other file this file hides."""
     file = getattr(sys.modules[module], "__file__", None)
     origin = f"{module} was imported from {file or 'Python itself'}"
     for folder in sys.path:
@@ -51,6 +51,6 @@ def needs_file(make: Any) -> bool:
 
 
 def source(name: str, file: str = "") -> bytes:
-    """Return the source code of the module of ``package.module:name``, then that of ``file``."""
+    """Return the content of the source file of ``package.module:name``, then of ``file``."""
     module = inspect.getsourcefile(importlib.import_module(name.partition(":")[0]))
     return b"".join(Path(path).read_bytes() for path in (module, file) if path)

@@ -1,8 +1,8 @@
 """Load a player by name: ``"greedy"``, ``"alphabeta:6"``, ``"runs/quick"``.
 
 :data:`KINDS` is the one table of players. It defines the names that :func:`load` accepts, the lists
-in help and errors, and what the board offers. To add a bot, write it in a new file, and give it a
-loader and a row.
+in help and error messages, and the players that the board offers. To add a bot, write it in a new
+file, and add a loader and a row here.
 """
 
 from __future__ import annotations
@@ -205,10 +205,10 @@ KINDS = (
         is_foreign=True,
     ),
 )
-"""Every kind of player. If several match a name, the first is taken."""
+"""The kinds of player. If several match a name, the first one is taken."""
 
 PACKAGE = Kind("package", "NAME", {}, _package, is_foreign=True)
-"""A player of another package (:mod:`bao_env.player_packages`). Any name may be one."""
+"""The players of other packages (:mod:`bao_env.player_packages`), which may have any name."""
 
 PLAYERS = {name: meaning for kind in KINDS for name, meaning in kind.examples.items()}
 """Examples of every kind of player that :func:`load` accepts, each with its meaning."""
@@ -216,7 +216,7 @@ PLAYERS = {name: meaning for kind in KINDS for name, meaning in kind.examples.it
 # --- looking players up -------------------------------------------------------------------------
 
 _LISTED = 10
-"""Most runs that an error lists."""
+"""Most runs that an error message lists."""
 
 
 def parse(
@@ -229,9 +229,9 @@ def parse(
 
     Args:
         name: the name.
-        checkpoints: the only checkpoints that may play, by name, as for visitors of the board;
-            players of foreign code may then not play. By default any path may.
-        ask_packages: whether an unknown name may be that of a player of another package.
+        checkpoints: the only checkpoints that may play, by name, as for visitors of the board.
+            Players that run foreign code are then unknown. By default any checkpoint may play.
+        ask_packages: whether an unknown name may belong to a player of another package.
 
     Raises:
         ValueError: no player has that name, or the checkpoint does not exist.
@@ -258,7 +258,7 @@ def parse(
 
 
 def _no_checkpoint(parsed: PlayerName, names: Sequence[str]) -> ValueError:
-    """Return the error for a checkpoint that does not exist; ``names`` lists those that do."""
+    """Return the error for a missing checkpoint; ``names`` are the available checkpoints."""
     checkpoint = parsed.checkpoint
     return ValueError(
         f"player {parsed.text[:80]!r}: there is no checkpoint {checkpoint[:80]!r}"
@@ -283,7 +283,7 @@ def _no_file(name: str) -> ValueError:
 def _unknown(
     name: str, kinds: Sequence[Kind], akin: Sequence[Kind], checkpoints: Sequence[str]
 ) -> ValueError:
-    """Return the error for a name of no kind; ``akin`` are the kinds with its first word."""
+    """Return the error for a name of no kind; ``akin`` are the kinds with the same first word."""
     examples = [list(kind.examples)[: None if akin else 1] for kind in akin or kinds]
     hint = ""
     if not akin:
@@ -322,11 +322,11 @@ def load(
     Args:
         player: a bot with its limit; a checkpoint's path or name, or the folder of its run; or
             ``module:function``.
-        ruleset: the rules to play; a checkpoint trained under others is refused.
+        ruleset: the rules to play by; a checkpoint trained under other rules raises an error.
         seed: the seed of the player's random choices.
         threads: the number of threads of a search; all cores by default.
-        memory: the most megabytes of a search's tables. By default they follow its limit, up to a
-            part of what the machine has free.
+        memory: the most megabytes of a search's tables. By default, the limit of the search decides
+            their size, up to a part of the machine's free memory.
 
     Raises:
         ValueError: no player has that name, or the checkpoint cannot be used (a
@@ -348,7 +348,7 @@ def load(
 
 
 def load_ours(name: str, **options: Any) -> NamedPlayer:
-    """Load a player of this package: its entry point, as any package with players has one."""
+    """Load a player of this package; this is the package's entry point for players."""
     return load(parse(name, ask_packages=False), **options)
 
 
@@ -356,7 +356,7 @@ def load_ours(name: str, **options: Any) -> NamedPlayer:
 def warm_up(player: str | PlayerName, ruleset: Ruleset) -> None:
     """Compile what a player needs, so that its first move takes no longer than the others.
 
-    A second player of that name makes a move, so the random numbers of the first stay unused.
+    Another player of this name makes a move, so that no random numbers of the first are used up.
 
     Args:
         player: the name for :func:`load`.

@@ -8,16 +8,16 @@ from contextlib import suppress
 from pathlib import Path
 
 CGROUPS = Path("/sys/fs/cgroup")
-"""Where Linux shows the limits of groups of processes, such as containers."""
+"""The folder where Linux shows the limits of control groups, such as containers."""
 PROCESS = Path("/proc/self/cgroup")
-"""The groups of this process."""
+"""The file that lists the control groups of this process."""
 
 
 def cores() -> int:
     """Return how many cores this process may use, at least 1.
 
-    The least of what ``taskset``, a container's set of cores, a container's quota of processor time
-    and ``SLURM_CPUS_PER_TASK`` allow.
+    The number is the smallest that ``taskset``, a container's set of cores, a container's quota of
+    processor time and ``SLURM_CPUS_PER_TASK`` allow.
     """
     count = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows

@@ -1,10 +1,10 @@
 """Draw all plots in one style, and save them for papers as PNG, PDF or SVG.
 
-matplotlib is imported only when a plot is drawn, and draws by its own settings: those of the user
-(a matplotlibrc, ``MPLBACKEND``) may need a LaTeX or a notebook that is not there.
+matplotlib is imported only when a plot is drawn, and draws with its default settings. The user's
+settings (a matplotlibrc, ``MPLBACKEND``) may need LaTeX or a notebook that is not there.
 
-The colours are those of Okabe and Ito (https://jfly.uni-koeln.de/color/), which people with any
-kind of colour vision can tell apart. Each has its own marker.
+The colours are the palette of Okabe and Ito (https://jfly.uni-koeln.de/color/), which people with
+any kind of colour vision can distinguish. Each colour has its own marker.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ def save_figure(
     """Draw a plot, and write it in the format of the file's suffix.
 
     Args:
-        draw: draws the plot; may import matplotlib.
+        draw: the function that draws the plot; it may import matplotlib.
         file: the file.
-        title: whose results it shows, for the file's metadata.
-        facts: how they were made, likewise (:func:`bao_agents.support.provenance.facts`).
+        title: whose results the plot shows, for the file's metadata.
+        facts: how the results were made, for the metadata too
+            (:func:`bao_agents.support.provenance.facts`). None writes no metadata.
 
     Raises:
         ModuleNotFoundError: matplotlib is not installed.
@@ -63,9 +64,9 @@ def save_figure(
 def try_to_save_figure(
     draw: Callable[[], Figure], file: Path, title: str = "", facts: Mapping[str, str] | None = None
 ) -> None:
-    """Draw and write a plot beside results, which do not need it; see :func:`save_figure`.
+    """Draw and write a plot that is not essential; see :func:`save_figure`.
 
-    If that fails for any reason, a line on stderr says why.
+    If that fails for any reason, a line on stderr says why, and no error is raised.
     """
     try:
         save_figure(draw, file, title, facts)
@@ -78,9 +79,9 @@ def try_to_save_figure(
 
 @contextmanager
 def _own_settings() -> Iterator[None]:
-    """Import matplotlib, and let it draw by its own settings inside the block."""
+    """Import matplotlib, and let it draw with its default settings inside the block."""
     is_new = "matplotlib" not in sys.modules
-    backend = os.environ.pop("MPLBACKEND", None)  # one that is not installed ends the import
+    backend = os.environ.pop("MPLBACKEND", None)  # a missing backend makes the import fail
     try:
         import matplotlib
     finally:
@@ -102,8 +103,8 @@ def errorbars(
 
     Args:
         axes: the matplotlib axes.
-        y: their places on the y axis.
-        scores: a score and the ends of its interval for each place.
+        y: the scores' places on the y axis.
+        scores: for each place, a score and the ends of its interval.
         style: options of ``axes.errorbar``.
     """
     score, low, high = np.array(scores, float).reshape(-1, 3).T

@@ -1,4 +1,4 @@
-"""Find the pages, replace files atomically, lock folders, and quote files of other people."""
+"""Find the documentation, replace files atomically, lock folders, and quote foreign files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # slow to import and rarely needed
 
 
 def pages_folder() -> Path:
-    """Return the folder of the pages: that of the installed package, or the repository."""
+    """Return the folder of the documentation: in the installed package, or the repository."""
     packages = Path(__file__).parents[2]
     installed = packages / "bao_training" / "pages"
     return installed if installed.exists() else packages.parent
@@ -36,8 +36,8 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
         data: the whole content; text is written as UTF-8.
 
     Raises:
-        OSError: it cannot be written, or is not a regular file but, for example, a device. The old
-            file stays unchanged, and the error names it.
+        OSError: the file cannot be written, or is not a regular file but, for example, a device.
+            The old file stays unchanged, and the error names it.
     """
     path = Path(path).absolute()
     if path.exists() and not path.is_file():
@@ -49,14 +49,14 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
     try:
         # "x" creates the file: it opens none that exists, and no link.
         with open(temporary, "xb", opener=partial(os.open, mode=mode)) as file:
-            if keeps_mode:  # also the permissions that the umask has taken
+            if keeps_mode:  # restores permissions that the umask has removed
                 temporary.chmod(mode)
             file.write(data.encode() if isinstance(data, str) else data)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
-        if error.errno:  # the caller does not know the temporary file
+        if error.errno:  # name the file that the caller knows, not the temporary one
             error.filename = str(path)
         raise
     finally:
@@ -76,7 +76,7 @@ _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.
 
 
 class HeldError(ValueError):
-    """Another process is writing into the folder."""
+    """Raised when another process is writing into a folder."""
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def hold(folder: Path) -> Iterator[None]:
         folder: the folder; created if it is missing.
 
     Raises:
-        HeldError: another process holds it; the message says which.
+        HeldError: another process holds the lock; the message names the process.
         OSError: the folder cannot be made or written, has a link to another folder, or its file
             system has no locks.
     """
@@ -131,9 +131,9 @@ def hold(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def hold_file(file: Path) -> Iterator[None]:
-    """Hold a file that a command goes on with, as :func:`hold` does with a folder.
+    """Hold the lock on a file that a command continues, as :func:`hold` does for a folder.
 
-    The lock is in a folder beside the file, which goes with the lock.
+    The lock is in a folder beside the file. This folder is removed with the lock.
 
     Raises:
         HeldError, OSError: see :func:`hold`.
@@ -146,7 +146,7 @@ def hold_file(file: Path) -> Iterator[None]:
             try:
                 yield
             finally:
-                with suppress(OSError):  # Windows does not remove what is open, and keeps both
+                with suppress(OSError):  # Windows cannot remove an open file: both stay
                     (folder / ".lock").unlink()
     finally:
         if is_held:
@@ -155,19 +155,18 @@ def hold_file(file: Path) -> Iterator[None]:
 
 
 def read_lines(file: Path, is_head: Callable[[str], bool], what: str) -> list[str]:
-    """Return the whole lines after the head of a file that a command goes on with.
+    """Return the whole lines, without the first, of a file that a command continues.
 
-    A half-written last line is dropped. A missing or empty file has none.
+    A half-written last line is dropped. A missing or empty file has no lines.
 
     Args:
-        file: the file. A command that goes on with it may replace it, so what is in it must be the
-            command's own.
-        is_head: whether a first line is that of such a file.
-        what: what the file must be, for the message.
+        file: the file. The command may replace it, so this checks that a command wrote it.
+        is_head: returns whether a line is the first line of such a file.
+        what: what the file must be, for the error message.
 
     Raises:
-        ValueError: it is another file.
-        OSError: it cannot be read.
+        ValueError: the file is of another kind.
+        OSError: the file cannot be read.
     """
     text = read_text(file) if file.exists() else ""
     head, *lines = text[: text.rfind("\n") + 1].split("\n")
@@ -177,7 +176,7 @@ def read_lines(file: Path, is_head: Callable[[str], bool], what: str) -> list[st
 
 
 def printable(text: str) -> str:
-    """Return a text with its control characters as escapes, so that a terminal may show it."""
+    """Return a text with its control characters escaped, so that a terminal may show it."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 

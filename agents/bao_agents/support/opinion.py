@@ -1,4 +1,4 @@
-"""Define what a player thinks of a move."""
+"""Define the opinion that a player has of a move."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Opinion(NamedTuple):
     score: float
     """The value for the player to move, -1 (a loss) to 1 (a win)."""
     probability: float | None = None
-    """Its probability in the policy of a network."""
+    """The action's probability in a network's policy; None for other players."""
     line: tuple[int, ...] = ()
     """Best play for both sides after the action; empty if the player has no line."""
 

@@ -1,4 +1,4 @@
-"""Write text that must not end a program if it cannot be written: progress, notices, errors."""
+"""Write progress, notices and errors, without ending the program if they cannot be written."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ _failed: set[TextIO] = set()
 
 @contextmanager
 def optional(stream: TextIO | None) -> Iterator[None]:
-    """Ignore that the block cannot write to a stream; the text is then lost.
+    """Ignore errors of the block's writes to a stream; the text is then lost.
 
     The reader may be gone, the terminal closed or the disk full, or a signal handler may have
-    interrupted another write. A program may also have no stream: None.
+    interrupted another write. ``stream`` is None for a program that has no such stream.
     """
     try:
         yield
         if stream is not None:
             stream.flush()
-    except (OSError, ValueError, RuntimeError):  # a closed stream, or a call inside another
+    except (OSError, ValueError, RuntimeError):  # a closed stream, or a write inside a write
         if stream is not None:
             _failed.add(stream)
 
 
 def say(text: str, stream: TextIO | None = None) -> None:
-    """Print a line above the progress bars, if it can be written; on stderr by default."""
+    """Print a line above the progress bars, on stderr by default; ignore a failed write."""
     stream = stream or sys.stderr
     with optional(stream):
         if stream is not None and "tqdm" in sys.modules:
@@ -41,7 +41,7 @@ def say(text: str, stream: TextIO | None = None) -> None:
 
 @atexit.register
 def _give_up() -> None:
-    """Discard unwritten text: Python would fail to write it, and exit with status 120."""
+    """Discard unwritten text at exit: Python would fail to write it, and exit with status 120."""
     for stream in _failed:
         with suppress(ValueError):  # it is closed, or has no file
             try:

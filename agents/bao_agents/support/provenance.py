@@ -1,7 +1,7 @@
-"""Record what made a file of results: the code, the rules, the networks, the machine, the command.
+"""Record how results were made: the code, the rules, the networks, the machine, the command.
 
-:func:`provenance` makes the record, for JSON, and :func:`facts` writes it as short texts for
-comment lines, cards and the metadata of pictures.
+:func:`provenance` makes the record, for JSON. :func:`facts` turns it into short texts for comment
+lines, cards and the metadata of pictures.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from bao_env.engine.ruleset import RULES_VERSION, Ruleset
 from bao_env.engine.signature import signature
 
 UNKNOWN = "unknown"
-"""The commit of code that was copied without Git and without a build."""
+"""The result of :func:`current_commit` for code that was copied without Git and without a build."""
 
 
 @cache
 def current_commit() -> str:
-    """Return the commit of the code: the checkout's at the first call, or the package's.
+    """Return the commit of the code: of the checkout at the first call, or of the package.
 
-    ``-dirty`` follows if files had been changed. A package holds the commit that built it in
+    ``-dirty`` follows if files had been changed. A built package holds its commit in
     ``bao_env/COMMIT`` (``.ci/hatch_build.py``).
     """
     packaged = Path(bao_env.__file__).with_name("COMMIT")
@@ -76,21 +76,21 @@ def provenance(
     command: Sequence[str] = (),
     with_machine: bool = True,
 ) -> dict[str, Any]:
-    """Return what made some results, as plain values.
+    """Return a record of how results were made, as plain values.
 
     Args:
         ruleset: the rules of the games.
         networks: the files of the networks that played or were trained, by the players' names.
         seed: the seed of the games or the training.
         command: the words of the command.
-        with_machine: whether to name the machine. Leave it out, and the command, where results of
-            equal runs must be equal files.
+        with_machine: whether to name the machine. Leave out the machine and the command where equal
+            runs must write equal files.
 
     Returns:
-        ``commit`` (:func:`current_commit`); ``packages``; ``rules_version``; ``engine_signature``
-        (:func:`bao_env.engine.signature.signature`); ``ruleset``, its name and all switches; and,
-        if they are given, ``networks``, the :func:`digest` of each; ``seed``; ``machine``;
-        ``command``, as a shell reads it.
+        ``commit`` (:func:`current_commit`), ``packages``, ``rules_version``, ``engine_signature``
+        (:func:`bao_env.engine.signature.signature`) and ``ruleset``, with its name and all
+        switches. If they are given, also ``networks``, with the :func:`digest` of each, ``seed``,
+        ``machine`` and ``command``, quoted for a shell.
     """
     record: dict[str, Any] = {
         "commit": current_commit(),
@@ -114,7 +114,7 @@ def facts(record: Mapping[str, Any]) -> dict[str, str]:
     """Return the record of :func:`provenance` as short texts, each for one line.
 
     The keys are ``rules``, ``networks``, ``seed``, ``commit``, ``versions``, ``machine`` and
-    ``command``; what the record does not have is left out.
+    ``command``; keys without a value in the record are left out.
     """
     rules = Ruleset.from_dict(record["ruleset"])
     name = rules.name if rules.is_shipped else f"{rules.name} (own rules)"

@@ -1,4 +1,4 @@
-"""Copy and pickle objects by the arguments that they were made with."""
+"""Copy and pickle objects by the arguments of their constructors."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any, Self
 
 
 class Remade:
-    """An object whose copies are made anew, with the same arguments.
+    """The base class of objects that are copied by calling their class again.
 
-    A pickled player so leaves out its compiled weights and the memory of its search, which are far
-    larger than its arguments. A network among them is copied with its current weights.
+    The call gets the same arguments. So a pickled player leaves out its compiled weights and the
+    memory of its search, which are far larger than its arguments. A network among the arguments is
+    copied with its current weights.
     """
 
     _made_with: tuple[tuple[Any, ...], Mapping[str, Any]]
