@@ -83,7 +83,7 @@ def _fitted() -> dict[str, Int16Array]:
 def load_tables(ruleset: Ruleset) -> PairTables:
     """Return the fitted tables of a rule set.
 
-    A rule set without tables gets those of the most similar one.
+    A rule set without tables gets the tables of the most similar rule set.
 
     Raises:
         ValueError: the file is damaged.

@@ -56,7 +56,7 @@ class DatasetSettings(NamedTuple):
     ruleset: Ruleset
     seed: int
     nodes: int
-    """Limit of positions that the solver visits for each action of a position."""
+    """Limit of positions that the solver visits to solve one position of the file."""
     plies: tuple[int, int]
     """The lowest and the highest ply of a position."""
     players: tuple[str, str]
@@ -124,8 +124,8 @@ def with_shortest(data: SolvedPositions, nodes: int) -> SolvedPositions:
 
     Args:
         data: the positions.
-        nodes: limit of positions to visit for each position. If it is too low, the plies are those
-            of the shortest win found.
+        nodes: limit of positions to visit for each position. If it is too low, the plies count
+            to the shortest win found.
     """
     exact = solver.Solver(data.ruleset, nodes=nodes, threads=1)
     plies = data.plies.copy()

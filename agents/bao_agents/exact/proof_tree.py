@@ -60,7 +60,7 @@ def job(
         ruleset: the rules.
         position: the position as a text.
         nodes: limit of positions to visit.
-        bits: the logarithm of the number of slots of the table, 2^``bits``.
+        bits: the table has 2^``bits`` slots.
         threads: the number of threads that search the position together.
     """
     search = _search(ruleset, bits, threads)
@@ -75,7 +75,7 @@ def head_of(ruleset: Ruleset) -> str:
 
 
 def _names_rules(line: str, ruleset: Ruleset) -> bool:
-    """Return whether the first line of a file names these rules, in any version's format."""
+    """Return whether the first line of a file names these rules, also in earlier formats."""
     try:
         head = json.loads(line)
         rules = Ruleset.from_dict(head["ruleset"])

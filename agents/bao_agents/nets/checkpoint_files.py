@@ -29,7 +29,7 @@ def find_checkpoint(name: str) -> Path | None:
 
     Args:
         name: the file's path, a shipped name, or the folder of a run. In a folder this is the final
-            network, else the last checkpoint, else that of the highest step.
+            network, else the last checkpoint, else the one of the highest step.
     """
     if name in shipped():
         return CHECKPOINTS / f"{name}.safetensors"

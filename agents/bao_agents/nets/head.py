@@ -6,7 +6,7 @@ A network has two outputs for each legal action::
     out[1]    the action's value, before its tanh
     logit = out[0] + TRUST * tanh(out[1])
 
-So an untrained policy is greedy in the values, and the first output learns to deviate from that.
+So the policy is greedy in the values at first, and the first output learns to deviate from that.
 Searches compute the formula in compiled functions, and training computes it in torch. Both versions
 stand here to keep them the same.
 """

@@ -71,7 +71,7 @@ class Clock(NamedTuple):
 
     @property
     def most_seconds(self) -> float:
-        """The most seconds that the next move may take; usually it takes about half as long."""
+        """The most seconds that the next move may take; it usually takes about half of that."""
         usual = self.seconds / _MOVES_TO_COME + _INCREMENT_SHARE * self.increment
         allowed = min(2 * usual, _CLOCK_SHARE * self.seconds, self.seconds - _RESERVE)
         return max(LEAST_SECONDS, min(allowed, MAX_SECONDS))
@@ -114,7 +114,7 @@ def check_limit(name: str, limit: Limit, lowest: Limit, highest: Limit) -> Limit
 
     Raises:
         TypeError: the limit is not a :class:`Limit`, or its seconds are not a number.
-        ValueError: the limit limits nothing, or a number is out of range or not whole.
+        ValueError: all numbers of the limit are None, or one is out of range or not whole.
     """
     if not isinstance(limit, Limit):
         raise TypeError(

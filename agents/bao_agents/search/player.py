@@ -60,7 +60,7 @@ class Question(NamedTuple):
 
 
 class SearchPlayer(Remade):
-    """Search each position that has a choice of actions.
+    """Choose actions by searching each position that has a choice of actions.
 
     A subclass is one kind of search. It names its limits, allocates the memory of its threads in
     :meth:`_prepare`, and searches in :meth:`_search`. It plays under every rule set. It plays only

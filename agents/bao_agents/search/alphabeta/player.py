@@ -1,11 +1,10 @@
 """Search with alpha-beta: iterative deepening, principal variations, a transposition table.
 
-Names and methods are those of chess programming (https://www.chessprogramming.org). Values
-are for the player to move: evaluations within plus and minus
-:data:`bao_agents.evaluators.tables.LIMIT`, and ``WIN_VALUE - n`` for a win within n
-plies. Each action is a ply. If the same player acts again (a capture that waits for its side,
-Dutch I.a), the value keeps its sign. The search never evaluates such a position. It plays on, which
-costs no depth.
+Names and methods come from chess programming (https://www.chessprogramming.org). Values are
+for the player to move: evaluations between minus and plus
+:data:`bao_agents.evaluators.tables.LIMIT`, and ``WIN_VALUE - n`` for a win within n plies. Each
+action is a ply. If the same player acts again (a capture that waits for its side, Dutch I.a), the
+value keeps its sign. The search never evaluates such a position. It plays on, which costs no depth.
 
 A *full* search to depth D returns the value of plain minimax to that depth: it never prunes on a
 guess. A *guided* search is selective: it searches actions that a network or the move order ranks

@@ -66,7 +66,7 @@ from bao_env.engine.successors import (
 
 _INFINITY = WIN_VALUE + 1
 _MARKED_DEPTH = 3
-"""The least depth, in plies, of a successor that threads mark. Smaller searches are too short."""
+"""The least depth, in plies, of a successor that threads mark. Shallower ones end too soon."""
 
 
 @jit

@@ -4,7 +4,7 @@ This is Nagai's df-pn (Nagai 2002, "Df-pn algorithm for searching AND/OR trees a
 applications"), with his names. Every position has two numbers, from the view of the player to move:
 
 * ``phi``: the least number of positions that must still be decided to prove that this player wins;
-* ``delta``: the least number to prove that this player loses.
+* ``delta``: the least number that must still be decided to prove that this player loses.
 
 A position is won if one action leads to a loss for the opponent. So its ``phi`` is the smallest
 ``delta`` after an action. Its ``delta`` is the largest ``phi`` after an action plus a third of the
