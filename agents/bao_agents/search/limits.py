@@ -114,7 +114,8 @@ def check_limit(name: str, limit: Limit, lowest: Limit, highest: Limit) -> Limit
 
     Raises:
         TypeError: the limit is not a :class:`Limit`, or its seconds are not a number.
-        ValueError: all numbers of the limit are None, or one is out of range or not whole.
+        ValueError: the limit has no number, or has one that the search lacks, that is out of
+            range, or that is not whole.
     """
     if not isinstance(limit, Limit):
         raise TypeError(
