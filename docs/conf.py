@@ -1,7 +1,8 @@
 """Build the site: `sphinx-build -W -c docs -b html . site`, with the repository's root as source.
 
-The Markdown files stay where they are; `docs/index.md` orders them. What they show of the code is
-committed (docs/generated.py). Only the pages of docs/api are filled here, from the same docstrings.
+The Markdown files stay where they are; `docs/index.md` orders them. The parts of them that come
+from the code are committed (docs/generated.py). Only the pages of docs/api are filled here, from
+the same docstrings.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ html_theme = "furo"
 smartquotes_action = "qe"  # "--set" keeps its two dashes
 html_title = "bao_env"
 html_favicon = "../agents/bao_agents/play/static/icon.svg"
-html_baseurl = os.environ.get("SITE_URL", "")  # only with an address can links show a picture
+html_baseurl = os.environ.get("SITE_URL", "")  # previews of links need an address
 SUMMARY = "Bao la Kiswahili, the four-row mancala of East Africa, for reinforcement learning"
 myst_html_meta = {
     "description": SUMMARY,
@@ -58,7 +59,7 @@ autodoc_preserve_defaults = True  # as in the code, not as objects
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_default_options = {"members": True, "show-inheritance": True}
-nitpicky = True  # a name that leads nowhere is a warning
+nitpicky = True  # a name without a target is a warning
 _GYMNASIUM, _NUMPY = "https://gymnasium.farama.org/api", "https://numpy.org/doc/stable/reference"
 OTHER_LIBRARIES = {
     r"numpy\.(ndarray|dtype)": rf"{_NUMPY}/generated/numpy.\1.html",
@@ -75,7 +76,7 @@ OTHER_LIBRARIES = {
     r"(collections\.abc|contextlib|os|pathlib|enum)\.(\w+)": r"https://docs.python.org/3/library/\1.html#\1.\2",
     "Path": "https://docs.python.org/3/library/pathlib.html#pathlib.Path",
 }
-"""The documentation of names that are not ours, by patterns."""
+"""Addresses of the documentation of other libraries, by patterns of names."""
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 
@@ -83,8 +84,8 @@ copybutton_prompt_is_regexp = True
 def add_directives(app: Sphinx, name: str, source: list[str]) -> None:
     """Add what only the site needs: the tree of all pages, and entries of the index.
 
-    docs/index.md has the tree as headings and links, and the README is its root. An entry of the
-    index is a comment, `<!-- index WORD -->`; the site's search finds its page first.
+    docs/index.md has the tree as headings and links; the README is its root. The comment
+    `<!-- index WORD -->` makes an entry of the index: a search for the word finds its page first.
     """
     text = re.sub("<!-- index (.+) -->", r"```{index} ! \1\n```", source[0])
     text = re.sub(r"<!-- api ([^>]+) -->\n.*?<!-- end -->", _directive, text, flags=re.DOTALL)
@@ -127,9 +128,9 @@ def add_home(app: Sphinx, error: Exception | None) -> None:
 def mend_links_from_code(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    """Let the pages of the code link to names as they are documented.
+    """Make links from the pages of the code lead to where the names are documented.
 
-    Sphinx takes one package for all names of a file, though users import some of them from another.
+    Sphinx assumes one package for all names of a file, but users import some of them from another.
     """
     if not page.startswith("_modules/"):
         return
@@ -147,10 +148,11 @@ def mend_links_from_code(
 def link_other_names(
     app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nodes.TextElement
 ) -> nodes.Element | None:
-    """Return the link to a name that Sphinx has not found, or None, which is a warning.
+    """Return the link to a name that Sphinx has not found; None makes Sphinx warn.
 
-    Our name may be documented where users import it, in `bao_env`; if it is documented nowhere, it
-    stays code. Other libraries' names lead to their documentation.
+    A name of ours may be documented in `bao_env`, where users import it. If it is documented
+    nowhere, it is shown as code, without a link. Names of other libraries link to their
+    documentation.
     """
     target, objects = node["reftarget"], env.domains.python_domain.objects
     ours = f"bao_env.{target.rpartition('.')[2]}"

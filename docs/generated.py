@@ -1,11 +1,12 @@
-"""Write what the pages show of the code into the pages: ``python docs/generated.py``.
+"""Write the parts of the pages that come from the code: ``python docs/generated.py``.
 
-A part of a Markdown page that comes from the code stands between a marker and ``<!-- end -->``:
+Each such part of a Markdown page stands between a marker and ``<!-- end -->``:
 
-* ``<!-- move NAME POSITION MOVE -->``: the boards before and after a move, which are the files
-  ``docs/boards/NAME-before.svg`` and ``NAME-after.svg``, and what happens; with the move ``none``
-  only a board, ``NAME.svg``; the page is in ``docs``;
-* ``<!-- rules NAME -->``: the rules of a rule set in words, in full or what differs from zanzibar;
+* ``<!-- move NAME POSITION MOVE -->``: the boards before and after a move (the files
+  ``docs/boards/NAME-before.svg`` and ``NAME-after.svg``), and its events in words; with the move
+  ``none``, only a board, ``NAME.svg``; the page must be in ``docs``;
+* ``<!-- rules NAME -->``: the rules of a rule set in words: zanzibar in full, others by their
+  differences from it;
 * ``<!-- switches -->``: the switches of a rule set;
 * ``<!-- ladder FILE -->``: the players of a rating ladder; FILE begins at the repository's root;
 * ``<!-- commands -->``: the help of every command;
@@ -13,7 +14,7 @@ A part of a Markdown page that comes from the code stands between a marker and `
 * ``<!-- api KIND NAME OPTIONS -->``: the signature and docstrings of a public name, where the site
   has Sphinx' directive of this KIND with these OPTIONS (``docs/conf.py``).
 
-The site shows what is committed. ``tests/test_generated.py`` compares it with what is made here.
+The site shows the committed pages. ``tests/test_generated.py`` compares them with new ones.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def pages() -> list[Path]:
 
 
 def make(page: Path) -> tuple[str, dict[str, str]]:
-    """Return a page with its parts made anew, and the pictures that they show, by file name.
+    """Return a page with new parts, and the pictures that they show, by file name.
 
     Raises:
         ValueError: a marker has no ``<!-- end -->``.
@@ -84,7 +85,7 @@ def make(page: Path) -> tuple[str, dict[str, str]]:
 
 
 def move(pictures: dict[str, str], name: str, position: str, text: str) -> str:
-    """Return the pictures of a position and of a move in it, and the move told in words."""
+    """Return the boards before and after a move, and its events in words, as Markdown."""
 
     def image(suffix: str, title: str, board: Board, marks: list[Mark]) -> str:
         outcome = board.outcome()
@@ -122,7 +123,7 @@ def _marks(board: Board, action: int) -> list[Mark]:
 
 
 def rules(name: str) -> str:
-    """Return the rules of zanzibar in words, or what differs from them, as Markdown."""
+    """Return the rules of zanzibar in words, or how other rules differ from them, as Markdown."""
     zanzibar, played = _sections("zanzibar"), _sections(name)
     if name == "zanzibar":
         return "\n\n".join(played.values())
@@ -189,7 +190,7 @@ _HEAD = "| argument | meaning |\n|---|---|"
 
 
 def commands() -> str:
-    """Return the help of every command as Markdown, an option that several have only once."""
+    """Return the help of every command as Markdown; a shared option is described only once."""
     from bao_agents.cli.main import COMMANDS, find
 
     parts: list[str] = []

@@ -22,9 +22,9 @@ def make_ladder(name: str, report: dict[str, Any], openings: int) -> Ladder:
     """Make a ladder from the players of a tournament; its openings differ from the tournament's.
 
     Args:
-        name: name of the ladder.
+        name: the name of the ladder.
         report: the tournament's ``table.json``.
-        openings: number of openings.
+        openings: the number of openings.
 
     Raises:
         KeyError: ``report`` is not the JSON of a tournament.

@@ -1,4 +1,4 @@
-"""Write docstrings as Markdown: of a module, or of a class, function or value with its signature.
+"""Write docstrings as Markdown, those of classes, functions and values with their signatures.
 
 ``docs/generated.py`` puts them into the pages. On the site, Sphinx fills the pages of ``docs/api``
 from the same docstrings instead (``docs/conf.py``).
@@ -23,7 +23,7 @@ SECTIONS = {
     "Returns": "Returns",
     "Yields": "Yields",
 }
-"""Google's headings that a docstring may have, and those of the page."""
+"""The headings that a docstring may have (Google's), each with the heading on the page."""
 
 
 def markdown(text: str) -> str:
@@ -71,7 +71,7 @@ def describe(kind: str, name: str, *options: str) -> str:
     Args:
         kind: ``class``, ``function``, ``data`` or ``module``, as in Sphinx' directives.
         name: the name with its package, as users import it.
-        options: those of the directive; ``inherited-members`` is followed, others are Sphinx' own.
+        options: the options of the directive; only ``inherited-members`` has an effect here.
     """
     if kind == "module":
         module = importlib.import_module(name)

@@ -53,7 +53,7 @@ class Settings(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _take_whole_floats(cls, value: Any) -> Any:
-        """Take ``steps = 1e6``."""
+        """Accept a whole float for an integer, as in ``steps = 1e6``."""
         return int(value) if isinstance(value, float) and value.is_integer() else value
 
     def to_dict(self) -> dict[str, Any]:
@@ -168,7 +168,7 @@ class MethodConfig(Settings):
 
 
 def ruleset_settings(ruleset: Ruleset) -> dict[str, Any]:
-    """Return the settings ``ruleset`` and ``rules`` that stand for a rule set."""
+    """Return the settings ``ruleset`` and ``rules`` that describe a rule set."""
     if ruleset.is_shipped:
         return {"ruleset": ruleset.name, "rules": {}}
     changed = {"name": ruleset.name, **ruleset.changed_switches()}

@@ -27,7 +27,7 @@ _TIMEOUT = timedelta(minutes=30)
 
 
 class ProcessLost(RuntimeError):
-    """Another process of the run has ended, or cannot be reached."""
+    """Raised if another process of the run has ended or cannot be reached."""
 
 
 @contextmanager

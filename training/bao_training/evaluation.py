@@ -15,7 +15,7 @@ from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.limits import Limit
 
 NODES = 2000
-"""The nodes of guided alpha-beta and of its opponent."""
+"""The nodes per move of guided alpha-beta and of its opponent."""
 _BOT_SEED = 1
 _MATCH_SEED = 12345
 """Seeds of every evaluation, so that two evaluations of a run play the same openings."""
@@ -32,12 +32,12 @@ class Opponent(NamedTuple):
 
     @property
     def column(self) -> str:
-        """The column of metrics.csv for the score against it."""
+        """The column of metrics.csv for the score against this opponent."""
         return f"{'guided_' if self.guided else ''}score_against_{self.name}"
 
     @property
     def player(self) -> str:
-        """What plays against it, in words."""
+        """The player that this opponent meets, in words."""
         return f"guided, {NODES:,} nodes" if self.guided else "network alone"
 
 
@@ -51,8 +51,8 @@ class Evaluation:
     """Measure the networks of one run.
 
     Args:
-        opponents: who plays against them.
-        pairs: pairs of games against each.
+        opponents: the opponents of the networks.
+        pairs: the number of pairs of games against each opponent.
         won: won positions, to count how often a network gives the win away.
     """
 
@@ -81,9 +81,8 @@ class Evaluation:
     def measure(self, checkpoint: Checkpoint) -> dict[str, float]:
         """Return the share of points against each opponent, and the share of wins given away.
 
-        ``blunders`` is the share of the network's moves that give a win away, of those from
-        positions that are won. ``NAME_low`` and ``NAME_high`` are the ends of the 95% interval of
-        ``NAME``.
+        ``blunders`` is the share of won positions in which the network's move gives the win away.
+        ``NAME_low`` and ``NAME_high`` are the ends of the 95% interval of ``NAME``.
         """
         ruleset = checkpoint.ruleset
         network = NetworkAgent(checkpoint.network, ruleset)

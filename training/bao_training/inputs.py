@@ -24,21 +24,21 @@ COPIES = {"start": "start.safetensors", "blunder_positions": "blunder_positions.
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a run reads from the files that its settings name; None where they name none."""
+    """The contents of the files that a run's settings name; None for settings without a file."""
 
     start: Checkpoint | None = None
-    """What the run starts with (``start``)."""
+    """The checkpoint that the run starts with (``start``)."""
     won: SolvedPositions | None = None
     """The won positions of the metric ``blunders`` (``blunder_positions``)."""
 
     def copy_into(self, folder: Path) -> dict[str, Path]:
-        """Write a copy of each into a run's folder.
+        """Write copies of the files into a run's folder.
 
         Returns:
             the copies of networks, by the names of their settings.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: a copy cannot be written.
         """
         if self.won is not None:
             self.won.save(folder / COPIES["blunder_positions"])
@@ -50,11 +50,12 @@ class Inputs:
 
 
 def copies_for(folder: Path, settings: Mapping[str, Any]) -> dict[str, Path]:
-    """Return the copies in a run's folder that stand for the files that settings name.
+    """Return the copies in a run's folder that replace files named in settings.
 
     Args:
         folder: the folder of a run.
-        settings: settings, perhaps of another run. A copy counts if they name the same file.
+        settings: settings, perhaps of another run. A copy is returned if both name the same
+            file.
 
     Returns:
         the paths of the copies, by the names of their settings.
@@ -76,7 +77,7 @@ def read_inputs(config: TrainConfig, copies: Mapping[str, Path] | None = None) -
 
     Args:
         config: the settings.
-        copies: files that are read instead, by the names of their settings.
+        copies: files to read instead, by the names of their settings.
 
     Raises:
         ConfigError: a file does not exist or does not fit the settings.

@@ -36,12 +36,12 @@ _SIGNS = (
     "out of memory",
     "std::bad_alloc",
 )
-"""What libraries say where there is too little memory."""
+"""Parts of the messages of libraries that have too little memory."""
 
 
 @contextmanager
 def memory_errors() -> Iterator[None]:
-    """Raise a MemoryError in this block where a library says so in another kind of error."""
+    """Turn other errors about too little memory into a MemoryError, within this block."""
     try:
         yield
     except (RuntimeError, ImportError) as error:

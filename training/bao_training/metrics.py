@@ -20,10 +20,10 @@ class Metrics:
 
     Args:
         folder: the folder of the run.
-        columns: the columns of the file, ``update`` first; others that the file has stay.
+        columns: the columns of the file, ``update`` first; other columns of an old file stay.
         update: the update from which the run continues. Later rows, which an earlier process wrote
-            after its last checkpoint, are dropped; without a checkpoint (0) all of them.
-        steps: the steps until then. Later points in TensorBoard's log are dropped.
+            after its last checkpoint, are dropped. 0, for no checkpoint, drops all rows.
+        steps: the steps up to that update. Later points in TensorBoard's log are dropped.
 
     Raises:
         ValueError: ``metrics.csv`` cannot be read as a table of updates.
@@ -64,7 +64,7 @@ class Metrics:
                 self._board.add_scalar(f"{_group(name)}/{name}", value, row["steps"])
 
     def close(self) -> None:
-        """Flush and close both.
+        """Flush and close the file and TensorBoard's log.
 
         Raises:
             OSError: the last rows cannot be written.
@@ -76,12 +76,12 @@ class Metrics:
 
 
 def _rows_until(file: Path, update: int) -> tuple[Sequence[str], list[dict[str, str]]]:
-    """Return the head of a metrics table, and its rows up to an update.
+    """Return the columns of a metrics table, and its rows up to an update.
 
-    A killed process can have cut short the last row, which is then left out.
+    A killed process may leave an incomplete last row, which is left out.
 
     Raises:
-        ValueError: it cannot be read, and the rows would be lost.
+        ValueError: the table cannot be read; its rows would be lost.
     """
     if not file.exists():
         return [], []

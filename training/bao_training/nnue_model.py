@@ -1,12 +1,12 @@
-"""Learn the weights of the NNUE by which guided alpha-beta evaluates positions.
+"""Learn the weights of the NNUE with which guided alpha-beta evaluates positions.
 
-As in nnue-pytorch, the trainer of Stockfish's NNUE, weights are factorised in training: the vector
-of a pattern is a sum of three, one for its two counts together, and a *virtual* one for each of
-them, so that rare patterns learn from others. The search reads their sums, as integers
+As in nnue-pytorch, the trainer of Stockfish's NNUE, weights are factorised in training. The vector
+of a pattern is the sum of three vectors: one for its two counts together, and a *virtual* one for
+each count, so that rare patterns learn from others. The search reads the sums, as integers
 (:meth:`NNUEModel.quantised`).
 
-A position has 16 of 18,432 patterns, so a compiled function computes their gradient, several times
-as fast as torch.
+A position has only 16 of the 18,432 patterns, so a compiled function computes the gradient, several
+times as fast as torch.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class NNUEModel(nn.Module):
     """An :class:`NNUE` in training.
 
     Args:
-        start: what to start with; by default, random weights.
+        start: the NNUE to start with; by default, random weights.
     """
 
     def __init__(self, start: NNUE | None = None) -> None:
@@ -56,21 +56,21 @@ class NNUEModel(nn.Module):
                 virtual[..., 1:].normal_(0.1 / (2 * PAIRS), 0.03)
 
     def merged(self) -> Tensor:
-        """Return the vectors, float[PATTERNS, UNITS], in logits; with gradient."""
+        """Return the vectors of all patterns, float[PATTERNS, UNITS], in logits, with gradient."""
         return (self.weight + self.virtual_first + self.virtual_second).view(PATTERNS, UNITS)
 
     def quantised(self) -> NNUE:
-        """Return what the search reads: the merged weights as integers."""
+        """Return the NNUE that the search reads: the merged weights as integers."""
         limit = WEIGHT_LIMIT / WEIGHT_SCALE
         weights = self.merged().detach().cpu().numpy().clip(-limit, limit) * WEIGHT_SCALE
         return make_nnue(weights.round().astype(np.int16))
 
     def loss(self, positions: PackedPositions, chances: Float32Array) -> Tensor:
-        """Return the cross-entropy to the movers' chances of winning, summed over positions.
+        """Return the cross-entropy to the given chances of winning, summed over positions.
 
         Args:
             positions: uint64[B, 6].
-            chances: float32[B], 0 to 1.
+            chances: float32[B], the chances of the players to move, 0 to 1.
         """
         patterns = np.empty((len(positions), PAIRS), np.int32)
         list_patterns(positions, patterns)
@@ -117,7 +117,7 @@ def _loss_and_gradient(weights, patterns, chances, gradient, units):
         patterns: int32[B, PAIRS], the patterns of each position.
         chances: float32[B].
         gradient: float32[PATTERNS * UNITS], to which the loss's gradient is added.
-        units: float32[UNITS], memory.
+        units: float32[UNITS], scratch memory.
     """
     loss = 0.0
     half, none = UNITS // 2, np.float32(0.0)

@@ -42,10 +42,10 @@ _PERCENT = ("score_against_", "guided_score_against_", "blunders")
 _LARGEST = 1e100
 """Larger numbers count as missing: no axis can show them."""
 _CHECKPOINT = r"step-\d+(\.safetensors)?|final\.safetensors|\d+[^\d/]*$"
-"""What tells a checkpoint from the others of its run, in the name of a player."""
+"""The part of a player's name that differs between the checkpoints of a run."""
 
 Rows = Sequence[Mapping[str, str]]
-"""The rows of a table; the cells of each by their columns."""
+"""The rows of a table; each has its cells by column."""
 
 
 class Line(NamedTuple):
@@ -53,7 +53,7 @@ class Line(NamedTuple):
 
     name: str
     runs: Mapping[str, Rows]
-    """The table of each of its runs, by where it comes from."""
+    """The table of each run, by the place that it was read from."""
 
 
 def read_lines(words: Sequence[str]) -> list[Line]:
@@ -123,15 +123,15 @@ class Curve(NamedTuple):
     x: Float64Array
     """float64[N], in ascending order."""
     mean: Float64Array
-    """float64[N], over the runs; NaN where not all of them have it."""
+    """float64[N], the mean over the runs; NaN where a run has no value."""
     low: Float64Array
     """float64[N], the lower ends of the 95% intervals; NaN where there is none."""
     high: Float64Array
     """float64[N], the upper ends."""
     runs: Float64Array
-    """float64[R, N], of each run that has the metric."""
+    """float64[R, N], the values of each run that has the metric."""
     bounds: list[tuple[float, float, str]]
-    """Ratings that are only a bound: the place on the x axis, the bound, and the marker."""
+    """Ratings that are only a bound: their place on the x axis, the bound, and the marker."""
 
     @property
     def last(self) -> int:
@@ -140,7 +140,7 @@ class Curve(NamedTuple):
 
     @property
     def interval(self) -> str:
-        """What its interval is about, in words; an empty string without intervals."""
+        """What the intervals are taken over, in words; an empty string without intervals."""
         if not np.isfinite(self.low + self.high).any():
             return ""
         return f"95% interval {'over the seeds' if len(self.runs) > 1 else 'of the games'}"
@@ -167,7 +167,7 @@ class Curves:
     ) -> None:
         self._lines, self._x = lines, x
         self._notes: list[str] = []
-        """What is not drawn."""
+        """Notes on what is not drawn."""
         tables = [rows for line in lines for rows in line.runs.values()]
         drawn = [m for m in metrics or CURVES if any(len(_points(rows, x, m)) for rows in tables)]
         if not drawn or len(drawn) < len(metrics):
@@ -177,13 +177,13 @@ class Curves:
                 f"columns {x} and {missing}"
             )
         panels = {metric: [self._curve(line, metric) for line in lines] for metric in drawn}
-        # A panel of single points says no more than the table.
+        # Panels of single points say no more than the table, so they come last.
         self._panels = dict(
             sorted(panels.items(), key=lambda item: all(len(curve.x) < 2 for curve in item[1]))
         )
 
     def _curve(self, line: Line, metric: str) -> Curve:
-        """Return a metric of a line, and note what is left out."""
+        """Return the curve of a metric for a line; add notes on what is left out."""
         tables, bounds = {}, []
         for source, rows in line.runs.items():
             points = _points(rows, self._x, metric)
@@ -270,7 +270,7 @@ class Curves:
         return figure
 
     def _headline(self) -> str:
-        """Return what the lines have in common, and what their intervals are about."""
+        """Return the title: what the lines have in common, and what their intervals are over."""
         rows = [row for line in self._lines for table in line.runs.values() for row in table]
         names = [self._lines[0].name] if len(self._lines) == 1 else []
         for column, text in (("ruleset", "{}"), ("ladder", "Elo on {}")):
@@ -282,7 +282,7 @@ class Curves:
 
 
 def student_t(freedom: float) -> float:
-    """Return the t within which 95% of Student's distribution lie.
+    """Return the t for which 95% of Student's distribution lies between -t and t.
 
     Args:
         freedom: the degrees of freedom, at least 1.
@@ -298,7 +298,7 @@ def student_t(freedom: float) -> float:
 def _difference(metric: str, first: Curve, second: Curve) -> list[str] | None:
     """Return the cells of the difference of two means, at the last place that both have.
 
-    None unless both are means over several runs that have such a place.
+    Return None unless both are means over several runs and share a place.
     """
     if min(len(first.runs), len(second.runs)) < 2 or min(first.last, second.last) < 0:
         return None
@@ -330,7 +330,7 @@ def _last_cells(metric: str, curve: Curve) -> list[str]:
 
 
 def _with_interval(metric: str, value: float, low: float, high: float) -> str:
-    """Return a value and its interval with equally many decimals."""
+    """Return a value and its interval with the same number of decimals."""
     if metric == "elo":
         decimals = 0
     elif metric.startswith(_PERCENT):
@@ -342,7 +342,7 @@ def _with_interval(metric: str, value: float, low: float, high: float) -> str:
 
 
 def _number(cell: str | None) -> float:
-    """Return the number in a cell, and NaN if no axis can show it."""
+    """Return the number in a cell; NaN if there is none or no axis can show it."""
     try:
         number = float(cell or "nan")
     except ValueError:
@@ -363,7 +363,7 @@ def _has(row: Mapping[str, str], metric: str) -> bool:
 def _points(rows: Rows, x: str, metric: str) -> Float64Array:
     """Return float64[N, 4] with the place, the value and both ends of its interval, in order.
 
-    What is missing is NaN; each row has a place, and a value or an end.
+    Missing numbers are NaN. Rows without a place, or without a value and ends, are left out.
     """
     columns = (x, *_ends(metric))
     points = np.array([[_number(row.get(name)) for name in columns] for row in rows])
@@ -374,9 +374,9 @@ def _points(rows: Rows, x: str, metric: str) -> Float64Array:
 
 
 _FEW_LINES = 3
-"""Lines whose intervals are bands; those of more lines are bars, which hide less."""
+"""Up to so many lines have bands as intervals; more lines have bars, which hide less."""
 _BARS = 6
-"""Bars of a line."""
+"""The most bars of a line."""
 
 
 def _draw(axes: Axes, curve: Curve, i: int, lines: int) -> None:
@@ -395,7 +395,7 @@ def _draw(axes: Axes, curve: Curve, i: int, lines: int) -> None:
         step = max(lines, -(-len(with_interval) // _BARS))
         bars = with_interval[::-1][
             i % min(step, len(with_interval)) :: step
-        ]  # each line at other places
+        ]  # each line has its bars at other places
         arms = np.abs([curve.low[bars] - curve.mean[bars], curve.high[bars] - curve.mean[bars]])
         axes.errorbar(
             curve.x[bars], curve.mean[bars], arms, linestyle="", color=style["color"], capsize=3
@@ -413,5 +413,5 @@ def _limit(axes: Axes, curves: Sequence[Curve]) -> None:
 
 
 def _plain(text: str) -> str:
-    """Return a text that matplotlib takes as it is: no formula, and shown in a legend."""
+    """Escape a text so that matplotlib shows it as it is, also in a legend."""
     return (" " if text.startswith("_") else "") + text.replace("$", r"\$")

@@ -40,7 +40,7 @@ class ReplayBuffer:
             values: float32[B], the searches' values.
 
         Returns:
-            their slots in the buffer, int64[B].
+            int64[B], the slots of the positions in the buffer.
         """
         size = len(self.legal)
         slots = (self.next + np.arange(len(legal))) % size
@@ -57,8 +57,10 @@ class ReplayBuffer:
         return int((~np.isnan(self.results)).sum())
 
     def draw(self, generator: np.random.Generator, count: int) -> Int64Array:
-        """Draw the slots of ``count`` positions with known results, int64[count]; int64[0] if
-        there are none."""
+        """Draw the slots of ``count`` positions with known results, int64[count].
+
+        Return int64[0] if no result is known.
+        """
         settled = np.flatnonzero(~np.isnan(self.results))
         return generator.choice(settled, count) if len(settled) else settled
 
@@ -79,7 +81,7 @@ class Histories:
         """Add a position to each game.
 
         Args:
-            slots: int64[B], their slots in the buffer.
+            slots: int64[B], the positions' slots in the buffer.
         """
         self.slots[np.arange(len(slots)), self.lengths] = slots
         self.lengths += 1

@@ -1,9 +1,10 @@
 """Keep the settings of a run in its folder, and decide what a resumed run may change.
 
 ``run.json`` is written when a run starts, before its first checkpoint, so a run that is killed at
-any moment goes on with the settings that it was given. It holds ``config``, the settings;
-``made_with``, the record of :mod:`bao_agents.support.provenance`; and ``resumed``, if other code or
-other settings went on with the run: for each time the steps so far, the code and what changed.
+any moment can be resumed with its settings. The file holds ``config``, the settings, and
+``made_with``, the record of :mod:`bao_agents.support.provenance`. If the run was resumed with other
+code or other settings, it also holds ``resumed``: for each time, the steps so far, the code, and
+what changed.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ MAY_CHANGE = (
     "keep_every",
     "checkpoint_every",
 )
-"""What a resumed run may change: its length, which may grow, its device, and how it is watched and
-saved. The other settings decide what it learns, ``workers`` among them."""
+"""The settings that a resumed run may change: its length, which may grow, its device, and how it is
+evaluated and saved. All other settings, even ``workers``, decide what it learns."""
 NOTE = "run.json"
 """The file in a run's folder with its settings."""
 
@@ -59,7 +60,7 @@ def read_settings(path: str | Path | None, overrides: Sequence[str]) -> dict[str
 
 
 def read_note(folder: Path) -> dict[str, Any]:
-    """Return what run.json says about a run, with its settings under ``config``.
+    """Return the contents of a run's run.json, with its settings under ``config``.
 
     Raises:
         ConfigError: there is no such file, or it cannot be read.
@@ -79,7 +80,7 @@ def read_note(folder: Path) -> dict[str, Any]:
 
 
 def write_note(folder: Path, note: Mapping[str, Any]) -> None:
-    """Write run.json; the module's docstring says what it holds."""
+    """Write run.json; the module's docstring describes its contents."""
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / NOTE, json.dumps(note, indent=2) + "\n")
 
@@ -91,11 +92,11 @@ def check_changes(
 
     Args:
         folder: the run's folder, for the message.
-        old_settings: those that it was started with, its method's in a table of their own.
-        new_settings: those that it would go on with.
+        old_settings: the settings that the run was started with, its method's in a table.
+        new_settings: the settings that it would continue with.
 
     Raises:
-        ConfigError: more would change than may, or the run would become shorter.
+        ConfigError: a setting would change that may not, or the run would become shorter.
     """
     old_values, new_values = _flat(old_settings), _flat(new_settings)
     refused = [
@@ -115,13 +116,13 @@ def check_changes(
 def note_of_resumed_run(
     note: Mapping[str, Any], steps: int, settings: Mapping[str, Any], made_with: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the note of a run that goes on; other code and other settings are added to it.
+    """Return the new contents of run.json for a resumed run, with any change of code or settings.
 
     Args:
-        note: what run.json says.
+        note: the contents of run.json.
         steps: the steps so far.
-        settings: those that the run goes on with.
-        made_with: the provenance of the code that goes on with it.
+        settings: the settings that the run continues with.
+        made_with: the provenance of the code that continues it.
     """
     code = {key: made_with[key] for key in ("commit", "packages")}
     resumed = note.get("resumed", [])
@@ -134,7 +135,7 @@ def note_of_resumed_run(
 
 
 def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with those of tables under ``table.key``; ``rules`` are one setting."""
+    """Return settings with keys of tables as ``table.key``; ``rules`` stay one setting."""
     flat: dict[str, Any] = {}
     for name, value in settings.items():
         if isinstance(value, dict) and name != "rules":

@@ -2,7 +2,7 @@
 
 The parts of a run (games, buffer, network, optimiser) name the arrays that they need, and a resumed
 run fills them again. :func:`check_arrays` compares names, types and shapes with those that this run
-would write, and :func:`digest` detects damage. What the arrays hold is trusted.
+would write, and :func:`digest` detects damage. The values in the arrays are trusted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def digest(info: Mapping[str, Any], arrays: Arrays) -> str:
     """Return a SHA-256 of a run's plain values and arrays.
 
     Args:
-        info: plain values for JSON; an entry ``digest`` does not count.
+        info: plain values for JSON; an entry ``digest`` is left out.
         arrays: every array of the run.
     """
     values = {key: value for key, value in info.items() if key != "digest"}

@@ -2,26 +2,26 @@
 
 Guided alpha-beta plays, and the network learns which actions it chooses and who wins (expert
 iteration, Anthony et al., "Thinking fast and slow with deep learning and tree search", 2017).
-AlphaZero's teacher is a tree search that spreads its visits by the network's policy; here it is
-alpha-beta, whose choice alone is learnt.
+In AlphaZero, the network learns from a tree search that spreads its visits by the policy; here it
+learns from alpha-beta, and only which action that chooses.
 
-Guided alpha-beta needs two things: the network, which orders the actions of few nodes, and an NNUE
-(:mod:`bao_training.nnue_model`), which evaluates millions of positions a second. The NNUE
-learns the values of the searches, and the network's values of the board after every action, which
-cost nothing here. It learns a position fifty times as fast as the network, so it learns each more
-often.
+Guided alpha-beta needs two things: the network, which orders the actions at a few nodes, and an
+NNUE (:mod:`bao_training.nnue_model`), which evaluates millions of positions a second. The NNUE
+learns the values of the searches. It also learns the network's values of the boards after every
+action, which are computed anyway. It learns a position fifty times as fast as the network, so it
+learns from each position more often.
 
 An update (:meth:`SearchGuidedTrainer.train_update`):
 
-1. Play: in each of its games every worker searches ``rollout`` positions with a choice and plays
-   the action that the search chooses (:meth:`SearchGuidedWorker.play`). Forced actions are played
-   without a search. Each searched position goes into the worker's
+1. Play: in each of its games, every worker searches ``rollout`` positions that have a choice, and
+   plays the action that the search chooses (:meth:`SearchGuidedWorker.play`). Forced actions are
+   played without a search. Each searched position goes into the worker's
    :class:`~bao_training.replay_buffer.ReplayBuffer`, with the search's action and value. When the
    game ends, its result is added.
 2. Learn: enough minibatches are drawn from the buffers for the network to learn from each position
-   ``replay_ratio`` times on average, and the NNUE ``nnue_replay_ratio`` times. What the network
-   should say about a position whose game has ended is the search's action, and a mean of the game's
-   result and the search's value (:meth:`SearchGuidedWorker.targets`,
+   ``replay_ratio`` times on average, and the NNUE ``nnue_replay_ratio`` times. Only positions of
+   ended games are drawn. The targets of a position are the search's action, and a mean of the
+   game's result and the search's value (:meth:`SearchGuidedWorker.targets`,
    :meth:`SearchGuidedWorker.loss`).
 """
 
@@ -66,7 +66,7 @@ class SearchGuidedConfig(MethodConfig):
     replay_ratio: float = Field(2.0, ge=0, le=1000)
     """How often the network learns from each position, on average."""
     nnue_replay_ratio: float = Field(4.0, ge=0, le=1000)
-    """How often the NNUE does. It learns only in a step of the network."""
+    """How often the NNUE learns from each position, on average; only in steps of the network."""
     value_weight: float = Field(1.0, ge=0, le=100)
     """Weight of the loss of the network's values; its policy's loss has weight 1."""
     search_value: float = Field(0.3, ge=0, le=1)
@@ -90,24 +90,24 @@ def chances(results: Float32Array) -> Float32Array:
 
 
 class Targets(NamedTuple):
-    """What the model should say about B positions, on the model's device."""
+    """The targets of B positions, on the model's device."""
 
     actions: Tensor
     """int64[B], the actions that the searches chose."""
     values: Tensor
-    """float32[B], of these actions."""
+    """float32[B], the values of these actions."""
 
 
 def search_statistics(
     legal_actions: Tensor, log_probs: Tensor, values: Tensor, targets: Targets
 ) -> Tensor:
-    """Return :attr:`SearchGuidedWorker.STATS` without the last, as means; float[4] with gradient.
+    """Return all :attr:`SearchGuidedWorker.STATS` but the last, as means; float[4] with gradient.
 
     Args:
         legal_actions: int64[K], position * 64 + action, in ascending order.
         log_probs: float[K], their log probabilities.
         values: float[K], their values.
-        targets: those of the B positions.
+        targets: the targets of the B positions.
     """
     count = len(targets.actions)
     keys = torch.arange(count, device=values.device) * NUM_ACTIONS + targets.actions
@@ -122,7 +122,7 @@ def search_statistics(
 
 
 class GuidedModel(Model):
-    """What guides alpha-beta: a policy network and an NNUE."""
+    """The model that guides alpha-beta: a policy network and an NNUE."""
 
     def __init__(self, network: PolicyNetwork) -> None:
         super().__init__(network)
@@ -166,7 +166,7 @@ class SearchGuidedWorker(Worker[SearchGuidedConfig, GuidedModel]):
         """Play forced actions until every game has a choice, and restart games that have ended.
 
         Returns:
-            int64[2], the games that have ended and their plies.
+            int64[2], the number of games that have ended, and the sum of their plies.
         """
         games, totals = self.games, np.zeros(2, np.int64)
         while True:
@@ -193,7 +193,7 @@ class SearchGuidedWorker(Worker[SearchGuidedConfig, GuidedModel]):
         """Play ``config.rollout`` searched actions in every game.
 
         Returns:
-            int64[2], the games that ended and their plies.
+            int64[2], the number of games that ended, and the sum of their plies.
         """
         games, totals = self.games, np.zeros(2, np.int64)
         ruleset, model = games.engine.ruleset, self._model
@@ -212,7 +212,7 @@ class SearchGuidedWorker(Worker[SearchGuidedConfig, GuidedModel]):
 
     @override
     def targets(self, index: Int64Array) -> Targets:
-        """Return what the search and the results say about the buffer's positions int64[N]."""
+        """Return the targets of the buffer's positions int64[N], by their searches and results."""
         buffer, to_device = self.buffer, self.replica.to_device
         share = np.float32(self.method_config.search_value)
         values = share * buffer.values[index] + (1 - share) * buffer.results[index]
@@ -245,8 +245,8 @@ class SearchGuidedWorker(Worker[SearchGuidedConfig, GuidedModel]):
     ) -> Tensor:
         """Return the loss of the NNUE.
 
-        It is the sum of two means: over the boards after each legal action, whose values the
-        network knows, and over other positions of the buffer, with the values of their searches.
+        It is the sum of two means: over the boards after each legal action, with the network's
+        values, and over further positions drawn from the buffer, with the values of their searches.
 
         Args:
             index: int64[N], positions of the buffer.
@@ -272,7 +272,7 @@ class SearchGuidedWorker(Worker[SearchGuidedConfig, GuidedModel]):
 
     @override
     def state(self) -> Arrays:
-        # "places" is what a checkpoint calls the slots.
+        # Checkpoints call the slots "places".
         history = {"lengths": self.histories.lengths, "places": self.histories.slots}
         return (
             super().state()
@@ -303,7 +303,7 @@ class SearchGuidedTrainer(Trainer[SearchGuidedWorker, SearchGuidedConfig]):
         # While the buffer fills, most games are still running, so there is little to learn from.
         share = config.minibatch // config.workers
         enough = settled >= min(4 * share, settings.buffer // config.workers // 2)
-        # The total after each update is rounded, so no fractions are lost.
+        # The total is rounded, not the share of each update, so that no fractions are lost.
         per_update = config.steps_per_update * settings.replay_ratio / config.minibatch
         minibatches = int((self.update + 1) * per_update) - int(self.update * per_update)
         if not enough or not minibatches:

@@ -7,8 +7,8 @@ guided by search (:mod:`bao_training.search_guided`). In each update every worke
 its games. Then the network takes one Adam step per minibatch. The workers compute its gradient side
 by side, and their parts are added up in a fixed order.
 
-``runs/NAME/`` keeps all that the run is made of: its settings and what made it (``run.json``),
-copies of the files that settings name, metrics.csv, TensorBoard's log, ``last.safetensors``
+The folder ``runs/NAME/`` holds the whole run: its settings and provenance (``run.json``), copies
+of the files that settings name, metrics.csv, TensorBoard's log, ``last.safetensors``
 (everything needed to resume) and, at the end, ``final.safetensors``. A run can be stopped at any
 moment, even by SIGKILL. ``--resume`` continues it from its last checkpoint, and it ends with the
 same weights as if it had never stopped. ``bao train runs/NAME --run again`` repeats it.
@@ -66,7 +66,7 @@ METHODS: dict[str, type[Trainer[Any, Any]]] = {
     "td": TdTrainer,
     "search_guided": SearchGuidedTrainer,
 }
-"""The trainers of the methods, by the name that ``method`` gives. A new one is a file like
+"""The trainers of the methods, by the value of ``method``. A new method is a module like
 :mod:`bao_training.td` and an entry here."""
 LAST = "last.safetensors"
 """The file in a run's folder with everything that it needs to resume."""
@@ -130,14 +130,14 @@ def start_run(
         command: the words of the command, for run.json.
 
     Raises:
-        ConfigError, CheckpointError: it cannot be started.
+        ConfigError, CheckpointError: the run cannot be started.
         OSError: the folder cannot be written.
     """
     inputs = read_inputs(config, copies)
     trainer = make_trainer(config, method_config, inputs)
     if distributed.rank() == 0:
         folder.mkdir(parents=True, exist_ok=True)
-        networks = inputs.copy_into(folder)  # before the note: with it, the run exists
+        networks = inputs.copy_into(folder)  # before run.json, which makes the folder a run
         made_with = provenance(
             trainer.ruleset, networks=networks, seed=config.seed, command=command
         )
@@ -150,12 +150,12 @@ def resume_run(folder: Path, overrides: Mapping[str, Any] | None = None) -> Trai
 
     Args:
         folder: the run's folder.
-        overrides: new values of settings; see :func:`check_changes`. Tables of other methods do
-            not count.
+        overrides: new values of settings; see :func:`check_changes`. Tables of other methods
+            have no effect.
 
     Raises:
         CheckpointError: its checkpoint cannot be resumed.
-        ConfigError: it cannot change these settings, or this machine cannot run it.
+        ConfigError: the run may not change these settings, or this machine cannot run it.
     """
     note = read_note(folder)
     settings, new_settings = note["config"], dict(note["config"]) | dict(overrides or {})
@@ -171,7 +171,7 @@ def resume_run(folder: Path, overrides: Mapping[str, Any] | None = None) -> Trai
         ) from error
     config, method_config = config_from_dict(new_settings)
     path = folder / LAST
-    # A checkpoint has the weights, so the run no longer needs what it started with.
+    # A checkpoint has the weights, so the run no longer needs the one that it started with.
     needed = config.model_copy(update={"start": ""}) if path.exists() else config
     try:
         inputs = read_inputs(needed, copies_for(folder, new_settings))
@@ -217,10 +217,10 @@ class _StopSignals:
 
 
 class _Record:
-    """What the first process of a run shows and writes down while it trains; the others nothing.
+    """Show and record the progress of a run; only the first process does.
 
     Args:
-        trainer: the run, after its last checkpoint.
+        trainer: the run, as restored from its last checkpoint.
         folder: the run's folder.
 
     Raises:
@@ -256,7 +256,7 @@ class _Record:
             self._metrics.write({"update": 0, "steps": 0, "seconds": 0.0} | self._evaluate())
 
     def add(self, row: dict[str, float]) -> None:
-        """Write down an update, with an evaluation and a generation where they are due."""
+        """Record an update; evaluate the network and save a generation if that is due."""
         trainer = self._trainer
         if self._metrics is not None:
             if trainer.finished or trainer.has_passed(trainer.config.evaluate_every):
@@ -304,7 +304,7 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> signal.Signals | None:
                 trainer.save(folder / LAST)
                 saved = time.monotonic()
     if not trainer.finished:
-        return signals.received or signal.SIGINT  # of another process
+        return signals.received or signal.SIGINT  # another process was stopped
     if first:
         trainer.save_policy(folder / "final.safetensors")
         try_to_save_figure(
@@ -334,19 +334,19 @@ def train(
     """Start or resume the run in a folder, and train it.
 
     Args:
-        settings: of a new run: plain values, as in a configuration; the others have their defaults.
+        settings: the settings of a new run, as plain values; missing ones have their defaults.
         folder: the run's folder.
         overrides: continue the run if it exists, with its own settings except for these (see
             :func:`resume_run`). None starts a new run.
-        repeated: the folder of the run from which a new run has its settings, and so the files that
-            they name.
+        repeated: the folder of the run that a new run repeats; files named in the settings are read
+            from its copies.
         command: the words of the command, for run.json.
 
     Returns:
         the trainer, and the signal that stopped it; None if the run is finished.
 
     Raises:
-        ConfigError: the settings cannot be used, or there is already a run, or none to resume.
+        ConfigError: the settings cannot be used, the run exists, or there is no run to resume.
         CheckpointError, HeldError: the run cannot be resumed, or another process trains it.
         DivergedError, ValueError, OSError, ProcessLost: see :func:`run`.
     """
@@ -360,7 +360,7 @@ def train(
         raise ConfigError(f"there is no run {folder} to resume; the runs there: {names}")
     checked = None if exists else config_from_dict(settings)
     with distributed.hold(folder):
-        for unfinished in folder.glob(".*.tmp"):  # by a write that was killed
+        for unfinished in folder.glob(".*.tmp"):  # left by a write that was killed
             unfinished.unlink(missing_ok=True)
         if checked is not None:
             copies = copies_for(repeated, settings) if repeated else None

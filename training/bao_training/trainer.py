@@ -2,7 +2,7 @@
 
 A training method is a :class:`Trainer` and its :class:`~bao_training.worker.Worker`:
 :mod:`bao_training.td` or :mod:`bao_training.search_guided`. Workers play and compute gradients side
-by side, each in its own thread; the trainer updates the model. All methods have the same verbs. A
+by side, each in its own thread; the trainer updates the model. All methods use the same names. A
 worker has ``play``, ``targets`` (what the model should say) and ``loss`` (how far it is from that).
 A trainer has ``collect``, which lets its workers play, and ``learn``.
 """
@@ -37,7 +37,7 @@ from bao_training.worker import Model, Worker
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let torch use one thread here: the workers are the threads."""
+    """Let torch use one thread within this block, because each worker has its own thread."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -47,7 +47,7 @@ def one_thread() -> Iterator[None]:
 
 
 class DivergedError(RuntimeError):
-    """The network is no longer finite, so the run cannot continue."""
+    """Raised if the network is no longer finite, so that the run cannot continue."""
 
     def __init__(self, subject: str) -> None:
         super().__init__(
@@ -62,12 +62,12 @@ T = TypeVar("T")
 
 
 class Trainer(ABC, Generic[W, C]):
-    """The state of a run, and its learning loop; a method fills in :meth:`collect`, :meth:`learn`.
+    """The state of a run, and its updates; a method defines :meth:`collect` and :meth:`learn`.
 
     Args:
         config: the common settings.
         method_config: the method's settings.
-        inputs: what the run reads; by default, the files that the settings name.
+        inputs: the contents of the files that the settings name; by default, they are read.
 
     Raises:
         ConfigError: a device or a file that the settings name does not exist or does not fit them,
@@ -85,7 +85,7 @@ class Trainer(ABC, Generic[W, C]):
     OPPONENTS: ClassVar[tuple[Opponent, ...]] = OPPONENTS
     """The opponents in each evaluation."""
 
-    @torch.inference_mode(False)  # whatever the caller has switched on
+    @torch.inference_mode(False)  # even if the caller has switched it on
     def __init__(self, config: TrainConfig, method_config: C, inputs: Inputs | None = None) -> None:
         keep_freed_memory()
         self.config = config
@@ -118,9 +118,9 @@ class Trainer(ABC, Generic[W, C]):
         self.update = 0
         self.steps = 0
         self.seconds = 0.0
-        """Seconds of all updates. They are no part of a checkpoint: equal runs are equal files."""
+        """Seconds of all updates; not in checkpoints, so that equal runs write equal files."""
         self.made_with = provenance(self.ruleset, with_machine=False)
-        """What makes the checkpoints; it is the same for equal runs on two machines."""
+        """The provenance of the checkpoints: the same for equal runs on two machines."""
         self._threads = Threads(len(self._worker_indices) - 1)
 
     @property
@@ -132,12 +132,14 @@ class Trainer(ABC, Generic[W, C]):
         """Make the untrained model."""
         return Model(PolicyNetwork(self.config.hidden))
 
-    # What a method fills in.
+    # What a method defines.
 
     @abstractmethod
     def collect(self) -> dict[str, float]:
-        """Let the workers play ``config.rollout`` actions in every game; return columns of the
-        metrics."""
+        """Let the workers play ``config.rollout`` actions in every game.
+
+        Return columns of the metrics.
+        """
 
     @abstractmethod
     def learn(self) -> dict[str, float]:
@@ -187,8 +189,8 @@ class Trainer(ABC, Generic[W, C]):
     def train_update(self) -> dict[str, float]:
         """Play, learn, and return a row of metrics.
 
-        If an exception or Ctrl-C ends it, the trainer cannot go on: make another one, and restore
-        the last checkpoint.
+        After an exception or Ctrl-C, the trainer cannot continue: make another one, and restore the
+        last checkpoint.
 
         Raises:
             DivergedError: the network is no longer finite, and must not be saved.
@@ -227,13 +229,13 @@ class Trainer(ABC, Generic[W, C]):
         return self.steps >= self.config.steps
 
     def has_passed(self, every: int) -> bool:
-        """Return whether the last update has passed a multiple of some steps; never of 0."""
+        """Return whether the last update has passed a multiple of ``every`` steps; False for 0."""
         before = self.steps - self.config.steps_per_update
         return every > 0 and self.steps // every > before // every
 
     @property
     def learning_rate(self) -> float:
-        """Return this update's learning rate, on a half cosine."""
+        """Return this update's learning rate, which falls along a half cosine."""
         config = self.config
         fall = 0.5 * (1.0 + math.cos(math.pi * self.update / max(1, self.updates)))
         return config.final_learning_rate + fall * (
@@ -365,7 +367,7 @@ def plies_per_game(totals: Sequence[Int64Array]) -> dict[str, float]:
     """Return the column ``plies_per_game``, if a game has ended.
 
     Args:
-        totals: int64[2] of each worker, the games that have ended and their plies.
+        totals: int64[2] of each worker, the number of ended games and the sum of their plies.
     """
     games, plies = np.sum(totals, axis=0).tolist()
     return {"plies_per_game": plies / games} if games else {}
@@ -388,7 +390,7 @@ def _worker_indices_here(workers: int) -> range:
 
 
 def pick_device(name: str) -> torch.device:
-    """Return the device of a configuration; ``auto`` is a GPU if there is one.
+    """Return the device that a setting names; ``auto`` is a GPU if there is one.
 
     Raises:
         ConfigError: ``name`` is ``cuda``, and there is no GPU; or there are fewer GPUs than

@@ -39,7 +39,7 @@ FILE = Path(__file__).with_suffix(".safetensors")
 
 
 class ActorCritic(nn.Module):
-    """Two small networks: logits and a value."""
+    """Two small networks, one for logits and one for a value."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,8 +77,14 @@ def past_self(network: ActorCritic) -> PolicyAgent:
 def learn(
     network: ActorCritic, optimizer: torch.optim.Optimizer, steps: list[torch.Tensor]
 ) -> float:
-    """Update a network from N steps: boards, masks, actions and their log probabilities, advantages
-    and returns; return the last loss."""
+    """Update a network from some steps, and return the last loss.
+
+    Args:
+        network: the network.
+        optimizer: its optimizer.
+        steps: six tensors [N, ...]: boards, masks, actions, their log probabilities, advantages and
+            returns.
+    """
     for _ in range(EPOCHS):
         for index in torch.randperm(len(steps[0])).split(MINIBATCH):
             board, mask, action, old_log_prob, gain, returns = (x[index] for x in steps)
@@ -101,11 +107,11 @@ def train(log: Log, steps: int = STEPS, seed: int = SEED) -> None:
     """Train a network against a pool of its past selves, and save it.
 
     Args:
-        steps: the actions that it plays in all, rounded up to whole updates.
+        steps: the total number of actions to play, rounded up to whole updates.
         seed: the seed of everything.
         log: gets the loss after each update.
     """
-    torch.set_num_threads(1)  # so small networks gain nothing from more
+    torch.set_num_threads(1)  # networks this small gain nothing from more
     torch.manual_seed(seed)
     network = ActorCritic()
     optimizer = torch.optim.Adam(network.parameters(), LEARNING_RATE, eps=1e-5)

@@ -1,4 +1,4 @@
-"""Play bao in plain Python, with neither bao_env nor the rules: only the lines of the protocol.
+"""Play bao in plain Python, without bao_env and the rules: only with the lines of the protocol.
 
 bao match greedy "pipe:python training/examples/engine_bot.py"
 """

@@ -27,7 +27,11 @@ def answer(line):
 
 
 def ask(system, question, seconds):
-    """Return the model's text, empty if the answer was cut off; ValueError: the server refuses."""
+    """Return the model's text; it is empty if the answer was cut off.
+
+    Raises:
+        ValueError: the server refuses the request.
+    """
     messages = {"role": "system", "content": system}, {"role": "user", "content": question}
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"}
     body = json.dumps({"model": MODEL, "messages": messages}).encode()
@@ -41,7 +45,7 @@ def ask(system, question, seconds):
 
 
 def read_move(text, moves):
-    """Return the action of the last line that begins with ``Move:``; nothing else counts."""
+    """Return the action of the last line that begins with ``Move:``, else ``none``."""
     lines = [line for line in text.splitlines() if line.startswith("Move:")]
     return moves.get(lines[-1].removeprefix("Move:").strip(), "none") if lines else "none"
 
@@ -59,7 +63,7 @@ def play():
         elif word == "isready":
             if not (URL and MODEL):
                 raise ValueError("set OPENAI_BASE_URL and OPENAI_MODEL")
-            Board(rules)  # compiles the rules before a clock runs
+            Board(rules)  # compile the rules before the clock runs
             answer(f"name {MODEL}\nready")
         elif word == "position":
             board = Board.from_text(arguments, rules)

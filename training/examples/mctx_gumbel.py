@@ -41,7 +41,7 @@ GAMES, ROLLOUT, STEPS, SIMULATIONS = 128, 32, 393_216, 16
 EPOCHS, MINIBATCHES, HIDDEN = 2, 4, 128
 LAMBDA, LEARNING_RATE = 0.95, 1e-3
 OPENINGS, MAX_PLIES = 4096, 500
-"""Openings that games begin with, and plies after which they are cut short."""
+"""The number of openings that games start from, and the plies after which games are cut off."""
 FILE = Path(__file__).with_suffix(".safetensors")
 
 
@@ -52,7 +52,7 @@ class Games(NamedTuple):
     """The halves of the packed positions' words, uint32[B, 12], the low half first: by default JAX
     has no 64-bit integers."""
     masks: Any
-    """The legal actions, bool[B, 64]; none if the game is over."""
+    """The legal actions, bool[B, 64]; all False if the game is over."""
 
 
 class Outcome(NamedTuple):
@@ -62,7 +62,7 @@ class Outcome(NamedTuple):
     boards: Any
     """What the next players see, float32[B, INPUTS]."""
     rewards: Any
-    """Of the players who have acted, float32[B]: +1 for a win, -1 for a loss, else 0."""
+    """The rewards of the players who acted, float32[B]: +1 for a win, -1 for a loss, else 0."""
     signs: Any
     """Sign of the next value, float32[B]: 0 at the end, 1 if the same player acts again, else
     -1."""
@@ -84,7 +84,7 @@ class Steps(NamedTuple):
 def step(games: Games, actions: Any) -> Outcome:
     """Play an action, int32[B], in each game that is not over.
 
-    With several CPU devices, a callback may wait for ever for arguments of 100 KiB or more, because
+    With several CPU devices, a callback may wait forever for arguments of 100 KiB or more, because
     JAX copies them in the background (jax-ml/jax, issues 24255 and 25861). Positions take 48 bytes:
     with such devices, play fewer than 2,000 games at once.
     """
@@ -101,7 +101,7 @@ def step(games: Games, actions: Any) -> Outcome:
 def play(games: Games, actions: Any) -> Outcome:
     """Do the work of :func:`step` on the host.
 
-    It uses numpy alone: a callback that computes with JAX can wait for itself.
+    It uses only numpy, because a callback that computes with JAX can wait for itself forever.
     """
     positions = np.array(games.positions).view(np.uint64)  # a copy, to play on
     bits = np.packbits(np.asarray(games.masks), axis=1, bitorder="little")
@@ -124,7 +124,7 @@ def play(games: Games, actions: Any) -> Outcome:
 
 
 def draw_openings(seed: int) -> tuple[Games, npt.NDArray[np.float32]]:
-    """Return the starts of games after up to eight random plies, and their boards."""
+    """Return games after up to eight random plies, and their boards."""
     envs = bao_env.BaoVectorEnv(
         OPENINGS, opponent=None, observation=OBSERVATION, opening_plies=(0, 8)
     )
@@ -202,7 +202,7 @@ def learn(key: Any, openings: tuple[Games, Any], updates: int) -> Any:
             rewards=after.rewards,
             signs=after.signs,
         )
-        # A game that is over begins anew.
+        # A game that is over restarts from an opening.
         opening = jax.random.randint(opening_key, (GAMES,), 0, OPENINGS)
         over = after.signs[:, None] == 0
         games, boards = jax.tree.map(
@@ -253,7 +253,10 @@ def learn(key: Any, openings: tuple[Games, Any], updates: int) -> Any:
 
 
 def train(log: Log, steps: int = STEPS, seed: int = SEED) -> None:
-    """Train for a few minutes, and save the policy's layers; the log has only the last of them."""
+    """Train for a few minutes, and save the policy's layers.
+
+    The log has a single row, at the end.
+    """
     updates = -(-steps // (GAMES * ROLLOUT))
     params = jax.jit(learn, static_argnums=2)(jax.random.key(seed), draw_openings(seed), updates)
     arrays = {str(i): np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(params["actor"]))}

@@ -1,6 +1,6 @@
-"""Train, measure and compare: what the pages of this folder share.
+"""Share code among the examples of this folder: to train, measure and compare.
 
-A page finds this file in its own folder, so copy both.
+An example imports this file from its own folder, so copy both.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bao_env.observation import get_observer
 OBSERVATION: str = "replies"
 """The observation that the networks of the examples read."""
 INPUTS = flatdim(get_observer(OBSERVATION).space)
-"""The number of its inputs."""
+"""The number of inputs of this observation."""
 PAIRS = 200
 SEED = 1
 """Seed of the openings and of the random player; the examples also train with it by default."""
@@ -48,20 +48,20 @@ def best_player(
 
 
 class Log:
-    """Keep how a page learns in a folder, for ``bao curve`` and ``bao rate``.
+    """Record in a folder how an example learns, for ``bao curve`` and ``bao rate``.
 
-    ``metrics.csv`` has a row for each call. The player is saved at the first call, and again when
-    its steps have doubled, as ``STEPS.player``.
+    ``metrics.csv`` has a row for each call. The player is saved as ``STEPS.player`` at the first
+    call, and again whenever the steps have doubled.
 
     Args:
-        folder: the folder, which is made; an empty string keeps nothing.
+        folder: the folder, which is created; an empty string records nothing.
     """
 
     def __init__(self, folder: str) -> None:
         self.folder, self.saved = folder, 0
 
     def __call__(self, steps: int, save: Callable[[Path], object], **numbers: float) -> None:
-        """Add a row after so many steps, and save the player if it is time."""
+        """Add a row after a number of steps, and save the player if that is due."""
         if not self.folder:
             return
         folder = Path(self.folder)
@@ -76,7 +76,7 @@ class Log:
 
 
 def updates(steps: int, size: int) -> Iterator[int]:
-    """Yield the steps after each update of a size, until there are enough; show the progress."""
+    """Yield the total steps after each update of ``size`` steps; show the progress."""
     yield from tqdm(range(size, steps + size, size), unit="update")
 
 
@@ -94,13 +94,13 @@ def report(
     Args:
         library: the name of the library's distribution.
         route: the algorithm and the interface, in a few words.
-        train: trains and saves, given a :class:`Log`, and ``steps`` and ``seed``, which have
-            defaults; the row has its processor time.
-        player: the page's function that commands call as ``PAGE:player``.
+        train: trains and saves the player, given a :class:`Log`, and optionally ``steps`` and
+            ``seed``; the row has its processor time.
+        player: the function of the example that commands call as ``EXAMPLE:player``.
     """
     parser = argparse.ArgumentParser(
         description=f"Train by {route}, save the player, and measure it.",
-        argument_default=argparse.SUPPRESS,  # what is not given, the page decides
+        argument_default=argparse.SUPPRESS,  # the example has its own defaults
     )
     parser.add_argument("--steps", type=int, help="actions to learn from, rounded to updates")
     parser.add_argument("--seed", type=int, help=f"seed of the training (default: {SEED})")

@@ -1,8 +1,8 @@
-"""Play by plain minimax: look two moves ahead and take the best. The page for a first player.
+"""Play by plain minimax: look two moves ahead and take the best move. A model for a first player.
 
     bao match minimax:player greedy --path training/examples
 
-There is nothing to train or to run: commands call :func:`player`.
+There is nothing to train, and this file is not run itself: commands call :func:`player`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def value(board: Board, depth: int) -> int:
 
 
 def value_after(board: Board, action: int, depth: int) -> int:
-    """Return what an action is worth to South; the board is as before when it returns."""
+    """Return what an action is worth to South; the board itself stays as it was."""
     board.push(action)
     action_value = value(board, depth - 1)
     board.pop()
@@ -64,5 +64,5 @@ class Minimax:
 
 
 def player(ruleset: str | Ruleset, seed: int) -> Minimax:
-    """Return the player; it draws no lots, so it needs no seed."""
+    """Return the player; it makes no random choices, so it does not use the seed."""
     return Minimax(ruleset)

@@ -9,8 +9,8 @@
     uv run training/examples/rllib_vector.py
     bao rate rllib_vector:player --path training/examples
 
-On a Ray cluster, ``RAY_ADDRESS=HOST:6379 python ...`` plays a part of the games on every machine;
-each needs bao_env and RLlib. ``ray start --head`` on one machine and ``ray start
+On a Ray cluster, ``RAY_ADDRESS=HOST:6379 python ...`` plays part of the games on every machine;
+each machine needs bao_env and RLlib. ``ray start --head`` on one machine and ``ray start
 --address=HOST:6379`` on the others make a cluster.
 """
 
@@ -37,7 +37,7 @@ from bao_env import NUM_ACTIONS, BaoVectorEnv, PolicyAgent, Ruleset
 from measure import INPUTS, OBSERVATION, SEED, Log, best_player, report, updates
 
 GAMES, STEPS, ROLLOUT = 128, 524_288, 4096
-"""Games at once, all steps, and those of each update."""
+"""Games at once, total steps, and steps of each update."""
 HIDDEN = 128
 FILE = Path(__file__).with_suffix(".safetensors")
 
@@ -67,7 +67,7 @@ class MaskedModule(TorchRLModule, ValueFunctionAPI):
 
 def train(log: Log, steps: int = STEPS, seed: int = SEED) -> None:
     """Train for a few minutes, and save the network."""
-    torch.set_num_threads(1)  # so small a network gains nothing from more
+    torch.set_num_threads(1)  # a network this small gains nothing from more
     address = os.environ.get("RAY_ADDRESS", "local")
     ray.init(address, logging_level="ERROR", log_to_driver=False)
     register_env("bao", lambda config: BaoVectorEnv(**config, autoreset_mode="NextStep"))

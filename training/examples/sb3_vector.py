@@ -37,13 +37,13 @@ FILE = Path(__file__).with_suffix(".zip")
 class SelfPlayCallback(BaseCallback):
     """Fill the pool that the model trains against, and draw the next opponent.
 
-    Both happen between rollouts, which have ``n_steps * num_envs`` steps, so keep them much shorter
-    than the training. Running games continue against the new opponent. Returns are those against
+    Both happen between rollouts of ``n_steps * num_envs`` steps, so rollouts should be much shorter
+    than the training. Running games continue against the new opponent. Returns are measured against
     the pool, so they stay near 0.
 
     Args:
-        pool: the opponent of the games. It sees observations as they are, so ``VecNormalize`` needs
-            ``norm_obs=False``.
+        pool: the opponent of the games. It sees observations without normalisation, so
+            ``VecNormalize`` needs ``norm_obs=False``.
         every: steps of training after which a copy of the policy joins the pool.
         log: gets the mean return of the last games.
     """
@@ -84,7 +84,7 @@ def agent(policy: Any, *, deterministic: bool, ruleset: str | Ruleset | None = N
 
 def train(log: Log, steps: int = STEPS, seed: int = SEED) -> None:
     """Train for a minute or two, and save the model."""
-    torch.set_num_threads(1)  # so small a network gains nothing from more
+    torch.set_num_threads(1)  # a network this small gains nothing from more
     pool = OpponentPool("greedy", seed=seed)
     envs = SB3VecEnv(GAMES, opponent=pool, observation=OBSERVATION, flat=True)
     model = MaskablePPO(

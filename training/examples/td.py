@@ -51,7 +51,7 @@ def action_values(network: nn.Module, after: Afterstates) -> npt.NDArray[np.floa
 
 
 class ValuePlayer:
-    """Take the action of the highest value."""
+    """A player that takes the action with the highest value."""
 
     def __init__(self, network: nn.Module, ruleset: str | bao_env.Ruleset) -> None:
         self.network = network
@@ -77,7 +77,7 @@ def best_of(
 
 def train(log: Log, steps: int = STEPS, seed: int = SEED) -> None:
     """Learn by self-play, and save the network."""
-    torch.set_num_threads(1)  # so small a network gains nothing from more
+    torch.set_num_threads(1)  # a network this small gains nothing from more
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
     network = make_network()
@@ -101,7 +101,7 @@ def train(log: Log, steps: int = STEPS, seed: int = SEED) -> None:
             if t == ROLLOUT:
                 break
             noise = NOISE * rng.gumbel(size=len(values)).astype(np.float32)
-            noise[rng.random(len(values)) < EXPLORATION] += 1.0  # a surprise now and then
+            noise[rng.random(len(values)) < EXPLORATION] += 1.0  # sometimes explore
             choices = best_of(values + noise, after.indptr)
             boards[t], signs[t] = after.observations[choices], after.signs[choices]
             _, rewards[t], terminated, truncated, _ = envs.step(after.actions[choices])
@@ -112,7 +112,7 @@ def train(log: Log, steps: int = STEPS, seed: int = SEED) -> None:
             returns[t] = np.where(ends[t], rewards[t], signs[t] * next_return)
             next_return = (1 - LAMBDA) * best_values[t] + LAMBDA * returns[t]
         inputs = torch.from_numpy(boards[~ends])
-        targets = torch.from_numpy((signs[:-1] * returns)[~ends])  # for who moves next
+        targets = torch.from_numpy((signs[:-1] * returns)[~ends])  # for the player who moves next
         for index in torch.randperm(len(inputs)).split(MINIBATCH):
             loss = (network(inputs[index]).squeeze(-1) - targets[index]).square().mean()
             optimizer.zero_grad()

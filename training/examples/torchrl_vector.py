@@ -58,7 +58,7 @@ def past_self(logits: torch.nn.Module) -> PolicyAgent:
 
 def train(log: Log, steps: int = STEPS, seed: int = SEED) -> None:
     """Train for a minute or two, and save the network."""
-    torch.set_num_threads(1)  # so small networks gain nothing from more
+    torch.set_num_threads(1)  # networks this small gain nothing from more
     torch.manual_seed(seed)
     pool = OpponentPool("greedy", seed=seed)
     envs = BaoVectorEnv(GAMES, opponent=pool, observation=OBSERVATION, autoreset_mode="Disabled")

@@ -5,8 +5,9 @@
     bao curve elo.csv          a table of bao rate --csv
 
 The second form compares settings over seeds: a line is the mean over the runs, with the 95%
-interval of that mean, and the table has the differences from the first setting. Otherwise intervals
-are those of the games. All print a table of the last values, and what was left out.
+interval of that mean, and the table has the differences from the first setting. In the other forms,
+intervals are taken over the games. All forms print a table of the last values, and what was left
+out.
 """
 
 from __future__ import annotations

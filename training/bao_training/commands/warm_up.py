@@ -38,7 +38,7 @@ def games(observation: str) -> None:
 
 
 def player(name: str) -> None:
-    """Compile a player, and what tells its move in words."""
+    """Compile a player, and the code that tells its move in words."""
     board = Board()
     board.trace(load(name).choose(board))
 
@@ -60,12 +60,12 @@ def command(parser: argparse.ArgumentParser) -> Run:
 def _run(args: argparse.Namespace) -> None:
     os.environ["BAO_ENV_QUIET"] = "1"  # the bar replaces its notices
     names = [name for name in PLAYERS if not name.startswith(("runs/", "pipe:", "package."))]
-    tasks: list[Callable[[], object]] = [Board]  # soon done: a cache that is read-only shows
+    tasks: list[Callable[[], object]] = [Board]  # a quick first task, to notice a read-only cache
     tasks += [partial(games, observation) for observation in OBSERVATIONS]
     tasks += [partial(player, name) for name in names]
     tasks.append(training)
     for task in Progress(tasks, desc="compiling"):
-        with suppress(ModuleNotFoundError):  # what is not installed is left out
+        with suppress(ModuleNotFoundError):  # skip what is not installed
             task()
         if not_kept:
             raise OSError(
