@@ -354,7 +354,7 @@ class Sprt:
 
 
 def _tilt(counts: Sequence[float], score: float) -> list[float]:
-    """Return what divides each frequency, in the likeliest distribution with mean ``score``.
+    """Return the divisor of each frequency in the likeliest distribution with mean ``score``.
 
     With frequencies f and pair scores a, the maximum of sum(f log p) subject to sum(p) = 1 and
     sum(p a) = score is p = f / (1 + x (a - score)); the multiplier x is the root of

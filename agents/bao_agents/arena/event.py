@@ -39,8 +39,8 @@ class Interrupted(Exception):
 def program(side: int, spec: str, ruleset: Ruleset) -> NamedPlayer:
     """Start a program once per process, to play all parts as first player (0) or second (1).
 
-    It gets one thread, because it receives one position after another, and so that both players of
-    a match compute on equal terms.
+    It gets one thread, because it receives positions one by one, and both players of a match must
+    compute on equal terms.
     """
     return registry.load(spec, ruleset=ruleset, threads=1)
 

@@ -38,7 +38,7 @@ BALANCED = Path(__file__).with_name("balanced") / "zanzibar.tsv"
 """Balanced openings of zanzibar; ``docs/known.md`` says how they were chosen."""
 _SEARCH_DEPTH = 6
 _SEARCHED = 256
-"""Openings that are searched at once; small, so that a match of a few pairs need not wait long."""
+"""Openings that are searched at once; few, because a match of a few pairs must not wait long."""
 _ROUNDS = 64
 
 

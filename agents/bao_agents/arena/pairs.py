@@ -176,7 +176,7 @@ def play_match(
 
     Raises:
         ValueError: ``pairs`` is below 1, there are too few different openings, or a player chose an
-            illegal action; the message says which of these.
+            illegal action; the message says which.
     """
     if pairs < 1:
         raise ValueError(f"pairs={pairs}: expected at least 1")
@@ -209,8 +209,8 @@ def play_pairs(
     """Play each opening twice, once with ``first`` as South and once as North.
 
     Args:
-        first, second: the players; each gets all its positions of a ply in one call. If a player
-            can remember only so many games, not more are played at once.
+        first, second: the players; each gets all its positions of a ply in one call. No more games
+            are played at once than each player can remember.
         openings: the openings.
         engine: the rules.
         max_plies: a game that reaches this length is a draw.

@@ -141,7 +141,7 @@ def standings(
 
 
 def notes(rows: Sequence[Row], specs: Mapping[str, str], commits: frozenset[str]) -> Iterator[str]:
-    """Yield what a reader must know: faults, too little time, games played by other code.
+    """Yield warnings for a reader: faults, too little time, games played by other code.
 
     Args:
         rows: the rows of the results.
@@ -166,7 +166,7 @@ def notes(rows: Sequence[Row], specs: Mapping[str, str], commits: frozenset[str]
 
 
 def notes_of(name: str, spec: str, ms_a_move: float, faults: Sequence[str]) -> Iterator[str]:
-    """Yield what a reader must know about a player's games: its faults, and too little time.
+    """Yield warnings about a player's games: its faults, and too little time.
 
     Args:
         name: the player's name.

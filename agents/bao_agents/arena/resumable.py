@@ -1,7 +1,7 @@
 """Keep results across restarts: each part of long work has a file, and is not computed again.
 
-A file's name contains the part's name and a digest of everything else that the content depends on.
-So a part made with other settings has another file, and is never mistaken for this one.
+A file's name contains the part's name, and a digest of all settings on which the content depends.
+So parts made with different settings have different files, and are never confused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def part_file(folder: Path, name: str, settings: object, suffix: str) -> Path:
     Args:
         folder: folder of the parts.
         name: name of the part.
-        settings: everything else that the content depends on, as plain values for JSON.
+        settings: all settings on which the content depends, as plain values for JSON.
         suffix: suffix of the file's name.
     """
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]

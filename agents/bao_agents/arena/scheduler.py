@@ -25,7 +25,7 @@ from bao_agents.support.progress import Progress
 from bao_env.engine.ruleset import Ruleset
 
 SECONDS_BEFORE_POOL = 10.0
-"""Games that take no longer than this are played in this process: others take seconds to start."""
+"""Games that would take more seconds than this are played in a pool, which is slow to start."""
 
 
 class Clock:
@@ -106,7 +106,7 @@ def play(
 
 
 class Workers(ExitStack):
-    """Play parts in this process while that is quick, else in a pool.
+    """Play parts in this process or, if that would take too long, in a pool.
 
     At the end of the ``with`` block, running work is lost.
 

@@ -240,7 +240,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 
 def _run(args: argparse.Namespace) -> None:
-    out, sys.stdout = sys.stdout, sys.stderr  # so that what a player prints is no answer
+    out, sys.stdout = sys.stdout, sys.stderr  # text that a player prints is not an answer
     lock = threading.Lock()
 
     def write(line: str) -> None:

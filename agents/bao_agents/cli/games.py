@@ -1,4 +1,4 @@
-"""Provide what the commands that play events share: named players, options and reports."""
+"""Parse players, add options and report results, for all commands that play events."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ from bao_env.notation.positions import NotationError
 from bao_env.notation.transcript import Transcript, format_transcript
 
 NAMED = "PLAYER or NAME=PLAYER"
-"""The text that stands for a player in help texts."""
+"""How help texts describe a player on the command line."""
 
 
 def add_openings(parser: argparse.ArgumentParser, pairs: int, balance: float | None) -> None:
@@ -232,7 +232,7 @@ class Report(NamedTuple):
     after: str = ""
     """The text below the table."""
     remarks: Sequence[str] = ()
-    """What else a reader must know."""
+    """Warnings and notes for a reader."""
     table: Table | None = None
     """The table to show; by default the columns of all rows."""
     style: str = "simple"

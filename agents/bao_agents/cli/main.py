@@ -59,7 +59,7 @@ GROUPS = {
 }
 """The commands in groups.
 
-Each name, of one or two words, has the module of its function ``command``, and what it does."""
+For each name, of one or two words: the module with its function ``command``, and a summary."""
 
 COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items()}
 

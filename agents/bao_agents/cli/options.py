@@ -1,4 +1,4 @@
-"""Provide what the commands of ``bao`` share: options, argument types, and output as JSON.
+"""Define the options, argument types and output functions that the commands of ``bao`` share.
 
 A command is a function in a file of its own. It adds its arguments to a parser, and returns the
 function that runs it::

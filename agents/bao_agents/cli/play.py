@@ -120,7 +120,7 @@ def _run(options: argparse.Namespace) -> None:
     server = make_server(create_app(roster, hosts, options.name))
     game = Game(Board(), (HUMAN, HUMAN))
     game.play(game.board().legal_actions[0], 0)  # compiles and loads
-    gc.freeze()  # a garbage collection of what stays would stop the server for 0.1 s
+    gc.freeze()  # else garbage collection would scan these objects, and stop the server for 0.1 s
     interval = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 class PlayerFault(ValueError):
-    """Raised when a player chose no legal action in time: it loses the game, the match goes on.
+    """Raised if a player chose no legal action in time: it loses the game, but the match goes on.
 
     Any player may raise this error in ``act``.
 

@@ -60,7 +60,7 @@ _HINT = "does it flush every line that it writes, and read without waiting for m
 
 
 def read_time(player: str, time: str | None) -> tuple[float, float]:
-    """Return the seconds per move that a program is told, and the extra seconds it is allowed.
+    """Return a program's time limit per move, and how much longer a move may take, in seconds.
 
     Args:
         player: the player, for the error message.
@@ -145,7 +145,7 @@ class PipeAgent(Remade):
     ) -> Actions:
         """Choose actions one by one; see :meth:`bao_agents.players.player.Player.act`.
 
-        Of ``limit``, the program is told only the seconds or the clock.
+        The program gets the seconds or the clock of ``limit``, and no other limit.
 
         Raises:
             PlayerFault: the program gave no legal action in time; the message says what it did.

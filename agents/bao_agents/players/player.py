@@ -32,10 +32,10 @@ def new_games(size: int) -> Int64Array:
 
 
 class Player:
-    """The interface of players: beside :meth:`act`, all attributes and methods are optional.
+    """The interface of players: :meth:`act` is required, everything else is optional.
 
-    A bot need not be a subclass: it only needs attributes and methods with these names. The values
-    here are the defaults of those that it lacks.
+    A bot need not be a subclass: it only needs attributes and methods with these names. If it lacks
+    one, the default given here applies.
     """
 
     name: str = ""
@@ -110,7 +110,7 @@ def is_agent(candidate: object) -> TypeGuard[Agent]:
 
 
 class NamedPlayer(Player):
-    """Adapt an agent: give it a name, and the defaults of :class:`Player` for what it lacks.
+    """Adapt an agent: give it a name, and the defaults of :class:`Player`.
 
     Args:
         name: the name for tables.

@@ -162,7 +162,7 @@ def read_lines(file: Path, is_head: Callable[[str], bool], what: str) -> list[st
     Args:
         file: the file. The command may replace it, so this checks that a command wrote it.
         is_head: returns whether a line is the first line of such a file.
-        what: what the file must be, for the error message.
+        what: the kind of file that is expected, for the error message.
 
     Raises:
         ValueError: the file is of another kind.
