@@ -37,7 +37,7 @@ class Interrupted(Exception):
 
 @cache
 def program(side: int, spec: str, ruleset: Ruleset) -> NamedPlayer:
-    """Start a program once per process, to play all parts as first player (0) or second (1).
+    """Return a program as first (0) or second (1) player; start it once for all parts of a process.
 
     It gets one thread, because it receives positions one by one, and both players of a match must
     compute on equal terms.

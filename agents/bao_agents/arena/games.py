@@ -90,8 +90,8 @@ def _choose_by_clock(
     """Ask a player for actions one by one, each within the time left on its game's clock.
 
     Args:
-        player: the player. If its name has no time limit, it plays as without a clock, but its
-            time still runs.
+        player: the player. If its name has no time limit, it searches as if there were no clock,
+            but its time still runs.
         positions, legal, games: see :func:`choose`.
         clocks: for each game, the remaining time of both players; changed in place.
         side: the player's index in the clocks of a game.

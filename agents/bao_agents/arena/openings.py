@@ -33,7 +33,7 @@ from bao_env.notation.positions import NotationError, parse_position
 OPENING_PLIES = 8
 """Default length of an opening."""
 BALANCE = 1.0
-"""Largest value of an opening for either side, by default: the search's, in logits of winning."""
+"""Default limit of how far a search may favour one side in an opening, in logits of winning."""
 BALANCED = Path(__file__).with_name("balanced") / "zanzibar.tsv"
 """Balanced openings of zanzibar; ``docs/known.md`` says how they were chosen."""
 _SEARCH_DEPTH = 6
