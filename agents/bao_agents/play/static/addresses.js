@@ -1,5 +1,5 @@
-// What the address of the page names: a lesson, a puzzle, a game of the server, or a game or position
-// that the address holds itself.
+// Reads and writes the page's address. It names a lesson, a puzzle or a game on the server, or it
+// contains a whole game or position.
 
 import { get } from "./api.js";
 import { $, onClick } from "./dom.js";
@@ -20,18 +20,18 @@ export class Addresses {
     addEventListener("hashchange", () => this.open());
   }
 
-  // A link that holds the game or the position itself, so it works on any server.
+  // Returns a link that contains the game or the position, so that it works on any server.
   async showLink(content) {
     const link = `${location.origin}${location.pathname}#${new URLSearchParams(content)}`;
     $("link").value = link;
     $("link").select();
-    // A page that may not use the clipboard leaves the link selected in its box.
+    // If the page may not use the clipboard, the link stays selected in its box.
     const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(location.hostname);
     const words = t(isLocal ? "copied_local" : "copied", { host: location.host });
     await navigator.clipboard?.writeText(link).then(() => tell(words), () => caption(words));
   }
 
-  // Keeps the game in the address and in the browser, so that it outlives the server and the tab.
+  // Saves the game in the address and in the browser, so that it survives the server and the tab.
   keep() {
     const { task, id, game } = this.table;
     if (task) return;
@@ -41,13 +41,13 @@ export class Addresses {
     remember("game", JSON.stringify({ ...content, seats: game.seats, over: Boolean(game.outcome) }));
   }
 
-  // Shows a game again, or goes on with the visitor's last one, or begins one.
+  // Shows a game again: the given one, else the visitor's last one; else starts a new game.
   async resume(options, game = null) {
     const last = game ?? recall("game");
     return (last && !last.over && await this.openGame(last, options)) || this.newGame.start(options);
   }
 
-  // Shows a game of this server; if it has lost the game, begins it anew from the transcript.
+  // Shows a game of this server; if the server has lost it, restarts it from the transcript.
   async openGame({ game, transcript, seats }, options) {
     try {
       const { state } = await get(`api/games/${encodeURIComponent(game)}`);
@@ -68,7 +68,7 @@ export class Addresses {
     else if (puzzle) await learn.puzzle(puzzle);
     else if (game) {
       if (game === table.id) return;
-      const seats = history.state?.seats ?? HUMANS; // a link from elsewhere starts no bot
+      const seats = history.state?.seats ?? HUMANS; // a link from elsewhere does not start a bot
       if (!(await this.openGame({ ...content, game, seats }, options))) await this.startInstead(t("unknown_game"));
     } else if (content.position || content.transcript) {
       if (await newGame.begin({ ...content, seats: HUMANS }, options)) return;
@@ -76,7 +76,7 @@ export class Addresses {
     } else if (!table.id || table.task) await this.resume(options);
   }
 
-  // Begins a new game instead of what the address names, and says why.
+  // Starts a new game instead of what the address names, and says why.
   async startInstead(why) {
     await this.newGame.start({ replace: true });
     say(why);

@@ -14,7 +14,7 @@ export function boardParts(layout, viewer, pits) {
   return fetched.get(path);
 }
 
-// An element of a drawing.
+// Returns a new SVG element.
 export function make(name, attributes = {}, parent = null, markup = "") {
   const element = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
@@ -28,8 +28,8 @@ const PATH_MS = 2500; // the longest time that the path of a move takes
 const key = (seat, pit) => `${seat}:${pit ?? "store"}`;
 
 export class Board {
-  // The board inside `container`: `onPit(hollow, right)` is called for a click, a tap or a key on a pit,
-  // with `right` for the right button of a mouse.
+  // Draws inside `container`. `onPit(hollow, right)` is called for a click, a tap or a key on a
+  // pit; `right` is true for the right mouse button.
   constructor(container, parts, onPit) {
     this.parts = parts;
     this.container = container;
@@ -86,7 +86,7 @@ export class Board {
     hollow.button = button;
   }
 
-  // An element over the drawing, with its middle at x and y.
+  // Adds an element over the drawing, centred at x and y.
   overlay(tag, className, x, y, width, height) {
     const { parts } = this;
     const element = document.createElement(tag);
@@ -98,12 +98,12 @@ export class Board {
     return element;
   }
 
-  // The side of the screen to which a seat's hand moves at first, 0 for its left.
+  // Returns the side of the screen to which a seat's hand first moves; direction 0 is the seat's left.
   side(seat, direction) {
     return (direction === 0) === (seat === this.parts.viewer) ? "left" : "right";
   }
 
-  // A pit, or the store if there is no pit.
+  // Returns a pit of a seat, or its store if `pit` is null.
   hollow(seat, pit) {
     return this.hollows.get(key(seat, pit));
   }
@@ -137,7 +137,7 @@ export class Board {
     return make("g", { class: "seed" }, null, this.parts.seeds[colour]);
   }
 
-  // Puts a seed on the heap of a hollow.
+  // Puts a seed on top of those in a hollow.
   lay(hollow, seed) {
     const [x, y] = hollow.spots[hollow.heap.length];
     this.put(seed, x, y);
@@ -161,7 +161,7 @@ export class Board {
     hollow.label.classList.toggle("none", (hollow.pit !== null || !this.hasStore) && hollow.heap.length === 0);
   }
 
-  // A mark on a pit, or only its arrows; its drawing comes from the server.
+  // Adds a mark to a pit, or only its arrows; the drawing comes from the server.
   addMark(layer, hollow, kind, sides = [], ring = true) {
     const { marks } = this.parts;
     const owned = kind === "legal" && hollow.frame?.getAttribute("visibility") === "visible";
@@ -171,7 +171,7 @@ export class Board {
     for (const side of sides) make("g", {}, group, marks[kind][side]);
   }
 
-  // Marks the pit of a move, and where and in which way its hand begins to sow.
+  // Marks the pit of a move, and where and in which direction its hand starts to sow.
   markMove(seat, { pit, start, way }, kind) {
     for (const old of this.marks.querySelectorAll(`.${kind}`)) old.remove();
     this.mark([[seat, pit, kind]], true);
@@ -184,7 +184,7 @@ export class Board {
     for (const [seat, pit, kind] of marks) this.addMark(this.marks, this.hollow(seat, pit), kind);
   }
 
-  // Lines from a pit to where its hand may begin.
+  // Draws lines from a pit to the pits where its hand may start.
   curves(from, hollows) {
     for (const old of this.legal.querySelectorAll("path")) old.remove();
     for (const { x, y } of hollows) {
@@ -199,15 +199,15 @@ export class Board {
     for (const [hollow, sides] of legal) this.addMark(this.legal, hollow, "legal", sides);
   }
 
-  // Takes away the paths of moves; returns whether there were any.
+  // Removes the paths of moves; returns whether there were any.
   clearPaths() {
     const had = this.paths.childElementCount > 0;
     this.paths.replaceChildren();
     return had;
   }
 
-  // Draws the path of a move's hand from pit to pit, with rings on what it captures and where it ends.
-  // It moves no seed, and ends early when it is no longer `fresh()`.
+  // Draws the path of a move's hand from pit to pit, with rings on captures and on the last pit.
+  // No seed moves. The drawing stops when `fresh()` becomes false.
   async showPath(start, events, side, fresh) {
     const group = make("g", { class: side }, this.paths);
     const line = make("polyline", {}, group);
@@ -240,13 +240,13 @@ export class Board {
 
   // --- moving seeds ---
 
-  // Milliseconds in which a hand goes from pit to pit.
+  // Returns the milliseconds that a hand takes from pit to pit.
   stepTime() {
     if (matchMedia("(prefers-reduced-motion: reduce)").matches) return 0;
     return 620 / Number($("speed").value) ** 1.25;
   }
 
-  // Paints shares of some time, from 0 to 1.
+  // Calls `paint` with the share of the time that has passed, from 0 to 1.
   async tween(time, paint = () => {}) {
     const start = performance.now();
     for (let share = 0; share < 1;) {
@@ -289,8 +289,8 @@ export class Board {
     if (!this.skipping) seedSound(hollow.heap.length);
   }
 
-  // Plays the events of a move. `onEvent(event)` is called when each begins, and returns the least
-  // time that it lasts.
+  // Plays the events of a move. `onEvent(event)` is called when an event starts, and returns the
+  // shortest time that the event lasts.
   async animate(events, onEvent = () => 0) {
     this.mark([]);
     for (const event of events) {

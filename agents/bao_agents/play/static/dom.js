@@ -2,7 +2,7 @@
 
 export const $ = (id) => document.getElementById(id);
 
-// An element with some text and a class.
+// Returns a new element with some text and a class.
 export function element(name, words = "", className = "") {
   const node = document.createElement(name);
   node.textContent = words;
@@ -10,7 +10,7 @@ export function element(name, words = "", className = "") {
   return node;
 }
 
-// A button that does some work.
+// Returns a new button that does some work.
 export function button(words, work, className = "") {
   const node = element("button", words, className);
   node.type = "button";
@@ -18,7 +18,7 @@ export function button(words, work, className = "") {
   return node;
 }
 
-// Offers options in a list; what was chosen stays chosen if it is still offered.
+// Fills a list with options; the chosen one stays chosen if it is still offered.
 export function offer(select, options, otherwise) {
   const choice = select.value;
   select.replaceChildren(...options);
@@ -26,7 +26,7 @@ export function offer(select, options, otherwise) {
   if (select.selectedIndex < 0) select.selectedIndex = otherwise;
 }
 
-// Does some work when a button is pressed: `works` by the id of the button.
+// Sets what each button does when it is pressed; `works` has the functions by button id.
 export function onClick(works) {
   for (const [id, work] of Object.entries(works)) $(id).addEventListener("click", work);
 }

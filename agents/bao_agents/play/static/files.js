@@ -1,11 +1,11 @@
-// Games and pictures that come from files and go to them.
+// Opens games from files, and saves games and pictures to files.
 
 import { $, element, onClick } from "./dom.js";
 import { specWords } from "./players.js";
 import { say } from "./say.js";
 import { t } from "./texts.js";
 
-const MAX_FILE = 60000; // the server takes 64 KiB
+const MAX_FILE = 60000; // the server accepts 64 KiB
 
 function download(name, content, type = "text/plain") {
   const link = element("a");
@@ -27,13 +27,13 @@ export class Files {
     $("file").addEventListener("change", () => this.openFile());
   }
 
-  // The transcript is the page's own: it can be saved although the server is gone.
+  // The page keeps the transcript, so it can be saved even if the server is gone.
   save() {
     $("transcript").value = this.table.game.transcripts[$("spelling").selectedIndex];
     download("bao.txt", $("transcript").value);
   }
 
-  // Begins the game of the box, with the players that it names and the server has.
+  // Starts the game in the box, with those of its players that the server has.
   load() {
     const transcript = $("transcript").value;
     if (!transcript.trim()) {
@@ -58,7 +58,7 @@ export class Files {
     $("file").value = "";
   }
 
-  // The board on the page as SVG, from the server's drawing.
+  // Returns the board on the page as SVG, drawn by the server.
   async picture() {
     const { state, board } = this.table;
     return (await this.table.ask("picture", { ply: state.ply, viewer: board.parts.viewer })).svg;

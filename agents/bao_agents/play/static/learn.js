@@ -1,4 +1,5 @@
-// Lessons and puzzles: a card above the board says what to do; the server's engine judges the moves.
+// Lessons and puzzles: a card above the board says what to do; the server's engine judges the
+// moves.
 
 import { get } from "./api.js";
 import { $, button, element } from "./dom.js";
@@ -12,11 +13,12 @@ import { plies, seatName, t, withTerms } from "./texts.js";
 const HUMANS = ["human", "human"];
 
 export class Learn {
-  // `newGame` begins games on the table, and `resume(game)` returns to a game, or to the visitor's own.
+  // `newGame` starts games on the table. `resume(game)` returns to a game, by default the
+  // visitor's.
   constructor(table, newGame, resume) {
     Object.assign(this, { table, newGame, resume });
     this.lessons = [];
-    this.task = null; // what is asked for now: { kind, ... }
+    this.task = null; // the current task: { kind, ... }
   }
 
   // --- the card ---
@@ -41,7 +43,7 @@ export class Learn {
     announce(sentences(title, text));
   }
 
-  // All lessons, with a tick on those that are done, and the puzzles.
+  // Returns the list of all lessons, with a tick on each finished one, and of the puzzles.
   list() {
     const row = element("div", t("lessons"), "buttons list");
     this.lessons.forEach((lesson, index) => {
@@ -68,7 +70,7 @@ export class Learn {
     return new Set(Array.isArray(done) ? done : []);
   }
 
-  // Ends the lesson or puzzle; another game has begun, or is about to.
+  // Ends the lesson or puzzle, because another game has started or is about to.
   end() {
     this.task = null;
     this.table.pits.keepFocus(() => { $("lesson").hidden = true; });
@@ -149,7 +151,7 @@ export class Learn {
     const done = result === "done";
     const title = t("lesson_title", { number: index + 1, count: this.lessons.length, title: words.title });
     const last = index === this.lessons.length - 1;
-    const { opens } = lesson; // the game for which one knows enough now
+    const { opens } = lesson; // the game that the visitor can play after this lesson
     this.card(title, words[result] ?? words.text, [
       ...(index ? [[t("lesson_back"), () => this.lesson(index - 1), false]] : []),
       ...(result === "wrong" ? [[t("lesson_again"), () => this.lesson(index), true]] : []),
@@ -161,7 +163,8 @@ export class Learn {
 
   // --- puzzles: positions that are proven wins ---
 
-  // Shows the puzzle of an address, for example "zanzibar/3"; without a number, the one to go on with.
+  // Shows the puzzle of an address, for example "zanzibar/3"; without a number, the next one to
+  // solve.
   async puzzle(address) {
     const [ruleset, chosen] = address.split("/");
     const number = Math.trunc(chosen ?? remembered(`puzzle ${ruleset}`)) || 1;
@@ -190,9 +193,9 @@ export class Learn {
     ], result.replace("puzzle_", ""));
   }
 
-  // --- mistakes: positions of a game in which a better move is asked for ---
+  // --- mistakes: positions of a game where the visitor looks for a better move ---
 
-  // Asks for a better move than each of these, of the game on the board.
+  // Asks for a better move in place of each of these mistakes in the game on the board.
   async mistakes(mistakes) {
     const { id, game } = this.table;
     const reviewed = { game: id, transcript: game.transcripts[0], seats: game.seats };
@@ -270,7 +273,7 @@ export class Learn {
     const { win } = await this.table.ask("evaluation", { ply: game.current_ply });
     if (this.task !== task || this.table.game.current_ply < game.current_ply) return;
     const wrong = win?.winner === 1 - task.who;
-    if (!wrong) task.good = game.current_ply + 1; // the next turn, to which a wrong move is taken back
+    if (!wrong) task.good = game.current_ply + 1; // the next turn; a wrong move is taken back to it
     this.showPuzzle(wrong ? "puzzle_wrong" : "puzzle_right");
   }
 }

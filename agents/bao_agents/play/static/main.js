@@ -1,4 +1,4 @@
-// Brings the page to life: settings, keys, and what each part hears of the others.
+// Starts the page: settings, keys, and the connections between its parts.
 
 import { Addresses, HUMANS } from "./addresses.js";
 import { get } from "./api.js";
@@ -17,7 +17,7 @@ import { Study } from "./study.js";
 import { Table } from "./table.js";
 import { rulesInWords, t, useLanguage, withTerms } from "./texts.js";
 
-// The keys of the page; letters are those of the English words.
+// The keys of the page; the letters stand for English words.
 function listenToKeys(table, study) {
   const keys = {
     ArrowLeft: () => table.look(table.state.ply - 1),
@@ -133,7 +133,7 @@ class Page {
   }
 }
 
-// Sets a list to what was remembered, or if it doesn't offer that, to a first choice.
+// Sets a list to the remembered value, or to a first choice if the list does not offer it.
 function choose(id, first) {
   $(id).value = remembered(id) ?? first;
   if ($(id).selectedIndex < 0) $(id).value = first;

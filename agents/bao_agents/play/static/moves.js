@@ -7,7 +7,7 @@ export function spelling() {
   return Number($("spelling").value);
 }
 
-// What a move did, for example "North: 7R*, no capture".
+// Returns what a move did in words, for example "North: 7R*, no capture".
 export function moveSummary(move) {
   const did = move.seeds
     ? t("took", { seeds: seeds(move.seeds), laps: t(move.laps === 1 ? "one_lap" : "laps", { count: move.laps }) })
@@ -16,12 +16,12 @@ export function moveSummary(move) {
   return `${seatName(move.seat)}: ${[`${move.texts[spelling()]}, ${did}`, ...events].join(" · ")}`;
 }
 
-// The number of the move at a ply, as the list counts; the ply may be the next.
+// Returns the number in the list of the move at a ply, which may be the next ply.
 export function numberOf({ moves, mover }, ply) {
   return rowsOf([...moves.slice(0, ply), moves[ply] ?? { seat: mover }]).length;
 }
 
-// Rows of South and North; a row begins with the first of the two that moves in it.
+// Returns rows of South's and North's moves; the player who moves first in a row starts it.
 function rowsOf(moves) {
   const rows = [];
   moves.forEach((move, ply) => {
@@ -35,7 +35,7 @@ function rowsOf(moves) {
   return rows;
 }
 
-// Shows the moves of a game; `boardPly` is the ply on the board, `marks` the mark of each move, if any.
+// Shows the moves of a game. `boardPly` is the ply on the board; `marks` has the marks of moves.
 export function showMoves(game, boardPly, marks, onMove) {
   const body = $("moves");
   body.replaceChildren();

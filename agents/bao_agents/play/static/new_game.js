@@ -1,21 +1,21 @@
-// The form of a new game, and how games begin: the players, the rules, and who begins.
+// Handles the form of a new game, and starts games: the players, the rules, and who begins.
 
 import { post } from "./api.js";
 import { $, onClick, scrollToBoard } from "./dom.js";
 import { PlayerInput, plays } from "./players.js";
 import { rulesetWords } from "./texts.js";
 
-// The rules of a game as requests and links name them: by a shipped name, or by their switches.
+// Returns the rules of a game as requests and links give them: a shipped name, or switches.
 export const rulesOf = ({ ruleset, rules }) => (rules === null ? { ruleset } : { ruleset, rules });
 
 export class NewGame {
-  // `shown(ruleset)` hears which rules the game on the board has.
+  // `shown(ruleset)` is called with the rules of the game on the board.
   constructor(table, setup, shown) {
     Object.assign(this, { table, setup, shown });
-    this.rulesets = [...setup.rulesets]; // and those of links and files
+    this.rulesets = [...setup.rulesets]; // and the rules of links and files
     this.players = [0, 1].map((seat) => {
       const player = new PlayerInput($(`seat-${seat}`), $(`budget-${seat}`), setup);
-      const [first] = setup.players; // one of the command line has no kind
+      const [first] = setup.players; // a player of the command line has no kind
       player.spec = seat === 0 ? "human" : first.kind ? setup.levels[1].spec : first.value;
       return player;
     });
@@ -41,7 +41,7 @@ export class NewGame {
     });
   }
 
-  // The rules that the form shows.
+  // Returns the rules that the form shows.
   ruleset() {
     return this.rulesets[$("ruleset").selectedIndex];
   }
@@ -55,13 +55,13 @@ export class NewGame {
     return this.players.map((player) => player.spec);
   }
 
-  // What the form says of a game.
+  // Returns the game that the form describes.
   chosen() {
     const { name: ruleset, rules } = this.ruleset();
     return { seats: this.seats(), ...rulesOf({ ruleset, rules }) };
   }
 
-  // Shows in the form who plays the game on the board, and by which rules, which it then offers.
+  // Sets the form to the players and the rules of the game on the board; adds the rules if new.
   showGame() {
     const { seats, ruleset, rules } = this.table.game;
     let index = this.rulesets.findIndex((offered) => offered.name === ruleset && offered.rules === rules);
@@ -75,8 +75,8 @@ export class NewGame {
     seats.forEach((spec, seat) => { this.players[seat].spec = spec; });
   }
 
-  // Begins a game, and returns the server's answer; null if it refuses. Without a first player the
-  // rules say who begins.
+  // Starts a game, and returns the server's answer; null if the server refuses. Without a first
+  // player, the rules say who begins.
   async begin(data, { path = "api/games", ...how } = {}) {
     try {
       const answer = post(path, data);
@@ -90,27 +90,27 @@ export class NewGame {
     }
   }
 
-  // Begins the game of the form.
+  // Starts the game of the form.
   start(how) {
     return this.begin({ ...this.chosen(), first_player: $("first-player").value }, how);
   }
 
-  // Begins a game from a position, by the rules of the form.
+  // Starts a game from a position, under the rules of the form.
   setUp(position) {
     return this.begin({ ...this.chosen(), position });
   }
 
-  // Begins a learner's game against the weakest player.
+  // Starts a learner's game against the weakest player.
   playLevel(ruleset) {
     return this.begin({ seats: ["human", this.setup.levels[0].spec], ruleset });
   }
 
-  // Begins another game by the same rules.
+  // Starts another game under the same rules.
   again(seats) {
     return this.begin({ seats, ...rulesOf(this.table.game) });
   }
 
-  // The level next to that of a person's opponent, if there is one.
+  // Returns the level next to that of a person's opponent, if there is one.
   nextLevel(by) {
     const { seats, ruleset } = this.table.game;
     const levels = this.setup.levels.filter((level) => plays(this.setup, level, ruleset));

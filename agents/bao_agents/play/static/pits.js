@@ -8,8 +8,8 @@ export const NARROW = matchMedia("(max-width: 640px) and (orientation: portrait)
 const SIDES = ["left", "right"];
 
 export class Pits {
-  // `actions.pit(hollow, right)` is called for a pit, `actions.sow(hollow, side)` for an arrow, and
-  // `actions.ask(words)` for what people are to choose; without words there is nothing to choose.
+  // `actions.pit(hollow, right)` is called for a pit, and `actions.sow(hollow, side)` for an arrow.
+  // `actions.ask(words)` asks people to choose; without words, there is nothing to choose.
   constructor(actions) {
     this.actions = actions;
     this.board = null;
@@ -24,7 +24,7 @@ export class Pits {
         if (event.pointerType) document.activeElement.blur(); // or Space and the arrow keys would go to the pit
       }, true);
     }
-    // A click on something else takes a choice back; one on a pit is the pit's.
+    // A click outside the pits takes a choice back; pits handle their own clicks.
     addEventListener("click", (event) => {
       if (!event.target.closest(".pit, .arrows button")) this.choose(null);
     });
@@ -49,12 +49,12 @@ export class Pits {
     return this.state.legal.filter((o) => o.pit === hollow.pit && this.board.side(hollow.seat, o.direction) === side);
   }
 
-  // What the direction of a pit means: the "way" of the hand, or the "end" from which it sows.
+  // Returns what a pit's direction means: the "way" of the hand, or the "end" from which it sows.
   choice(hollow) {
     return SIDES.flatMap((side) => this.options(hollow, side))[0]?.choice;
   }
 
-  // The sides to which a pit may be played.
+  // Returns the sides to which a pit may be played.
   sides(hollow) {
     return SIDES.filter((side) => this.options(hollow, side).length);
   }
@@ -98,8 +98,8 @@ export class Pits {
     return parts.join(", ");
   }
 
-  // The pit that names a way of a pit: the first pit that is sown to, or the end of the row that captured
-  // seeds are sown from.
+  // Returns the pit that names a direction of a pit: the first pit sown, or the end of the row from
+  // which captured seeds are sown.
   goalOf(hollow, side) {
     const [{ choice, start, way }] = this.options(hollow, side);
     const turns = start % 8 === (way ? 7 : 0); // from the front row to the back row, or back
@@ -107,7 +107,7 @@ export class Pits {
     return this.board.hollow(hollow.seat, choice === "end" ? start : next).name;
   }
 
-  // The pits that name the ways of a pit, from the left of the screen.
+  // Returns the pits that name a pit's directions, from the left of the screen.
   goals(hollow) {
     const [first, second] = this.sides(hollow).map((side) => this.goalOf(hollow, side));
     return { first, second };
@@ -134,8 +134,8 @@ export class Pits {
     this.actions.ask(chosen && t(`choose_${this.choice(chosen)}`, { hole: chosen.name, ...this.goals(chosen) }));
   }
 
-  // Shows the arrows of a pit, and returns where they stand: never on a pit. Those for an end are
-  // outside the row; those for a way are off the owner's edge of the board.
+  // Shows the arrows of a pit, and returns where they stand, which is never on a pit: arrows for an
+  // end stand beside the row, arrows for a way beyond the owner's edge of the board.
   showArrows(hollow, choice) {
     const { board, arrows } = this;
     const { width, height, pit } = board.parts;
@@ -163,7 +163,8 @@ export class Pits {
     });
   }
 
-  // Answers the question for a direction by a key; false if it is not asked, or the key says nothing.
+  // Answers the question for a direction by a key; false if nothing was asked or the key is
+  // another.
   decide(key) {
     const { chosen } = this;
     const side = { ArrowLeft: "left", ArrowRight: "right" }[key];
@@ -183,8 +184,8 @@ export class Pits {
     event.stopPropagation();
   }
 
-  // If some work takes the focus of the keyboard from a button, the board gets it, or the move in
-  // the list. After a mouse click nothing gets it: keys are for the page then.
+  // Does some work. If it takes the keyboard focus from a button, the board gets the focus, or the
+  // current move of the list. After a mouse click nothing gets it: keys then go to the page.
   keepFocus(work) {
     const had = document.activeElement;
     const keys = had.matches(":focus-visible");

@@ -1,9 +1,9 @@
-// The choice of a player: a level, or another kind with how much it may think. The server lists both.
+// Handles the choice of a player: a level, or another kind with a limit. The server lists both.
 
 import { element, offer } from "./dom.js";
 import { playerWords, t } from "./texts.js";
 
-const LEVEL = "level "; // and the name of its player: the value of a level in the list
+const LEVEL = "level "; // before the name of its player: the value of a level in the list
 const RATED = "zanzibar"; // the rules under which the levels were rated
 
 function levelWords({ name, elo }, ruleset) {
@@ -11,7 +11,7 @@ function levelWords({ name, elo }, ruleset) {
   return ruleset === RATED && elo !== null ? t("level_elo", { name: words, elo }) : words;
 }
 
-// The server's choice that a player's name comes from, and the number in the name.
+// Returns the server's choice that a player's name belongs to, and the number in the name.
 function choiceOf(setup, spec) {
   for (const choice of setup.players) {
     const [before, after] = choice.spec;
@@ -22,14 +22,14 @@ function choiceOf(setup, spec) {
   return {};
 }
 
-// Whether a player or an evaluator can play some rules. One that plays all those of the server also
-// plays those of links and files.
+// Returns whether a player or an evaluator can play some rules. If it plays all rules of the
+// server, it also plays the rules of links and files.
 export function plays(setup, { rulesets }, ruleset) {
   const offered = setup.rulesets.some(({ name }) => name === ruleset);
   return rulesets.includes(ruleset) || (!offered && rulesets.length === setup.rulesets.length);
 }
 
-// The name of a player in words, with how much it may think.
+// Returns the name of a player in words, with its limit.
 export function specWords(setup, spec, ruleset = "") {
   const level = setup.levels.find((offered) => offered.spec === spec);
   if (spec === "human") return t("person");
@@ -40,7 +40,7 @@ export function specWords(setup, spec, ruleset = "") {
   return choice.budget ? t("player_limit", { name, number, unit: t(`unit ${choice.budget.unit}`).toLowerCase() }) : name;
 }
 
-// A list and the number beside it, from and to the name of a player.
+// Connects a list and the number beside it with the name of a player.
 export class PlayerInput {
   constructor(select, input, setup) {
     this.select = select;

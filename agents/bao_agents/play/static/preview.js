@@ -1,5 +1,5 @@
-// See before you sow: a pit that is pointed at, focused or touched for long shows on the board where
-// each of its moves goes, what it captures and where it ends, and says so. Nothing is played.
+// Previews moves: when a pit is pointed at, focused or touched for long, the board shows where each
+// of its moves goes, what it captures and where it ends. The page also says so. Nothing is played.
 
 import { $ } from "./dom.js";
 import { Latest } from "./latest.js";
@@ -7,11 +7,11 @@ import { announce, caption } from "./say.js";
 import { remember, remembered } from "./store.js";
 import { seatName, seeds, t } from "./texts.js";
 
-const POINTED_MS = 250; // for so long a mouse rests on a pit before it is asked about
-const TOUCHED_MS = 500; // a touch that is longer asks, and does not play
-const CAPTURES = 3; // so many are named, the others are counted
+const POINTED_MS = 250; // how long a mouse rests on a pit before its preview
+const TOUCHED_MS = 500; // a longer touch shows the preview and does not play
+const CAPTURES = 3; // the most captures that are named; further ones are counted
 
-// What a move does, for example "captures 3 seeds at a3, ends at B5, takes 3 seeds".
+// Returns what a move does, for example "captures 3 seeds at a3, ends at B5, takes 3 seeds".
 function pathWords({ events }, nameOf) {
   const captures = events.filter(({ kind }) => kind === "capture");
   const words = captures.slice(0, CAPTURES).map(({ seeds: count, seat, pits }) => (
@@ -31,9 +31,9 @@ export class Preview {
   constructor(table) {
     this.table = table;
     this.requests = new Latest();
-    this.answers = new Map(); // moves by pit, of one position
+    this.answers = new Map(); // the moves of one position, by pit
     this.timer = null;
-    this.touched = false; // whether a long touch shows a path, so that its end plays nothing
+    this.touched = false; // whether a long touch shows a path; its end then plays nothing
     this.target = null; // the pit or arrow whose paths are shown
     const board = $("board");
     $("preview").checked = remembered("preview") !== "false";
@@ -42,7 +42,7 @@ export class Preview {
       this.clear();
     });
     board.addEventListener("pointermove", (event) => {
-      const moved = event.movementX || event.movementY; // a pit may also come under a mouse that rests
+      const moved = event.movementX || event.movementY; // a pit may also move under a resting mouse
       if (event.pointerType === "mouse" && moved) this.point(event.target, POINTED_MS);
     });
     board.addEventListener("pointerleave", () => this.clear());
@@ -72,7 +72,8 @@ export class Preview {
     return $("preview").checked && table.playable && !table.task?.address.startsWith("puzzle");
   }
 
-  // Asks about the pit or arrow under a pointer or the focus after some time, unless it changes.
+  // Shows the preview of the pit or arrow under a pointer or the focus after some time, if it
+  // stays.
   point(target, time, touch = false) {
     const choice = target.closest(".pit, .arrows button");
     if (choice === this.target) return;
@@ -108,7 +109,7 @@ export class Preview {
     const sides = target.dataset.pit ? pits.sides(hollow) : [target.className];
     if (!sides.length || !this.active) return;
     const fresh = this.requests.next();
-    const moves = await this.movesOf(hollow.pit).catch(() => []); // a move itself will say what is wrong
+    const moves = await this.movesOf(hollow.pit).catch(() => []); // playing the move will say what is wrong
     if (!fresh() || !moves.length) return;
     const words = sides.map((side) => {
       const options = moves.filter(({ direction }) => board.side(hollow.seat, direction) === side);
@@ -126,7 +127,7 @@ export class Preview {
     }
   }
 
-  // The moves of a pit; each position asks once about it.
+  // Returns the moves of a pit; the server is asked once for each position.
   movesOf(pit) {
     const { answers, table } = this;
     if (!answers.has(pit)) answers.set(pit, table.ask("preview", { pit, ply: table.state.ply }).then(({ moves }) => moves));

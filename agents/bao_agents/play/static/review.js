@@ -1,4 +1,4 @@
-// The review of a game: a graph of South's chance, and its mistakes with the better moves.
+// Reviews a game: a graph of South's chance, and the mistakes with the better moves.
 
 import { make } from "./board.js";
 import { $, button, element, scrollToBoard } from "./dom.js";
@@ -9,10 +9,10 @@ import { percent, winWords } from "./study.js";
 import { plies, seatName, t } from "./texts.js";
 
 const [WIDTH, HEIGHT] = [600, 90]; // of the graph, in its own units
-const LOST = 0.1; // a player whose chance stays below is lost
+const LOST = 0.1; // a player whose chance stays below this is lost
 
 export class Review {
-  // `lineButtons(line, ply)` are the moves of a line; `learn(mistakes)` asks for better moves.
+  // `lineButtons(line, ply)` returns the moves of a line; `learn(mistakes)` asks for better moves.
   constructor(table, lineButtons, learn) {
     Object.assign(this, { table, lineButtons });
     this.analyses = [];
@@ -25,7 +25,7 @@ export class Review {
     });
   }
 
-  // The ply of the first move that a player chose.
+  // Returns the ply of the first move that a player chose.
   get first() {
     return Math.min(this.table.game.opening_plies, this.table.game.length);
   }
@@ -62,7 +62,7 @@ export class Review {
     announce($("review-text").textContent);
   }
 
-  // Who is lost from which move on, if the game so far says so.
+  // Returns, in words, which player is lost and from which move on, if the review shows it.
   lostWords() {
     const { analyses, table } = this;
     if (!analyses.length || this.first + analyses.length < table.game.length) return "";
@@ -74,7 +74,7 @@ export class Review {
     return t("lost_from", { who: seatName(seat), number: numberOf(table.game, this.first + from), share: percent(LOST) });
   }
 
-  // The mistakes of the person who played a bot, else those of both players.
+  // Returns the mistakes of the person in a game against a bot, else of both players.
   mistakes() {
     const { seats } = this.table.game;
     const people = [0, 1].filter((seat) => seats[seat] === "human");
@@ -97,8 +97,8 @@ export class Review {
     $("mistakes").replaceChildren(...mistakes.map((mistake) => this.mistake(mistake)));
   }
 
-  // South's chance is the light part; a mistake is a stroke, a blunder a thick one, a lost proof a
-  // dotted one, and a blue band the ply on the board.
+  // Draws the graph. The light part is South's chance. A stroke is a mistake, a thick stroke a
+  // blunder, and a dotted stroke a proven win given away. The blue band is the ply on the board.
   showGraph(mistakes) {
     const graph = $("graph");
     const { game, state } = this.table;
@@ -109,12 +109,12 @@ export class Review {
     const [begin, end] = [this.analyses.at(0), this.analyses.at(-1)].map((analysis) => analysis && x(analysis.ply).toFixed(1));
     if (points.length) make("polygon", { points: `${begin},${HEIGHT} ${points.join(" ")} ${end},${HEIGHT}`, class: "south" }, graph);
     make("line", { x1: 0, x2: WIDTH, y1: HEIGHT / 2, y2: HEIGHT / 2, class: "middle" }, graph);
-    upright(Math.min(state.ply, game.length - 1), "shown"); // behind the mistakes, or it would hide one
+    upright(Math.min(state.ply, game.length - 1), "shown"); // drawn first, or it would hide a mistake
     for (const { ply, mark } of mistakes) upright(ply, { "?": "mistake", "??": "blunder" }[mark] ?? "unproved");
   }
 
-  // A mistake in words: the move played and what it lost, a button that shows it and the better
-  // move; and the better line.
+  // Returns a mistake in words: the move played and what it lost, a button that shows the move and
+  // the better one, and the better line.
   mistake(analysis) {
     const sign = spelling();
     const { table } = this;
@@ -132,7 +132,7 @@ export class Review {
       await table.look(ply);
       table.board.markMove(played.seat, played, "last");
       table.board.markMove(best.seat, best, "hint");
-      const share = percent(analysis.south); // of the better move: the position before is worth as much
+      const share = percent(analysis.south); // the better move's chance, which is that of the position before it
       caption(t("better", { move: best.texts[sign], value: win || t("evaluation_text", { who: seatName(0), share }) }));
       scrollToBoard();
       $("row-look").scrollIntoView({ block: "nearest" });

@@ -3,13 +3,13 @@
 import { $ } from "./dom.js";
 import { reasonWords, ruleWords, t, withTerms } from "./texts.js";
 
-const COMPILE_MS = 6000; // longer than any bot thinks: it is being compiled
+const COMPILE_MS = 6000; // longer than any bot thinks, so the server must be compiling
 
 export function announce(words) {
   $("live").textContent = words;
 }
 
-// Joins sentences, of which some end with a stop of their own.
+// Joins sentences; some of them already end with a full stop.
 export function sentences(...parts) {
   return parts.filter(Boolean).map((part) => (/[.?!…]$/.test(part) ? part : `${part}.`)).join(" ");
 }
@@ -23,7 +23,7 @@ export function tell(words) {
   announce(words);
 }
 
-// Shows a red message; `more` are further terms, each with the text that a click on it shows.
+// Shows a red message; `more` has further terms, each with the text that a click on it shows.
 export function say(words, lang = "", more = {}) {
   const box = $("message");
   box.lang = lang || document.documentElement.lang;
@@ -52,12 +52,12 @@ export function complain(error) {
   $("message").dataset.error = error.message;
 }
 
-// Takes back that the server does not answer.
+// Removes the message that the server does not answer.
 export function serverAnswers() {
   if ($("message").dataset.error === "no_server") say("");
 }
 
-// Waits for an answer, and calls `compiles()` if that takes as long as compiling.
+// Waits for an answer; calls `compiles()` if it takes so long that the server must be compiling.
 export async function slowly(answer, compiles) {
   const timer = setTimeout(compiles, COMPILE_MS);
   return answer.finally(() => clearTimeout(timer));

@@ -1,15 +1,15 @@
-// Setting up a position by clicks: each adds a seed, or takes one away. The server checks the result.
+// Sets up a position by clicks: each adds or removes a seed. The server checks the result.
 
 import { $, onClick, scrollToBoard } from "./dom.js";
 import { sentences } from "./say.js";
 import { seatName, seeds, t } from "./texts.js";
 
 const SEEDS = 64;
-const NOTHING = "-"; // no move has left anything
+const NOTHING = "-"; // the last move left nothing
 
-// The fields of a position text (bao_env/RULES.md): four rows, stores, houses, who moves, and what
-// the last move left: a pit that takasia bars, a capture that waits for its side. Null if the text
-// has another form; how many seeds there are does not matter.
+// Returns the fields of a position text (bao_env/RULES.md): four rows, stores, houses, who moves, a
+// pit that takasia bars, and a capture that waits for its side. The last two come from the last
+// move. Returns null if the text has another form; the number of seeds is not checked.
 function parse(text) {
   const [pits = "", store = "", houses = "", mover = "", ...moved] = text.trim().split(/\s+/);
   const rows = pits.split("/").map((row) => row.split(",").map(Number));
@@ -26,7 +26,7 @@ function parse(text) {
   };
 }
 
-// The pit that a field names, such as "A3" or "B1:17"; null for none.
+// Returns the pit that a field names, such as "A3" or "B1:17"; null for none.
 function pitOf(field = NOTHING) {
   const [, row, hole] = field.match(/^([AB])([1-8])/) ?? [];
   return row ? (row === "A" ? 0 : 8) + Number(hole) - 1 : null;
@@ -39,10 +39,10 @@ function format({ counts, store, owns_house: owned, mover, moved }) {
 }
 
 export class SetUp {
-  // `play(position)` begins a game from the position.
+  // `play(position)` starts a game from the position.
   constructor(table, play) {
     this.table = table;
-    this.state = null; // the position as it is made
+    this.state = null; // the position that is being set up
     onClick({
       edit: () => this.start(),
       clear: () => this.clear(),
@@ -54,14 +54,14 @@ export class SetUp {
     }
   }
 
-  // A change of the position drops what the last move left in it, and says so.
+  // Changes the position; drops what the last move left in it, and says so.
   change(fields) {
     const { moved } = this.state;
     Object.assign(this.state, fields, { moved: NOTHING });
     this.show(moved === NOTHING ? "" : t("edit_moved"));
   }
 
-  // Begins with the text in the box, even if it isn't a legal position, else with the board's.
+  // Starts with the position in the box, even if it is illegal; without one, with the board's.
   async start() {
     const { table } = this;
     this.state = parse($("position").value) ?? parse(table.state.text);
@@ -70,7 +70,7 @@ export class SetUp {
     scrollToBoard();
   }
 
-  // Takes what the fields say.
+  // Reads the fields of the form.
   read() {
     const stored = (seat) => Math.min(SEEDS, Math.max(0, Number($(`edit-store-${seat}`).value) || 0));
     this.change({

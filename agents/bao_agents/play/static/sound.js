@@ -1,11 +1,11 @@
-// The sound of seeds that fall into a pit, if it is switched on.
+// Plays the sound of seeds that fall into a pit, if it is switched on.
 
 import { $ } from "./dom.js";
 
 const SECONDS = 0.06;
-let audio = null; // made when it is needed: browsers want a click first
+let audio = null; // created when needed, because browsers want a click first
 
-// A short knock, lower the more seeds lie there.
+// Plays a short knock; it is lower if more seeds lie in the pit.
 export function seedSound(count) {
   if (!$("sound").checked) return;
   audio ??= new AudioContext();

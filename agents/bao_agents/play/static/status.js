@@ -1,4 +1,4 @@
-// What the page says about the game on the table, and which of its buttons work.
+// Shows the state of the game on the table, and enables the buttons that apply.
 
 import { $ } from "./dom.js";
 import { moveSummary, numberOf } from "./moves.js";
@@ -22,7 +22,7 @@ function outcomeWords({ outcome: { winner, how }, seats }) {
   return people.length === 1 ? `${t(people[0] === winner ? "you_won" : "you_lost")} ${end}` : end;
 }
 
-// Why only these pits may be played.
+// Returns why only these pits may be played, in words.
 export function whyWords({ state, mode, pits }) {
   if (state.outcome || mode === "lesson") return "";
   const hole = (pit) => pits.board.hollow(state.mover, pit).name;
@@ -33,7 +33,7 @@ export function whyWords({ state, mode, pits }) {
   return words.join(" ");
 }
 
-// What the position on the board came from.
+// Returns the move that led to the position on the board, in words.
 export function captionWords({ state }) {
   const move = state.moves[state.ply - 1];
   return state.note ?? (move ? moveSummary(move) : "");

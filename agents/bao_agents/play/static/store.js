@@ -1,6 +1,6 @@
-// What the browser remembers of a visitor.
+// Keeps in the browser what the page remembers of a visitor.
 
-// What some work returns; null if the storage is switched off, or what it holds is damaged.
+// Returns the result of some work; null if the storage is switched off or its data is damaged.
 function quietly(work) {
   try {
     return work();

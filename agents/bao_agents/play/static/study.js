@@ -1,4 +1,4 @@
-// Hints, the evaluation bar, and the story of a move, event by event.
+// Shows hints, the evaluation bar, and the story of a move, event by event.
 
 import { $, button, element, offer, onClick, scrollToBoard } from "./dom.js";
 import { Latest } from "./latest.js";
@@ -9,12 +9,12 @@ import { eventWords, playerWords, plies, ruleWords, seatName, t, withTerms } fro
 
 export const percent = (share) => `${Math.round(100 * share)}%`;
 
-// A proven win, for example "South wins in 13 plies".
+// Returns a proven win in words, for example "South wins in 13 plies".
 export function winWords(win) {
   return t(win.exact ? "wins_in" : "wins_within", { who: seatName(win.winner), plies: plies(win.plies) });
 }
 
-// What a move leads to: a proven win or loss of its player, else a chance.
+// Returns what a move leads to, in words: a proven win or loss of its player, else a chance.
 function moveWords(move, mover) {
   if (!move.win) return percent(move.value);
   const kind = `move_${move.win.winner === mover ? "wins" : "loses"}_${move.win.exact ? "in" : "within"}`;
@@ -44,14 +44,14 @@ export class Study {
     offer($("evaluator"), able.map((evaluator) => new Option(words(evaluator), evaluator.value)), 0);
   }
 
-  // A new position is shown: drop what was said about the old one.
+  // Drops what was said about the old position, because a new one is shown.
   forget() {
     this.hints.next();
     $("hints").replaceChildren();
     this.evaluate();
   }
 
-  // Until the answer comes, the bar is faded.
+  // The bar is faded until the answer comes.
   async evaluate() {
     const on = $("bar").checked;
     $("evaluation").hidden = !on;
@@ -122,8 +122,8 @@ export class Study {
     announce(analysis.win ? `${winWords(analysis.win)}. ${summary}` : summary);
   }
 
-  // The moves of a best line from a ply, numbered, as buttons: each shows the position after it, a view
-  // like looking back.
+  // Returns the moves of a best line from a ply, as numbered buttons. Each shows the position after
+  // its move, without changing the game.
   lineButtons(line, ply) {
     const texts = line.map((move) => move.texts[spelling()]);
     let number = numberOf(this.table.game, ply);
@@ -148,7 +148,7 @@ export class Study {
     cell.append(meter, ` ${percent(share)}`);
   }
 
-  // --- the story of a move: a view, which changes nothing in the game ---
+  // --- the story of a move: a view that does not change the game ---
 
   async tell(ply) {
     const { table } = this;

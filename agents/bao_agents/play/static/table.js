@@ -1,14 +1,14 @@
-// The game on the page: sends moves to the server, shows its moves, and lets bots move.
+// Handles the game on the page: sends moves to the server, shows its moves, and lets bots move.
 //
-// `game` is the game where it stands, and `state` what the board shows. `mode` says how:
+// `game` is the current state of the game, and `state` what the board shows. `mode` says how:
 //   play    the game, in which people move
-//   lesson  the game of a lesson or puzzle that is answered: nobody moves
+//   lesson  the game of a lesson or puzzle that is already answered: nobody moves
 //   look    the game at another ply
 //   story   a move event by event, or a move of the best line
 //   edit    a position that is being set up
-// Only the first two show the game itself; the others change nothing in it, except `playFromHere`.
-// `pending` says what is under way: a "move" of a person, a "bot" that thinks, "seeds" that move.
-// A bot may think while seeds move, since people may look back meanwhile.
+// Only the first two show the game itself. The others do not change it, except by `playFromHere`.
+// `pending` has what is under way: a "move" of a person, a "bot" that thinks, "seeds" that move.
+// A bot may think while seeds move, because people may look back in the meantime.
 
 import { post } from "./api.js";
 import { $, onClick } from "./dom.js";
@@ -19,15 +19,15 @@ import { announce, caption, complain, refuse, say, sentences, serverAnswers, slo
 import { captionWords, showControls, showStatus, statusWords, whyWords } from "./status.js";
 import { eventWords, seatName, t } from "./texts.js";
 
-const FOLLOW_MS = 2000; // milliseconds between two looks for moves that another page made
+const FOLLOW_MS = 2000; // milliseconds between two checks for moves of another page
 const ANNOUNCE_MS = 1000; // a bot that thinks longer is announced
-const SLOW_MS = 500; // an answer that takes longer is on its way
+const SLOW_MS = 500; // an answer that takes longer is announced as on its way
 const READ_MS = 50; // milliseconds for each letter of a caption that a learner reads
 
 export class Table {
-  // `nameOf(spec)` is a player in words; `edit(hollow, right)` takes the clicks in pits while a position
-  // is set up; `changed(what)` hears of a new "game", a "move", a "look" elsewhere, and then of the
-  // "position" shown.
+  // `nameOf(spec)` returns a player in words. `edit(hollow, right)` is called for clicks in pits
+  // while a position is being set up. `changed(what)` is called for a new "game", a "move" and a
+  // "look" elsewhere, and then for the "position" shown.
   constructor({ nameOf, edit, changed }) {
     Object.assign(this, { nameOf, edit, changed });
     this.id = null;
@@ -36,13 +36,13 @@ export class Table {
     this.state = null;
     this.mode = "play";
     this.pending = new Set();
-    this.paused = false; // bots wait
-    this.slow = false; // the server takes long to answer a move
-    this.marks = {}; // what a review says of a move, by ply
+    this.paused = false; // whether bots wait
+    this.slow = false; // whether the server takes long to answer a move
+    this.marks = {}; // the review's marks of moves, by ply
     this.beginning = Promise.resolve(); // the last new game, or change of the game
     this.running = Promise.resolve(); // the last animation
     this.changes = new Latest(); // requests and animations of the game
-    this.answered = () => {}; // hears that the server has answered a move
+    this.answered = () => {}; // called when the server has answered a move
     this.looks = new Latest(); // requests to look elsewhere
     this.pits = new Pits({
       pit: (hollow, right) => this.onPit(hollow, right),
@@ -76,12 +76,12 @@ export class Table {
     return this.pits.board;
   }
 
-  // Whether the board shows something else than the game where it stands.
+  // Returns whether the board shows something other than the current state of the game.
   get away() {
     return this.mode !== "play" && this.mode !== "lesson";
   }
 
-  // The mode in which the game itself is shown.
+  // Returns the mode in which the game itself is shown.
   get home() {
     return this.task?.over ? "lesson" : "play";
   }
@@ -127,7 +127,7 @@ export class Table {
     });
   }
 
-  // Draws the board for the window, if it isn't drawn so, when no seeds move.
+  // Draws the board again if the window needs it; waits until no seeds move.
   async layOut() {
     this.skip();
     await this.running;
@@ -145,7 +145,7 @@ export class Table {
     if (this.state) this.showMoves();
   }
 
-  // Does some work, which is under way until it ends.
+  // Does some work, and keeps its kind in `pending` until it ends.
   async during(activity, work) {
     this.pending.add(activity);
     this.render();
@@ -165,7 +165,8 @@ export class Table {
     return game;
   }
 
-  // `replace` keeps the address out of the browser's history; `task` is that of a lesson or puzzle.
+  // `replace` keeps the address out of the browser's history; `task` is the address of a lesson or
+  // puzzle.
   async start(promise, { replace = false, task = null } = {}) {
     const fresh = this.changes.next();
     this.takeBack();
@@ -188,13 +189,14 @@ export class Table {
     announce(sentences(t("new_game"), statusWords(this), whyWords(this), note));
   }
 
-  // Ends the task of the game with some words, after which nobody moves; without words, goes on.
+  // Ends the task of the game with some words; then nobody moves. Without words, the task
+  // continues.
   endTask(over) {
     this.task.over = over;
     if (!this.away) this.render(null, this.home);
   }
 
-  // Asks the server something about the game. If it has lost the game, begins it anew by its name.
+  // Sends a request about the game. If the server has lost the game, restarts it under its name.
   async ask(request, data) {
     const send = () => post(`api/games/${this.id}/${request}`, data);
     const answer = await send().catch(async (error) => {
@@ -210,14 +212,14 @@ export class Table {
   }
 
   refresh() {
-    return this.ask("look").then(({ state }) => this.take(state), () => {}); // the message that led here stays
+    return this.ask("look").then(({ state }) => this.take(state), () => {}); // if it fails, the earlier message stays
   }
 
   // Shows the game as it stands, and lets bots answer.
   async take(game) {
     const fresh = this.changes.current();
     this.skip();
-    await this.running; // or it would continue over the new position
+    await this.running; // or the animation would continue over the new position
     if (!fresh()) return;
     this.state = this.game = game;
     this.mode = this.home;
@@ -227,7 +229,7 @@ export class Table {
     this.letBotMove();
   }
 
-  // Takes the game, but goes on showing what people look at.
+  // Takes over the new state of the game, but keeps showing what people look at.
   keep(game) {
     this.game = game;
     this.showMoves();
@@ -255,7 +257,7 @@ export class Table {
 
   // --- moving ---
 
-  // Moves seeds when those under way have stopped; false if the game is no longer the same.
+  // Moves seeds when the running animation has stopped; false if the game has changed meanwhile.
   async alone(work) {
     const fresh = this.changes.current();
     this.skip();
@@ -295,8 +297,8 @@ export class Table {
     return false;
   }
 
-  // A click, a tap or Enter on a pit. Where it has two ways, it only chooses the pit, or takes that
-  // back; but the `right` button of a mouse sows right.
+  // Handles a click, a tap or Enter on a pit. If the pit has two directions, this only chooses the
+  // pit, or takes the choice back; but the `right` mouse button sows right.
   async onPit(hollow, right) {
     if (this.mode === "edit") {
       this.edit(hollow, right);
@@ -340,7 +342,7 @@ export class Table {
     this.answered();
   }
 
-  // A person gives the game up: who is to move, or the only person.
+  // Gives the game up for the person to move, or for the only person.
   resign() {
     const { current_ply: ply, mover, seats } = this.game;
     const seat = seats[mover] === "human" ? mover : 1 - mover;
@@ -361,12 +363,13 @@ export class Table {
     else this.render(this.state);
   }
 
-  // Ends the question for the house; whatever people do instead takes the move back.
+  // Ends the question about the house; anything else that people do takes the move back.
   takeBack() {
     $("house").close("");
   }
 
-  // Begins a move of people, by whatever hand, and ends a pause. `shown` events were shown before.
+  // Plays a person's move, however it was entered, and ends a pause. `shown` is the number of
+  // events that were already shown.
   async play(request, move, shown = 0) {
     const hadFocus = $("board").contains(document.activeElement);
     this.paused = false;
@@ -416,9 +419,9 @@ export class Table {
     const failure = await this.during("bot", () => answer).then(() => null, (error) => error);
     clearTimeout(slow);
     if (!fresh()) {
-      await this.beginning; // or the game as it was would be asked about again
+      await this.beginning; // or this would ask about the old game again
       await this.letBotMove();
-    } else if (failure?.status === 409) await this.refresh(); // another page was faster
+    } else if (failure?.status === 409) await this.refresh(); // another page has already moved
     else if (failure) {
       this.paused = Boolean(failure.status); // if the server is away, ask again when it is back
       this.render();
@@ -426,7 +429,7 @@ export class Table {
     } else await this.follow(answer);
   }
 
-  // Lets bots wait, or go on.
+  // Makes bots wait, or lets them continue.
   pause(paused) {
     this.paused = paused;
     say("");
@@ -441,8 +444,8 @@ export class Table {
     await this.layOut();
   }
 
-  // Shows another state when it has arrived, unless people look elsewhere by then. It changes nothing
-  // in the game.
+  // Shows another state when it has arrived, unless people look elsewhere by then. The game does
+  // not change.
   async showState(promise, mode = "look") {
     const fresh = this.looks.next();
     this.takeBack();
@@ -459,7 +462,7 @@ export class Table {
     if (isGame) this.letBotMove();
   }
 
-  // Shows a position that is not of the game, with some words below.
+  // Shows a position outside the game, with some words below.
   peek(position, note, mode = "story") {
     const none = { legal: [], must: null, outcome: null };
     this.render({ ...this.state, ...none, ...position, note }, mode);
@@ -495,12 +498,13 @@ export class Table {
     return this.change("goto", { ply }, paused);
   }
 
-  // Positions of the best line are not in the game; then it continues from the ply that was shown.
+  // Plays on from the ply shown, but at most from the end of the game: positions of a best line can
+  // be beyond it.
   playFromHere() {
     return this.goTo(Math.min(this.state.ply, this.state.length), false);
   }
 
-  // Shows the last move once more.
+  // Shows the last move again.
   async replay() {
     const { ply } = this.state;
     if (!ply || this.pending.has("seeds")) return;
@@ -521,7 +525,8 @@ export class Table {
     if (this.game.current_ply < this.game.length) this.goTo(this.personsTurn(1), true);
   }
 
-  // The ply of the next turn back or forward; if a person plays a bot, of the person's turn.
+  // Returns the ply of the next turn back or forward; in a game against a bot, of the person's
+  // turn.
   personsTurn(by) {
     const { moves, current_ply: current, length, seats } = this.game;
     const bot = (seat) => seats[seat] !== "human" && seats[1 - seat] === "human";

@@ -1,4 +1,4 @@
-// The words of the page, in the language chosen.
+// Provides the texts of the page in the chosen language.
 
 import { $, button, element } from "./dom.js";
 
@@ -31,13 +31,13 @@ export function t(key, values = {}) {
   return text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
 }
 
-// The label of a player or an evaluator that the server offers; its name if the command line added it.
+// Returns the label of an offered player or evaluator; its name if the command line added it.
 export function playerWords(choice) {
   const key = `player ${choice.kind}`;
   return key in fallback ? t(key, choice) : choice.value;
 }
 
-// The description of a rule set; nothing for one of the command line.
+// Returns the description of a rule set; nothing if the command line added it.
 export function rulesetWords(ruleset) {
   const key = `ruleset ${ruleset.name}`;
   return key in fallback ? t(key) : "";
@@ -51,7 +51,7 @@ const counted = (singular, plural) => (count) => t(count === 1 ? singular : plur
 export const seeds = counted("one_seed", "seeds");
 export const plies = counted("one_ply", "plies");
 
-// An event of a move in words: the server's own in English, else by a pattern.
+// Returns an event of a move in words: the server's own in English, else made from a pattern.
 export function eventWords(event) {
   const pattern = `event ${event.kind}`;
   if (!has(pattern)) return event.words.replace(/ \([^()]*\)$/, "");
@@ -63,14 +63,14 @@ export function eventWords(event) {
   });
 }
 
-// Why a move is illegal: the server's words in English, else those for the rule.
+// Returns why a move is illegal: the server's words in English, else the text for the rule.
 export function reasonWords(why) {
   const key = why.words.endsWith(" is empty") ? "reason " : `reason ${why.rule}`;
   return has(key) ? t(key) : why.words;
 }
 
-// A sentence of the rules in the language of the page, by a pattern of the English one; English, if
-// there is none.
+// Returns a sentence of the rules in the page's language, by matching the English one with
+// patterns; without a match, returns the English one.
 function ruleSentence(sentence) {
   for (const [pattern, translation] of Object.entries(words.rules ?? {})) {
     const escaped = pattern.replace(/[.*+?^$()|[\]\\]/g, "\\$&").replace(/\{(\w+)\}/g, "(?<$1>.+)");
@@ -82,7 +82,7 @@ function ruleSentence(sentence) {
   return sentence;
 }
 
-// The rules in words, as paragraphs and lists.
+// Returns the rules in words, as paragraphs and lists.
 export function rulesInWords(text) {
   return text.split("\n\n").flatMap((block) => {
     const lines = block.split("\n").map((line) => line.split(/(?<=\.) /).map(ruleSentence).join(" "));
@@ -98,15 +98,15 @@ export function rulesInWords(text) {
   });
 }
 
-// The text of a rule that an event or a refusal names: the page's, else the server's in English.
-// `houseMin` is the fewest seeds of a house.
+// Returns the text of a rule that an event or a refusal names: the page's, else the server's
+// English. `houseMin` is the fewest seeds of a house.
 export function ruleWords(rule, english, houseMin) {
   const [number] = rule.split(",");
   const key = [`rule ${number}`, `rule ${number.replace(/[a-c]$/, "")}`].find(has);
   return key ? { text: t(key, { least: houseMin }), lang: document.documentElement.lang } : { text: english, lang: "en" };
 }
 
-// Words in which each term of Bao is a button that explains it, and so is each key of `more`.
+// Returns words in which each term of Bao, and each key of `more`, is a button that explains it.
 export function withTerms(text, more = {}) {
   const meanings = { ...t("terms"), ...more };
   const names = Object.keys(meanings).sort((a, b) => b.length - a.length);
@@ -115,7 +115,7 @@ export function withTerms(text, more = {}) {
   const fragment = document.createDocumentFragment();
   parts.forEach((part, i) => {
     if (i % 2) {
-      const unit = element("span", "", "unit"); // no punctuation may begin a line
+      const unit = element("span", "", "unit"); // keeps punctuation from starting a line
       const [sign] = parts[i + 1].match(/^[^\s\p{L}\d(]+/u) ?? [""];
       parts[i + 1] = parts[i + 1].slice(sign.length);
       unit.append(termButton(part, meanings[part] ?? meanings[part.toLowerCase()]), sign);
