@@ -374,7 +374,7 @@ def _points(rows: Rows, x: str, metric: str) -> Float64Array:
 
 
 _FEW_LINES = 3
-"""Up to so many lines have bands as intervals; more lines have bars, which hide less."""
+"""The most lines whose intervals are drawn as bands; with more, as bars, which hide less."""
 _BARS = 6
 """The most bars of a line."""
 

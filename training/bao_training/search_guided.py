@@ -3,7 +3,7 @@
 Guided alpha-beta plays, and the network learns which actions it chooses and who wins (expert
 iteration, Anthony et al., "Thinking fast and slow with deep learning and tree search", 2017).
 In AlphaZero, the network learns from a tree search that spreads its visits by the policy; here it
-learns from alpha-beta, and only which action that chooses.
+learns from alpha-beta, and only the action that the search chooses.
 
 Guided alpha-beta needs two things: the network, which orders the actions at a few nodes, and an
 NNUE (:mod:`bao_training.nnue_model`), which evaluates millions of positions a second. The NNUE

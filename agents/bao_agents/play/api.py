@@ -220,8 +220,8 @@ def open_board(rules: Ruleset, first_player: str | None) -> Board:
 def puzzles(rules: Ruleset) -> SolvedPositions | None:
     """Return the shipped positions that are puzzles, easiest first; None if there are none.
 
-    In a puzzle only one move wins, or at most a third of the moves. Puzzles with shorter wins come
-    first; among wins of equal length, those with a larger share of winning moves.
+    A puzzle has at least three moves, and at most a third of them win. Puzzles with shorter wins
+    come first; among wins of equal length, those with a larger share of winning moves.
     """
     solved = shipped_won_positions(rules)
     if solved is None:

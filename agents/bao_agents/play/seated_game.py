@@ -76,7 +76,7 @@ def position_values(board: Board) -> Data:
 
 
 def hand_way(board: Board, action: int) -> Data:
-    """Return a legal action, with the pit and the direction from which its hand sows first.
+    """Return a legal action, with the pit and the direction in which its sowing starts.
 
     ``choice`` says what the direction of the action is: the ``way`` of the hand, or, in a capture
     of namua, the ``end`` of the front row from which the captured seeds are sown inwards

@@ -139,7 +139,7 @@ async def _body(request: Request) -> Data:
 
 
 class Guard:
-    """Answer only requests that this host's own page makes to it; send HEADERS.
+    """Answer only requests that this host's own page makes to it; add HEADERS.
 
     A page of another site can make a browser send requests to this machine. The browser then sends
     the name of that site as Origin. If the site points a name of its own at this machine, Host has

@@ -98,7 +98,7 @@ export class Board {
     return element;
   }
 
-  // Returns the side of the screen to which a seat's hand first moves; direction 0 is the seat's left.
+  // Returns the side of the screen to which a seat's hand first moves; 0 is the seat's left.
   side(seat, direction) {
     return (direction === 0) === (seat === this.parts.viewer) ? "left" : "right";
   }
