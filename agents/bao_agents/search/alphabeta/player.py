@@ -373,8 +373,10 @@ class AlphaBetaAgent(SearchPlayer):
 
     def _memory_alone_for(self, nodes: float) -> GameMemory:
         """Return the memory for searching a single position with about ``nodes`` nodes."""
-        max_bytes = self._memory or min(_POSITION_BYTES, default_memory())
-        words = max(table_words(nodes, max_bytes), self._workspaces[0].table.size)
+        least = self._workspaces[0].table.size
+        words = max(table_words(nodes, self._memory or _POSITION_BYTES), least)
+        if self._memory is None and words > least:  # to ask the system takes a millisecond
+            words = max(table_words(nodes, min(_POSITION_BYTES, default_memory())), least)
         if self._memory_alone is None or self._memory_alone.tables.size < words:
             self._memory_alone = None  # free the old memory before allocating new
             table, epoch = np.zeros((1, words), np.uint64), np.zeros(1, np.uint64)

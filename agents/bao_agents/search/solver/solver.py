@@ -77,6 +77,8 @@ def table_bits(limit: Limit, threads: int, memory: int | None) -> int:
     """
     visited = min(limit.nodes or math.inf, (limit.seconds or math.inf) * _SPEED * threads)
     bits = max(TABLE_BITS, math.ceil(math.log2(visited / _NODES_A_SLOT)))
+    if memory is None and bits == TABLE_BITS:  # to ask the system takes a millisecond
+        return bits
     max_bytes = default_memory() if memory is None else memory
     return min(bits, (max_bytes // _SLOT_BYTES).bit_length() - 1)
 
