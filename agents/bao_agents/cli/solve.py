@@ -91,9 +91,9 @@ def command(parser: argparse.ArgumentParser) -> Run:
     add_options(many, "seed")
     pieces = parser.add_argument_group(
         "a proof of hours or days",
-        "It is made of searches of --nodes positions each, one after another on all cores, or\n"
-        "side by side on the cores of a cluster, with 400 MB each. The same command continues a\n"
-        "stopped one, on another machine too.",
+        "It consists of searches of --nodes positions each, one after another on all\n"
+        "cores, or side by side on the cores of a cluster, with 400 MB each. The same\n"
+        "command continues a stopped one, on another machine too.",
     )
     pieces.add_argument(
         "--pieces", type=new_file, metavar="FILE", help="the file that gets each answer"

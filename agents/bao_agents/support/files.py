@@ -14,8 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bao_env.files import read_text
-
 if TYPE_CHECKING:  # slow to import and rarely needed
     from pydantic import ValidationError
 
@@ -168,6 +166,8 @@ def read_lines(file: Path, is_head: Callable[[str], bool], what: str) -> list[st
         ValueError: the file is of another kind.
         OSError: the file cannot be read.
     """
+    from bao_env.files import read_text  # bao --help, which needs this module, imports no engine
+
     text = read_text(file) if file.exists() else ""
     head, *lines = text[: text.rfind("\n") + 1].split("\n")
     if text and not is_head(head):
