@@ -319,7 +319,8 @@ def first_hand(rules, rows, capture_turn, start, stops):
             house_min = rules.house_min
     if ring == HOUSE:
         alone = front == ZERO and (back == ZERO or rules.lone_house != _SIDE)
-        if namua and alone and seeds > house_min:  # 2.4b: two seeds are sown, the house stays
+        # 2.4b: two seeds are sown, the house stays. `seeds` includes the one that has entered.
+        if namua and alone and seeds > house_min:
             front = (seeds - _TWO_SEEDS) << shift
             if rules.house_lost_below_min != ZERO and seeds - _TWO_SEEDS < house_min:
                 house_min = FULL  # Dutch footnote 2

@@ -130,7 +130,7 @@ def play_games(
         players: each gets all its positions of a ply in one call and, if it remembers games, their
             numbers.
         positions: uint64[G, 6], the starts; not changed.
-        first_seats: int8[G], the seat of the first player in each game.
+        first_seats: int8[G], the seat of ``players[0]`` in each game.
         engine: the rules.
         max_plies: a game that reaches this length is a draw.
         clock: the clock of each player in a game. With a clock, a player gets the positions of a

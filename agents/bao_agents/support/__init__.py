@@ -1,1 +1,1 @@
-"""Help all rooms: array types, cores, files, figures, output, progress, provenance."""
+"""Hold what several packages here use: array types, cores, files, figures, output and records."""
