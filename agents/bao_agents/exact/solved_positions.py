@@ -67,7 +67,8 @@ class SolvedPositions:
     """uint64[N], the actions after which the player to move wins; 0 in a lost position."""
     plies: Int16Array
     """int16[N], plies within which the winner can win. They count to the shortest win in the
-    shipped files and with ``bao solve --sample 500 --shortest``, else to the end of the proof found.
+    shipped files and with ``bao solve --sample 500 --shortest``, else to the end of the proof that
+    was found.
     """
     source: npt.NDArray[np.str_]
     """str[N], the name of the games that the position comes from."""

@@ -190,14 +190,14 @@ class ProofSearch:
     ) -> int:
         """Call :func:`prove` with the rest of the limits, or with ``nodes``.
 
+        At first one thread searches with a small table. After :data:`EASY_NODES` all threads
+        search together, and after :data:`GROW_NODES` the table is enlarged to the allowed size.
+
         Args:
             position: uint64[6].
             bound: the plies within which the attacker must win; UNBOUNDED for any number.
             attacker: 1 for the player to move, -1 for the other; 0 if the search is unbounded.
             nodes: the most positions to visit.
-
-        At first one thread searches with a small table. After :data:`EASY_NODES` all threads
-        search together, and after :data:`GROW_NODES` the table is enlarged to the allowed size.
         """
         if nodes is None:
             left = MAX_NODES if self._limit is None else self._limit - self.nodes
