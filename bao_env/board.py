@@ -403,8 +403,8 @@ class Board:
     def record(self) -> GameRecord:
         """Return the game with its rules, start, actions, outcome, head and comments.
 
-        The head and the comments come from the transcript that the board was made from. What no
-        longer fits, because other moves have been played since, is left out.
+        The head and the comments come from the transcript that the board was made from. Header
+        lines and comments that no longer fit the moves are left out.
         """
         return self._read.continued(self.move_stack, self._now.outcome)
 

@@ -19,7 +19,7 @@ from bao_env.observation.observer import Observer, UserObserver, get_observer
 
 
 def _positions(ruleset: Ruleset) -> tuple[PackedPositions, Legal]:
-    """Return positions, uint64[60, 6], and their legal actions, uint64[60], 0 in every tenth."""
+    """Return positions, uint64[60, 6], and legal actions, uint64[60]: 0 at every tenth position."""
     rng = np.random.default_rng(0)
     positions, legal = Openings(ruleset, (0, MAX_OPENING_PLIES)).draw(60, rng)
     legal[::10] = 0

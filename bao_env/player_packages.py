@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def packages(except_package: str = "") -> list[EntryPoint]:
-    """Return the entry points of packages with players, without those of ``except_package``."""
+    """Return the entry points of all packages with players, except ``except_package``."""
     entries = entry_points(group="bao_env.players")
     return [entry for entry in entries if entry.value.partition(".")[0] != except_package]
 
@@ -31,7 +31,8 @@ def load_from_packages(
 ) -> Agent:
     """Load a player from the packages that have an entry point; see the module.
 
-    A package that fails is skipped. If no other package has the player, the error names it.
+    A package that fails is skipped. If no other package has the player, the error names
+    the package that failed.
 
     Args:
         name: the player's name.

@@ -38,7 +38,7 @@ except ModuleNotFoundError as error:
     raise
 
 _UNUSED = np.random.default_rng()
-"""A generator for random openings, which this game does not have."""
+"""A generator for a call that requires one; nothing is drawn from it."""
 _TYPE = pyspiel.GameType(
     short_name="python_bao",
     long_name="Bao la Kiswahili",
@@ -62,7 +62,7 @@ _TYPE = pyspiel.GameType(
 
 
 class BaoGame(pyspiel.Game):
-    """The game; ``ruleset`` is its :class:`bao_env.Ruleset`, ``max_plies`` its limit.
+    """The game, with its rules in ``ruleset`` and its limit of plies in ``max_plies``.
 
     Raises:
         ValueError: a parameter is wrong.

@@ -9,7 +9,8 @@
     model = MaskablePPO("MultiInputPolicy", envs, n_steps=64, batch_size=1024)
     model.learn(1_000_000)
 
-The default ``n_steps=2048`` is meant for few games: with 128 it makes rollouts of 262,144 steps.
+The default ``n_steps=2048`` is meant for few games: with 128 games it makes rollouts of 262,144
+steps.
 
 ``training/examples/sb3_vector.py`` trains against past policies, and turns the model into a player.
 """
@@ -171,5 +172,5 @@ class SB3VecEnv(VecEnv):
         return [rows[game] for game in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type, indices: Indices = None) -> list[bool]:
-        """Return whether the class is ``Monitor``, whose infos the games already give."""
+        """Return True for ``Monitor``, because the games already give its infos, else False."""
         return [issubclass(wrapper_class, Monitor) for _ in self._get_indices(indices)]

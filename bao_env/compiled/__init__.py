@@ -16,7 +16,7 @@ _DEFAULTS = {
     "NUMBA_CHROME_TRACE": ("CHROME_TRACE", ""),
     "NUMBA_DUMP_ANNOTATION": ("ANNOTATE", 0),
 }
-"""For each variable: the attribute of ``numba.config`` that it sets, and the default."""
+"""Environment variables, each with the attribute of ``numba.config`` it sets and its default."""
 
 _unset = {name: default for name, default in _DEFAULTS.items() if name not in os.environ}
 if "numba" not in sys.modules:  # numba acts on some settings when it is imported

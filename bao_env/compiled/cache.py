@@ -107,7 +107,7 @@ def _sources_digest(directory: Path) -> str:
 def _compiled_sources(package: Path) -> set[Path]:
     """Return the files of a package that have compiled functions, and the files these import.
 
-    An imported file may hold constants.
+    Imported files count too, because compiled code contains the constants defined in them.
     """
     texts = {file: file.read_bytes() for file in package.rglob("*.py")}
     sources = set()

@@ -62,7 +62,7 @@ class _DebugLog(event.Listener):
     def __init__(self) -> None:
         self._logger = logging.getLogger("numba")
         self._depth = 0
-        """How many of our functions are being compiled now; each is called by the one before."""
+        """How many of our functions are being compiled now, each while its caller is compiled."""
         self._raised = False
 
     def on_start(self, event: Any) -> None:

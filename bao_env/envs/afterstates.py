@@ -27,8 +27,8 @@ class Afterstates(NamedTuple):
     results: npt.NDArray[np.int8]
     """int8[K]: 1 if the action wins at once, -1 if it loses, else 0."""
     signs: npt.NDArray[np.int8]
-    """int8[K]: -1 where the opponent moves next, whose gain is a loss for the player who acted; 1
-    where the same player acts again (rule set ``dutch``)."""
+    """int8[K]: -1 where the opponent moves next, because a gain for the opponent is a loss for the
+    player who acted; 1 where the same player acts again (rule set ``dutch``)."""
     positions: PackedPositions
     """The packed positions reached, uint64[K, 6]."""
 

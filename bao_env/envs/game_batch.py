@@ -47,7 +47,7 @@ from bao_env.observation.observer import Observer
 GameIndices = npt.NDArray[np.int64]
 
 NO_LEARNER = -1
-"""The learner's seat in self-play, where there is no learner."""
+"""Stands for the learner's seat in self-play, where there is no learner."""
 
 
 class GameStates(NamedTuple):

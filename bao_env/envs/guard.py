@@ -62,7 +62,7 @@ class Guard(Exclusive):
 
 
 def _restore(has_begun: bool, ready: bool) -> Guard:
-    """Return a copy of a guard, with no thread in its block."""
+    """Return a copy of a guard; no thread is in the copy's block."""
     guard = Guard()
     guard._begun, guard.ready = has_begun, ready
     return guard

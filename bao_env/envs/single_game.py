@@ -38,12 +38,12 @@ from bao_env.render.raster import Window, rgb_array
 _SHARED = {"ruleset", "observer", "possible_agents"} | {
     f"{kind}_space{plural}" for kind in ("observation", "action") for plural in ("", "s")
 }
-"""Attributes of environments that never change, so that copies share them."""
+"""Names of the attributes that copies of an environment share, because they never change."""
 _NONE_LEGAL = np.zeros(1, np.uint64)
 
 Start: TypeAlias = tuple[PackedPositions, Legal] | int | None
-"""Where a game begins: a position, uint64[1, 6], with its legal actions, uint64[1]; or, at the
-opening, the seat that begins, where None means the rule set's own rule."""
+"""Where a game begins: a position, uint64[1, 6], with its legal actions, uint64[1]; or the
+seat that begins at the opening position, where None means the rule set's own rule."""
 
 
 def warn_of_no_render_mode(metadata: dict[str, Any]) -> None:

@@ -477,7 +477,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     def _final_infos(self, games: GameIndices, ended: Flags, infos: Infos) -> Infos:
         """Return the infos ``final_obs`` and ``final_info`` of ended games (SAME_STEP).
 
-        ``final_info`` contains ``infos``.
+        ``final_info`` contains ``infos``, and the last action masks and seats.
         """
         view = self._last_view
         final_obs = np.empty(self.num_envs, object)  # filled with None
@@ -491,7 +491,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 
 
 def _where(games: Flags, **infos: Any) -> Infos:
-    """Return infos and, for each key, ``_key``: bool[B], True for the games that have the info."""
+    """Return infos and, for each key, a mask ``_key``, bool[B]: True for games with this info."""
     return infos | {f"_{key}": games.copy() for key in infos}
 
 

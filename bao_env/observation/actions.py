@@ -64,7 +64,8 @@ REPLY_WINS = 192
 COLUMNS = 256
 
 _ROWS = 1024
-"""Actions played out together: enough to fill the lanes, few enough for the processor's cache."""
+"""The number of actions played out together: enough to fill the engine's lanes, and few enough for
+the processor's cache."""
 _scratch = threading.local()
 """Each thread's :class:`Workspace`."""
 
@@ -77,11 +78,12 @@ class Workspace(NamedTuple):
     seats: Seats
     """int8[_ROWS], the seat that has won in each of these positions, or -1."""
     best: npt.NDArray[np.uint64]
-    """uint64[_ROWS], what the opponent's replies can do there; see :func:`best_capture`."""
+    """uint64[_ROWS], what the opponent's replies can do there, as bits that :func:`best_capture`
+    reads."""
     games: npt.NDArray[np.int64]
     """int64[_ROWS], the game of each action."""
     actions: Actions
-    """int64[_ROWS]."""
+    """int64[_ROWS], the actions themselves."""
     scratch: Scratch
 
     @classmethod

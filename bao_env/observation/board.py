@@ -10,7 +10,7 @@ a policy need not know whether it plays South or North::
     32, 33  seeds in the viewer's store, in the opponent's store
     34, 35  1 if the viewer owns their house, if the opponent owns theirs
     36..43  1 at the viewer's front hole that takasia bars in this turn (Donkers 4.1)
-    44..51  1 at the viewer's front hole whose capture awaits its side (Dutch I.a)
+    44..51  1 at the viewer's front hole whose capture side is still to be chosen (Dutch I.a)
 
 The last two groups concern the player to move and are zero in the other player's view.
 As uint8 the seeds are counts (0..64); as float32 they are in units of eight seeds

@@ -8,7 +8,7 @@ the viewer's left. The planes::
     1..10    1 where a hole holds at least 1, 2, 3, 4, 5, 6, 8, 10, 12, 15 seeds (STEPS)
     11       1 at a house that its player still owns
     12       1 at the hole that takasia bars in this turn (Donkers 4.1)
-    13       1 at the hole whose capture awaits its side (Dutch I.a)
+    13       1 at the hole whose capture side is still to be chosen (Dutch I.a)
     14, 15   seeds in the viewer's store, in the opponent's store, the same everywhere
 
 As in :mod:`bao_env.observation.board`, seeds are counts as uint8, and eighths as float32; planes 12
@@ -29,7 +29,8 @@ from bao_env.engine.position import Legal, PackedPositions, Seats
 from bao_env.observation.board import OBSERVATION_SIZE, SeedObserver, observe_one
 
 STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)
-"""Thresholds are dense for small counts because the exact count decides where a sowing ends."""
+"""Seed counts at which planes 1 to 10 of a hole turn on. They are dense for small counts, because
+the exact count decides where a sowing ends."""
 PLANES = 16
 ROWS = 4
 COLUMNS = 8
