@@ -63,10 +63,9 @@ def transitions(
 ) -> Transitions:
     """Return the transitions of games.
 
-    If a game stopped before its end under the rules (it was cut short or resigned, or an illegal
-    action lost it), the players' episodes are truncated at their last turns, and the last action of
-    the player who is not to move is left out, since what that player would have seen next is
-    unknown.
+    A game may stop before its end under the rules: it was cut short or resigned, or an illegal
+    action lost it. The players' episodes are then truncated at their last turns. The last action of
+    the player who is not to move is left out, since that player's next observation is unknown.
 
     Args:
         records: games, as :func:`bao_env.notation.replay` returns them.

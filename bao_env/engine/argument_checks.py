@@ -16,7 +16,7 @@ from bao_env.engine.position import WORDS, Actions, Legal, PackedPositions
 MAX_COUNT: Final = 2**31 - 1
 """The highest number of games, plies or steps that a caller can ask for."""
 _READABLE: Final = ("C_CONTIGUOUS", "ALIGNED", "WRITEABLE")
-"""Flags that compiled code needs: for other arrays, numba compiles again or fails."""
+"""Array flags that compiled code needs. Without them, numba compiles again or fails."""
 
 
 def check_array(

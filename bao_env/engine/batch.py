@@ -61,7 +61,7 @@ from bao_env.engine.start_encoding import action_of, start_of
 from bao_env.engine.starts import candidates, is_capture
 
 _PLIES = 1 << 17
-"""Random plies that compiled code plays between two checks for Ctrl-C: a few milliseconds."""
+"""Number of random plies between two checks for Ctrl-C; they take a few milliseconds."""
 MAX_THREADS = 1024
 _scratch = threading.local()
 """Each thread's scratch memory."""
@@ -79,7 +79,7 @@ def _thread_scratch() -> Scratch:
 def _find_legal(rules, positions, legal, winners, scratch):
     """Write the legal actions of a block's games, and the winners of games without any.
 
-    The entry is 0 where a game has a winner.
+    Where a game has a winner, ``legal`` becomes 0.
 
     Args:
         positions, legal, winners: arrays of the block; see the module.
@@ -201,7 +201,7 @@ class Engine:
         self._exclusive = Exclusive("Engine")
         self._helpers: Threads | None = None
         self._process = 0
-        """The process that has the threads: a fork copies this object, but not its threads."""
+        """Id of the process that runs the threads. A fork copies this object, not its threads."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.ruleset, self.threads)

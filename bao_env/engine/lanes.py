@@ -40,7 +40,7 @@ from bao_env.engine.starts import cannot_play
 
 LANES = 32
 BLOCK = 512
-"""Number of games whose hands share the lanes; their jobs fit into the L2 cache."""
+"""Number of games in a block: their hands share the lanes, and their jobs fit into the L2 cache."""
 MAX_STARTS = 32
 """The most jobs that a game can have."""
 _MAX_ALONE = 3
@@ -49,11 +49,11 @@ _MAX_ALONE = 3
 # The tasks of run(). They are plain integers, so numba compiles run() once for each of them: with
 # all tasks in one loop, the compiler would no longer use vector instructions.
 FIND_LEGAL = 0
-"""Write the legal actions that the jobs find into ``legal``."""
+"""Task: write the legal actions that the jobs find into ``legal``."""
 PLAY = 1
-"""Play the jobs' actions in ``positions``, and write the seats that win into ``winners``."""
+"""Task: play the jobs' actions in ``positions``, and write the seats that win into ``winners``."""
 FIND_BEST = 2
-"""Write the best result of each game's jobs into ``legal``; see :func:`best_capture`."""
+"""Task: write the best result of each game's jobs into ``legal``; see :func:`best_capture`."""
 
 _BEST_LEGAL = U(1 << 8)
 _BEST_WINS = U(1 << 9)
@@ -168,7 +168,7 @@ def _fill(rules, positions, job, lanes, i):
 
 @jit_inline
 def best_capture(best):
-    """Read what :data:`FIND_BEST` has written about the moves of a player.
+    """Decode the entry of ``legal`` that :data:`FIND_BEST` has written for a game.
 
     Returns:
         the most seeds that a move captures; whether a move wins at once, by emptying the

@@ -11,7 +11,8 @@ The engine's *packed position* is ``uint64[6]``; a batch is ``uint64[B, 6]``, C-
                            byte 2  bit 0 the mover owns their house, bit 1 the opponent owns
                                    theirs, bit 2 the mover is North
                            byte 3  ring pit barred to the mover by takasia, 255 = none
-                           byte 4  ring pit where a capture waits for its side, 255 = none
+                           byte 4  ring pit of a capture whose side the mover must choose,
+                                   255 = none
                            bytes 5..7  seeds sown so far in the waiting move
     word 5  PLY            actions played since the start of the game
 
@@ -97,7 +98,7 @@ class Position:
     barred: int | None = None
     """The mover's pit (0..15) that takasia bars, if any."""
     pending: int | None = None
-    """The mover's front pit where a capture waits for its side (rule sets with a free side)."""
+    """The mover's front pit at which a capture waits for the mover to choose its side, if any."""
     pending_sown: int = 0
     """Seeds sown so far in the waiting move."""
     ply: int = 0
@@ -317,7 +318,7 @@ def barred_of(meta):
 
 @jit_inline
 def pending_of(meta):
-    """Return the mover's ring pit where a capture waits for its side, or NO_PIT (Dutch I.a)."""
+    """Return the ring pit of a capture whose side the mover must choose, or NO_PIT (Dutch I.a)."""
     return (meta >> PENDING_SHIFT) & BYTE
 
 
@@ -331,6 +332,6 @@ def sown_of(meta):
 def same_mover(meta):
     """Return whether the player to move also made the last move.
 
-    They did only if a capture waits for its side (Dutch I.a).
+    They did only if a capture waits for them to choose its side (Dutch I.a).
     """
     return pending_of(meta) != NO_PIT

@@ -27,7 +27,7 @@ from bao_env.engine.layout import HOUSE, NUM_SEEDS
 from bao_env.files import read_text
 
 RULES_VERSION = 1
-"""Increase this when the same moves in the same rule set lead to a different position."""
+"""Version of the rules. Increase it when the same moves in a rule set lead to another position."""
 
 MAX_SOW_LIMIT = 1_000_000
 _MAX_BYTES = 8 << 10
@@ -63,7 +63,7 @@ _NAMED: Mapping[str, Mapping[str, Any]] = {
 }
 """The switches of each named rule set that differ from the defaults."""
 _MOVE_LINE = re.compile("[0-9]:.*;")
-"""Text that a transcript would read as a move line."""
+"""Matches text that a transcript would read as a move line."""
 
 
 @dataclass(frozen=True)
@@ -88,11 +88,13 @@ class Ruleset:
     house: bool = True
     """Hole 5 is a house (nyumba) that both players own at the start (Donkers 2.5)."""
     house_min: int = 6
-    """The fewest seeds with which an owned house acts as a house (Donkers 2.4b, 2.5b)."""
+    """An owned house is active, with its special rules, only from this many seeds on (Donkers 2.4b,
+    2.5b)."""
     house_lost_below_min: bool = False
-    """An owned house ends for good when it falls below the minimum (Dutch footnote 2)."""
+    """A house that falls below ``house_min`` seeds is lost for good (Dutch footnote 2)."""
     house_stops_mtaji_takasa: bool = False
-    """A takasa in mtaji also stops at the owned house with ``house_min`` seeds (kibao 1.6.2)."""
+    """A takasa in mtaji also stops at an owned house with ``house_min`` or more seeds (kibao
+    1.6.2)."""
     lone_house: Literal["front", "side"] = "front"
     """``front``: a takasa from an active house that is the only filled front hole takes two seeds
     (Donkers 2.4b). ``side``: it does so only if the back row is also empty; otherwise the house
@@ -333,7 +335,7 @@ def rules_of(kernel_array: npt.NDArray[np.uint64]) -> KernelRules:
 
 @overload(rules_of)
 def _rules_of_in_numba(kernel_array):
-    """Return what compiled code calls instead of :func:`rules_of`."""
+    """Return the function that numba compiles in place of :func:`rules_of`."""
     count = len(KERNEL_SWITCHES)
     return lambda kernel_array: KernelRules(*to_fixed_tuple(kernel_array, count))
 

@@ -45,7 +45,7 @@ def random_actions(legal: Legal, rng: RandomStates, actions: Actions) -> None:
 
 @jit
 def draw_actions(legal, rng, actions):
-    """Fill ``actions`` as :func:`random_actions` does, without checks; it may be longer."""
+    """Fill ``actions`` as :func:`random_actions` does, unchecked; ``actions`` may be longer."""
     for i in range(legal.shape[0]):
         actions[i] = 0
         if legal[i] != ZERO:

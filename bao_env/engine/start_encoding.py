@@ -15,7 +15,7 @@ DOWN_STARTS_SHIFT = U(16)  # in a set of starts, the starts going down are the u
 RING_MASK = U(15)
 """Mask of the ring pit in a start; it also wraps a walk along the ring."""
 DOWN_SHIFT = U(4)
-"""Position of the step in a start."""
+"""Index of the bit of a start that holds the step."""
 _PIT_SHIFT = U(2)
 _DIRECTION_SHIFT = U(1)
 _ROW_SHIFT = U(3)
@@ -36,7 +36,7 @@ def down_of(start):
 
 @jit_inline
 def enters(meta):
-    """Return all ones if captures of this turn begin with captured seeds, else zero (2.3)."""
+    """Return all ones if a capture now starts by sowing the captured seeds, else zero (2.3)."""
     namua = FULL if store_of(meta) != ZERO else ZERO
     return namua | (FULL if pending_of(meta) != NO_PIT else ZERO)
 

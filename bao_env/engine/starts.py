@@ -301,8 +301,8 @@ def startable(rules, packed):
     ``packed`` is uint64[6].
 
     Returns:
-        whether the mover must capture (2.3b, 3.4) or a capture waits for its side (Dutch I.a); and
-        the actions that may start, as bits, each with house bit 0.
+        whether the mover must capture (2.3b, 3.4) or choose the side of a waiting capture (Dutch
+        I.a); and the actions that may start, as bits, each with house bit 0.
     """
     rows = load_rows(packed)
     capture_turn, starts = candidates(rules, rows)

@@ -19,11 +19,11 @@ MAX_SUCCESSORS = 64
 """The most successors of a position: one for each action."""
 
 ACTION = 5
-"""Word of a successor: the action that leads to it."""
+"""Index of the word that holds the action that leads to a successor."""
 RESULT = 6
-"""Word of a successor: ONE if the action won at once, FULL if it lost at once, else ZERO."""
+"""Index of the word that is ONE if the action won at once, FULL if it lost at once, else ZERO."""
 CAPTURED = 7
-"""Word of a successor: the seeds that the action captured."""
+"""Index of the word that holds the number of seeds that the action captured."""
 SUCCESSOR_WORDS = 8
 """Number of words of a successor: a packed position without PLY, then the three above."""
 

@@ -80,7 +80,7 @@ def _check_house(seeds: int, seat: int, ruleset: Ruleset) -> None:
 
 
 def _check_waiting_capture(position: Position, pit: int, ruleset: Ruleset) -> None:
-    """Check that a capture at the mover's pit can wait for its side."""
+    """Check that a capture at the mover's pit may be waiting for the mover to choose its side."""
     if ruleset.capture_side != "free":
         raise ValueError(f"a waiting capture, but rule set {ruleset.name!r} has no choice of side")
     if not KIMBI[LEFT] < pit < KIMBI[RIGHT]:

@@ -81,7 +81,7 @@ class MoveEvent:
     rule: str
     """The rule, with its source."""
     at: int | None
-    """The capturing pit (0..7) of the opponent of ``seat``, for a capture."""
+    """For a capture: the capturing pit (0..7), which belongs to the opponent of ``seat``."""
     counts: tuple[tuple[int, ...], tuple[int, ...]]
     """Seeds in pits 0..15 of South and of North after the event."""
     store: tuple[int, int]
@@ -284,5 +284,5 @@ def _finish(rules, rows, captures, hand):
 
 
 def _uint64(hand: Hand) -> Hand:
-    """Return a hand for the kernel from the tuple of integers that it has returned to Python."""
+    """Convert a hand back for the kernel, which returns its fields to Python as plain integers."""
     return Hand(*map(np.uint64, hand))

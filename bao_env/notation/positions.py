@@ -5,8 +5,8 @@ The **position text** is one line, counts from each owner's left, the mover's ow
     A1..A8/B1..B8/a1..a8/b1..b8 store,store HOUSES MOVER BARRED [PENDING:SOWN]
 
 Rows and stores list South first. HOUSES names the owners of a house (``SN``, ``S``, ``N``, ``-``).
-BARRED is the hole that takasia bars (``A3`` or ``-``). PENDING is a capture that waits for its
-side, with the seeds that the move has sown so far (``A3:17``).
+BARRED is the hole that takasia bars (``A3`` or ``-``). PENDING is the hole of a capture whose
+side the mover must choose, and SOWN the seeds that the move has sown so far (``A3:17``).
 
 A **canonical name** means the same action in every position: the mover's own row ``A`` (front) or
 ``B`` (back), the hole 1..8 from the mover's left, ``L`` or ``R``, and ``>`` to play the house:

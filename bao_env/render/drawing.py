@@ -91,7 +91,7 @@ class Hollow:
     reach_y: float
     """Half the height of the area where its seeds lie."""
     label: tuple[float, float]
-    """x and y of the middle of its number of seeds."""
+    """x and y of the middle of the label that shows its number of seeds."""
     is_house: bool = False
     """Whether it is a house, and so square."""
 
@@ -327,9 +327,10 @@ def _name(x: float, y: float, seat: int, *, golden: bool) -> list[Shape]:
 
 
 def status_line(position: Position, status: str | None) -> str:
-    """Return the line below the board, which tells what the seeds do not show.
+    """Return the line of text below the board.
 
-    The line begins with ``status``; by default, with who is to move in which stage.
+    The line begins with ``status``, or with the player to move and the stage if ``status`` is None.
+    A hole that takasia bars and a capture whose side is not chosen yet are named after it.
     """
     mover = position.mover
     parts = [status or f"{SEAT_NAMES[mover]} to move, {stage_of(position).value}"]
@@ -353,11 +354,11 @@ def drawing(
 
     Args:
         position: the position to show.
-        marks: marks of holes. If takasia bars a hole, or a capture waits for its side there, the
-            hole shows that; otherwise it shows its last mark with a ring. It also shows its last
-            mark without a ring, which has only arrows.
+        marks: marks of holes. A hole shows at most one mark with a ring and one without, which has
+            only arrows; later marks replace earlier ones. If takasia bars a hole, or a capture
+            there waits for its side to be chosen, the mark for that replaces the one with a ring.
         status: see :func:`status_line`; if given, no player is marked as the one to move.
-        layout: positions and sizes, and so the size of the drawing.
+        layout: positions and sizes, including the size of the drawing.
         viewer: the seat at the bottom.
         house: whether the game has houses; without houses, hole 5 is as round as the others.
     """

@@ -29,7 +29,7 @@ class MarkKind(Enum):
     LAST = "last", "#fff6df", 3.0, 7.0
     """The pit where the last action began: a dashed ring, and an arrowhead where its hand began."""
     NOW = "now", "#fff6df", 4.0, 0.0
-    """The pit where the hand is, or where a capture waits for its side: a thick pale ring."""
+    """The pit of the hand, or of a capture whose side is not chosen yet: a thick pale ring."""
     PREY = "prey", "#ffb59e", 4.0, 2.5
     """A pit that is being captured: a dotted ring."""
     HINT = "hint", "#a5e887", 5.0, 0.0

@@ -12,7 +12,7 @@ from bao_env.render.marks import Mark
 from bao_env.render.shapes import Circle, Polygon, Rect, Shape, Text
 
 _FONTS = "FreeSans, Helvetica, Arial, sans-serif"
-"""The typeface of raster images, then similar ones."""
+"""Font families: the one that raster images use, then similar ones."""
 _DARK = """<style>@media (prefers-color-scheme: dark) {
 .bao-paper { fill: #1d1712 } .bao-shadow { fill: #0e0a07 } .bao-status { fill: #efe6d5 }
 }</style>

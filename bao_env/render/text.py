@@ -12,8 +12,8 @@ from bao_env.render.drawing import rows, status_line
 def ascii_board(position: Position, *, status: str | None = None, viewer: int = SOUTH) -> str:
     """Return the board in plain characters, without a line break at the end.
 
-    ``[6]`` is an owned house, ``(3)`` a hole that takasia bars, ``<4>`` a hole whose capture waits
-    for its side.
+    ``[6]`` is an owned house, ``(3)`` a hole that takasia bars, ``<4>`` the hole of a capture whose
+    side is not chosen yet.
 
     Args:
         position: the position to show.
