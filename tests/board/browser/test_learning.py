@@ -110,7 +110,7 @@ def test_a_puzzle(open_page: Open) -> None:
     solved = puzzles(RULESETS["zanzibar"])
     assert solved is not None
     see(page, "#lesson h2").to_have_text(
-        re.compile(rf"Puzzle 1 of {len(solved)}: (South|North) wins within {solved.plies[0]} plies")
+        re.compile(rf"Puzzle 1 of {len(solved)}: (South|North) wins in {solved.plies[0]} plies")
     )
     position, winning = page.input_value("#position"), int(solved.winning[0])
     legal = Board.from_text(position).legal_actions
