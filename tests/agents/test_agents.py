@@ -261,7 +261,7 @@ def test_matches_play_no_more_games_than_are_remembered() -> None:
             self.most, self.asked = limit, 0
 
         @property
-        def most_games(self) -> int:
+        def most_games(self) -> int:  # type: ignore[override]
             return self.most
 
         def act(self, positions: Any, legal: Any, **options: Any) -> Any:

@@ -116,7 +116,8 @@ def test_bots_take_the_rules_of_the_game_or_refuse() -> None:
         pool = OpponentPool("greedy")
         pool.add(PolicyAgent(first_legal, "replies"))
         BaoVectorEnv(2, pool, ruleset=ruleset)
-        assert {pool.ruleset, *(member.agent.ruleset for member in pool.members)} == {ruleset}
+        agents: list[Any] = [member.agent for member in pool.members]
+        assert {pool.ruleset, *(agent.ruleset for agent in agents)} == {ruleset}
         pool_with_rules = OpponentPool("greedy", ruleset=ruleset)
         policy = PolicyAgent(first_legal, ruleset=ruleset)
         for bot in (pool, pool_with_rules, GreedyAgent(ruleset), policy):
