@@ -19,9 +19,9 @@ from bao_env.board import Board
 
 PLAYER = "alphabeta:100ms"
 PROOF_NODES = 200_000
-"""Positions that the solver visits to prove who wins; all moves together get as many again."""
+"""Most positions that the solver visits to prove who wins; the moves together get as many again."""
 MISTAKE, BLUNDER = 0.3, 0.6
-"""Least loss of score by a move marked ``?`` or ``??``; a win scores 1 and a loss -1."""
+"""A move that loses this much score or more gets ``?`` or ``??``; a win scores 1 and a loss -1."""
 _LINE = Limit(nodes=100_000)
 """The limit of alpha-beta when it continues the best move of a player that gives no line."""
 _UNKNOWN = Solution(None, None, False, (), 0)
@@ -79,8 +79,8 @@ def analyse(
             alpha-beta, guided or plain, the solver, or a network. All moves together share its
             limit.
         lines: the number of moves to return; None for all.
-        proof_nodes: positions that the solver visits to prove who wins; all moves together get as
-            many again.
+        proof_nodes: the most positions that the solver visits to prove who wins; it may visit as
+            many again for the proofs of all moves together.
         threads: number of threads; all cores by default. With one thread and a limit of nodes, the
             same position always gets the same analysis.
 

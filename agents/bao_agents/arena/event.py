@@ -37,7 +37,7 @@ class Interrupted(Exception):
 
 @cache
 def program(side: int, spec: str, ruleset: Ruleset) -> NamedPlayer:
-    """Return a program as first (0) or second (1) player; start it once for all parts of a process.
+    """Return a program as first (0) or second (1) player; a process starts it once for all parts.
 
     It gets one thread, because it receives positions one by one, and both players of a match must
     compute on equal terms.
@@ -55,8 +55,9 @@ class Event:
     openings: MatchOpenings
     seed: int
     keys: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Numbers that replace players' names in the seeds of parts. The seeds of a part are made from
-    ``seed``, both players and the part's first opening."""
+    """Numbers that stand for a player when seeds are made, by name; by default, a checksum of its
+    name. The seeds of a part are made from ``seed``, both players' numbers and the part's first
+    opening."""
     fingerprints: Mapping[str, str | None] = field(default_factory=dict)
     """The :func:`~bao_agents.players.fingerprint.fingerprint` that each player must have, by
     specification. An event with a folder has all of them."""

@@ -18,7 +18,7 @@ from bao_env.engine.position import PLY, Actions, Legal, PackedPositions, Seats,
 
 MAX_MATCH_PLIES = 1000
 GAME_OVER = 255
-"""Fills the rows of :attr:`MatchGames.actions` after the end of a game."""
+"""The value that fills the rows of :attr:`MatchGames.actions` after the end of a game."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def _choose_by_clock(
         side: the player's index in the clocks of a game.
 
     Returns:
-        see :func:`choose`; a player who uses up its time fails.
+        see :func:`choose`; using up the time is a failure, too.
     """
     actions, causes = np.full(len(legal), -1, np.int64), list[str]()
     takes_clock = player.limit is not None and player.limit.seconds is not None

@@ -65,7 +65,7 @@ def _built_in(player: str) -> str:
 
 
 _Text = Annotated[str, StringConstraints(pattern="^[ -~]{1,200}$")]
-"""A text that a terminal may show."""
+"""Printable ASCII text, which is safe to show on a terminal."""
 
 
 _Elo = Annotated[float, Field(ge=-10_000, le=10_000)]
@@ -99,7 +99,7 @@ class _MadeWith(TypedDict):
 
 
 class _Tournament(TypedDict):
-    """The settings of a tournament that a rating quotes; other keys are allowed."""
+    """The settings of a tournament that a rating's card shows; other keys are allowed."""
 
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     made_with: _MadeWith

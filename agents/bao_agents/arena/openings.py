@@ -33,12 +33,12 @@ from bao_env.notation.positions import NotationError, parse_position
 OPENING_PLIES = 8
 """Default length of an opening."""
 BALANCE = 1.0
-"""Default limit of how far a search may favour one side in an opening, in logits of winning."""
+"""Default limit of the value a search gives either side in an opening, in logits of winning."""
 BALANCED = Path(__file__).with_name("balanced") / "zanzibar.tsv"
 """Balanced openings of zanzibar; ``docs/known.md`` says how they were chosen."""
 _SEARCH_DEPTH = 6
 _SEARCHED = 256
-"""Openings that are searched at once; few, because a match of a few pairs must not wait long."""
+"""Number of openings searched at once; small, so that a match of a few pairs need not wait long."""
 _ROUNDS = 64
 
 

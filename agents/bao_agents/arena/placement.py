@@ -141,7 +141,7 @@ class OnLadder(Plan):
         return [np.random.default_rng(seed).permutation(count) for seed in seeds]
 
     def _used(self, anchor: str, results: Results) -> int:
-        """Return how many openings have been played against an anchor."""
+        """Return how many openings an anchor has used: all, if it is the rated player itself."""
         if anchor == self.spec:
             return len(self.ladder.openings)
         return self._pairs_against(anchor, results)

@@ -49,7 +49,7 @@ def _one_thread_in_children() -> Iterator[None]:
 
 
 def wait_for_others() -> None:
-    """Wait until all processes of a :class:`LocalPool` have called this; else return at once."""
+    """Wait until all processes of a :class:`LocalPool` call this; return at once elsewhere."""
     if _pool_barrier is not None:
         _pool_barrier.wait()
 

@@ -38,7 +38,7 @@ HEADS = {
     "ms_a_move": "ms a move",
     "opponent_ms_a_move": "its ms",
 }
-"""Heads of the columns whose names in JSON and CSV differ, by these names.
+"""Heads of table columns, by the columns' names in JSON and CSV, if the two differ.
 
 In JSON and CSV, shares are 0..1. The ends of the interval of ``elo`` are ``elo_low`` and
 ``elo_high``, and in the same way for ``score``. None means infinite or, if both ends are None,
@@ -51,8 +51,9 @@ STYLES = {"markdown": "pipe", "latex": "latex_booktabs"}
 """The formats of tables, by tabulate's names."""
 
 LEAST_TIME = 0.1
-"""Least share of its time limit that a player uses on an idle machine, averaged over its moves.
+"""A player gets a warning if it uses less than this share of its time limit.
 
+The share is an average over its moves. On an idle machine, every player but the solver uses more.
 Forced moves, proven wins and settled choices take little time: guided alpha-beta uses 30% of its
 limit in zanzibar.
 """

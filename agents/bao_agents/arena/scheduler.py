@@ -38,7 +38,7 @@ class Clock:
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
         self.patient = True
-        """Whether there is no limit yet, because the first games may take as long as they need."""
+        """Whether there is no time limit yet: the first part may take as long as it needs."""
 
     @property
     def left(self) -> float:
@@ -111,9 +111,9 @@ class Workers(ExitStack):
     At the end of the ``with`` block, running work is lost.
 
     Args:
-        processes: the number of processes, and of threads of a search in this process. With 1, all
-            parts are played in this process. So are they in a worker of ``multiprocessing.Pool``,
-            which must not start processes.
+        processes: the number of processes, and of threads of a search in this process. With 1, or
+            in a worker of ``multiprocessing.Pool``, which must not start processes, all parts are
+            played in this process.
         ray_address: the address of a Ray cluster that plays all parts instead (:class:`RayPool`).
     """
 

@@ -216,13 +216,13 @@ class Report(NamedTuple):
     """A command's report on the games that were played."""
 
     subject: str
-    """Who is measured, or on which ladder."""
+    """The start of the table's caption: who is measured, or on which ladder."""
     rows: Sequence[Row]
     """The results."""
     columns: Sequence[str]
-    """The names of the table's columns, as in the rows; the first column has the players."""
+    """The table's columns, by their keys in the rows; the first column has the players."""
     zero: str
-    """Who or what has Elo 0."""
+    """The player or average that has Elo 0, in words."""
     source: Mapping[str, str]
     """How the results were made, in addition to the provenance."""
     facts: Mapping[str, Any]

@@ -217,7 +217,7 @@ def _report(error: object) -> None:
 
 
 def _shortened(message: str) -> str:
-    """Return a message; leave out the middle of a very long one, which quotes foreign text."""
+    """Return a message, without its middle if it is very long because it quotes a long text."""
     if len(message) <= _LONGEST_ERROR:
         return message
     half = _LONGEST_ERROR // 2

@@ -22,7 +22,7 @@ from bao_env.engine.ruleset import KernelRules
 from bao_env.notation.positions import action_to_move, parse_position
 
 _COMPILED_DEPTH = 7
-"""The depth that compiled code searches, in milliseconds, between two checks for Ctrl-C."""
+"""The depth that compiled code searches between two checks for Ctrl-C; it takes milliseconds."""
 
 
 @jit

@@ -27,7 +27,7 @@ _TEXT_BROWSERS = {"browsh", "elinks", "links", "links2", "lynx", "w3m", "www-bro
 MAX_PORT = 65535
 
 SWITCH_SECONDS = 0.0005
-"""Seconds after which a thread that computes in Python lets the server's thread run."""
+"""Python's switch interval: seconds after which a busy thread lets the server's thread run."""
 
 
 def command(parser: argparse.ArgumentParser) -> Run:

@@ -163,7 +163,7 @@ def _explain(board: Board, options: argparse.Namespace) -> Board:
 
 
 def _check_packages(options: argparse.Namespace) -> None:
-    """Check before anything is printed that pictures in pixels can be drawn.
+    """Check that pictures in pixels can be drawn, before anything is printed.
 
     Raises:
         ValueError: a package for them is not installed.

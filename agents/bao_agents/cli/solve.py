@@ -30,7 +30,7 @@ _SECONDS = 60.0
 _SAMPLE_NODES = 300_000
 _PIECE_NODES = 5_000_000
 _PIECES = 20
-"""The number of pieces for whose positions the table of a proof in pieces has space."""
+"""A table that pieces of a proof share has space for the positions of this many pieces."""
 
 
 def command(parser: argparse.ArgumentParser) -> Run:

@@ -41,13 +41,15 @@ from bao_env.notation.positions import format_position
 
 PROTOCOL = 1
 _PROCESS_CLOCK = 2
-"""With a process's number, the id of its processor-time clock (Linux, posix-timers.h)."""
+"""The low bits of the id of a process's processor-time clock (Linux, posix-timers.h)."""
 MOVE_SECONDS = 60.0
 """Default time limit per move."""
 PROGRAM_START_SECONDS = 300.0
 """Seconds within which a program must be ready; ``bao engine`` may have to compile first."""
 QUIET_SECONDS = 5.0
-"""Seconds after which a silent program is reported, or ended if it is not ready with a new seed."""
+"""Seconds of silence after which a notice names the line that a program should write.
+
+A program that is not ready with a new seed after this time is ended."""
 MAX_LINE = 4096
 """Longest line that a program may write, in bytes."""
 _PATIENCE = 0.5
@@ -307,7 +309,10 @@ class _Program:
         self.end = weakref.finalize(self, _end, self._process, watcher, self._output, reader, pipe)
 
     def processor_seconds(self) -> float:
-        """Return its processor seconds, or 0 after its end; without Linux, wall-clock time."""
+        """Return the program's processor time in seconds; 0 after its end.
+
+        On systems other than Linux it is wall-clock time.
+        """
         if sys.platform != "linux":
             return time.perf_counter()
         try:
@@ -427,7 +432,7 @@ def _watch(program: int) -> subprocess.Popen[bytes] | None:
 def _pass_on(stream: IO[bytes], stop: int, output: queue.Queue[list[bytes]]) -> None:
     """Pass on the lines of a program in chunks; an empty chunk marks the end.
 
-    Stop, too, as soon as ``stop`` is readable: a child of the program may hold the stream open for
+    Also stop as soon as ``stop`` is readable: a child of the program may hold the stream open for
     longer.
 
     Args:
@@ -462,8 +467,8 @@ def _end(
 
     Args:
         process: the program.
-        watcher: its watcher.
-        output: the program's output that waits to be read.
+        watcher: the shell that watches it (:func:`_watch`), or None.
+        output: the queue of the program's unread output.
         reader: the thread that fills ``output``.
         pipe: the two ends of the pipe that stops the thread.
     """

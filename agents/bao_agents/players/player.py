@@ -53,8 +53,8 @@ class Player:
     most_games: int | None = None
     """The most games that it remembers at once; None for any number."""
     fingerprint: str | None = None
-    """A text that changes whenever the player's play changes; None if there is none. A command
-    keeps a foreign player's results for its next run only if there is one."""
+    """A text that changes whenever the player's play changes; None if there is none. Without
+    one, a command plays a foreign player's games again in its next run."""
 
     def act(
         self,

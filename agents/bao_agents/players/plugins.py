@@ -32,7 +32,7 @@ def find(name: str) -> Any:
 
 
 def _where(module: str) -> str:
-    """Describe from which file a module was imported, and which other file this file hides."""
+    """Say which file a module was imported from and which other file, if any, it shadows."""
     file = getattr(sys.modules[module], "__file__", None)
     origin = f"{module} was imported from {file or 'Python itself'}"
     for folder in sys.path:

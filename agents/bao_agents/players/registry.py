@@ -356,7 +356,7 @@ def load_ours(name: str, **options: Any) -> NamedPlayer:
 def warm_up(player: str | PlayerName, ruleset: Ruleset) -> None:
     """Compile what a player needs, so that its first move takes no longer than the others.
 
-    Another player of this name makes a move, so that no random numbers of the first are used up.
+    A separate player of this name makes the move, so no random numbers of others are used up.
 
     Args:
         player: the name for :func:`load`.

@@ -1,1 +1,1 @@
-"""Hold what several packages here use: array types, cores, files, figures, output and records."""
+"""Provide what packages here share: array types, cores, files, figures, output and records."""

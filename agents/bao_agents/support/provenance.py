@@ -30,7 +30,7 @@ UNKNOWN = "unknown"
 def current_commit() -> str:
     """Return the commit of the code: of the checkout at the first call, or of the package.
 
-    ``-dirty`` follows if files had been changed. A built package holds its commit in
+    ``-dirty`` is appended if files had been changed. A built package holds its commit in
     ``bao_env/COMMIT`` (``.ci/hatch_build.py``).
     """
     packaged = Path(bao_env.__file__).with_name("COMMIT")

@@ -7,11 +7,10 @@ from typing import Any, Self
 
 
 class Remade:
-    """The base class of objects that are copied by calling their class again.
+    """Base class for objects that are copied and pickled by their constructor arguments.
 
-    The call gets the same arguments. So a pickled player leaves out its compiled weights and the
-    memory of its search, which are far larger than its arguments. A network among the arguments is
-    copied with its current weights.
+    A pickled player therefore omits its compiled weights and its search memory, which are far
+    larger. A network among the arguments is copied with its current weights.
     """
 
     _made_with: tuple[tuple[Any, ...], Mapping[str, Any]]
