@@ -33,7 +33,7 @@ UNITS = 32
 SIGNS = (1,) * (UNITS // 2) + (-1,) * (UNITS // 2)
 """1 for each unit that is added, -1 for each that is subtracted."""
 WEIGHT_SCALE = 1600
-"""Units of a weight per logit."""
+"""Weights are integers: this number stands for one logit."""
 WEIGHT_LIMIT = 32767 // PAIRS
 """Weights lie between minus and plus this number, so no sum overflows an int16."""
 

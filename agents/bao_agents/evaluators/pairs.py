@@ -30,7 +30,7 @@ FACES_HOUSE = 7 - HOUSE
 """The mover's front pit that the opponent's house faces."""
 
 FINE = 5
-"""Bits of a finely rounded count: 0 to 30 seeds, or more."""
+"""Bits of a finely rounded count: 0 to 30; 31 for more seeds."""
 COARSE = 4
 """Bits of a coarsely rounded count: 0 to 11; 12 for 12 and 13 seeds; 13 for 14 to 16; 14 for 17 to
 21; 15 for more."""
@@ -87,7 +87,7 @@ def _lanes(first, second, bits):
 
 @jit_inline
 def _pattern(table, bits, lanes, lane):
-    """Return the pattern of a lane of two counts in a table."""
+    """Return the pattern of one lane, which holds the rounded counts of a pair, in a table."""
     return (np.int64(table) << 2 * bits) + np.int64((lanes >> U(lane * _LANE_BITS)) & _LANE)
 
 

@@ -27,8 +27,8 @@ CELLS = number_of_patterns(FINE)
 """The number of fitted numbers per rule set."""
 
 FILE = Path(__file__).with_name("tables.npz")
-"""The numbers of each rule set. They are fitted to self-play, and must not change because the
-ladder of players depends on them."""
+"""The file of each rule set's numbers. The numbers are fitted to self-play. They must not change,
+because the ladder of players depends on them."""
 
 
 class PairTables(NamedTuple):

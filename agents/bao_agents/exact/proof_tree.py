@@ -28,7 +28,7 @@ from bao_env.engine.ruleset import RULES_VERSION, Ruleset
 from bao_env.notation.positions import format_position, parse_position
 
 TABLE_BITS = 22
-"""Size of the table of a cluster's process: 2^22 slots, 400 MB."""
+"""Size of the table of a process that runs jobs: 2^22 slots, 400 MB."""
 
 
 class Answer(NamedTuple):
@@ -110,7 +110,7 @@ class Node:
     """A position of the tree."""
 
     position: PackedPositions
-    """uint64[6]."""
+    """The packed position, uint64[6]."""
     numbers: tuple[int, int] = (1, 1)
     """For each seat, the least number of positions that must still be decided to prove that it
     wins (:mod:`bao_agents.search.solver.proof_number`)."""

@@ -71,7 +71,7 @@ class SolvedPositions:
     was found.
     """
     source: npt.NDArray[np.str_]
-    """str[N], the name of the games that the position comes from."""
+    """str[N], which kind of games each position comes from."""
     metadata: dict[str, Any] = field(default_factory=dict)
     """More facts about a file: seed, commit, limits, counts."""
 

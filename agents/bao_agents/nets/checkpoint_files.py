@@ -25,11 +25,11 @@ def shipped() -> list[str]:
 
 
 def find_checkpoint(name: str) -> Path | None:
-    """Return the file of a checkpoint; None if there is none.
+    """Return the path of a checkpoint's file; None if there is none.
 
     Args:
-        name: the file's path, a shipped name, or the folder of a run. In a folder this is the final
-            network, else the last checkpoint, else the one of the highest step.
+        name: the file's path, a shipped name, or the folder of a run. In a folder the file
+            is ``final``, else ``last``, else the checkpoint with the highest step.
     """
     if name in shipped():
         return CHECKPOINTS / f"{name}.safetensors"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # torch is slow to import, and the compiled part does not nee
     from bao_agents.nets.network import PolicyNetwork
 
 BYTE_VALUES = 65
-"""Values that a byte of an encoding may have: 0 to 64 seeds."""
+"""The number of values that a byte of an encoding may have: 0 to 64 seeds."""
 
 
 class Weights(NamedTuple):
@@ -46,9 +46,10 @@ class Weights(NamedTuple):
     """float32[(bytes of an encoding * BYTE_VALUES) * units of layer 0], the sums of layer 0 for
     each value of each byte, line after line."""
     widths: Int64Array
-    """int64[L], the units of each layer, multiples of :data:`bao_agents.nets.vectors.WIDTH`."""
+    """int64[L], the number of units of each layer, a multiple of
+    :data:`bao_agents.nets.vectors.WIDTH`."""
     biases: Float32Array
-    """float32[sum of widths], layer after layer."""
+    """float32[sum of widths], the biases of the units, layer after layer."""
     matrix: Float32Array
     """float32[...], for each unit of all layers but the head, its weights in the next layer."""
 
@@ -59,11 +60,11 @@ class NetworkWorkspace(NamedTuple):
     lines: Int64Array
     """int64[ENCODING_SIZE + 1], the starts of the table's lines that an encoding adds up."""
     units: Float32Array
-    """float32[widest layer]."""
+    """float32[widest layer], the units of the current layer."""
     next_units: Float32Array
-    """float32[widest layer]."""
+    """float32[widest layer], the units of the next layer."""
     active: Int64Array
-    """int64[widest layer + 1], the units that are above zero."""
+    """int64[widest layer + 1], the indices of the units that are above zero."""
 
 
 @cache

@@ -41,18 +41,18 @@ changes its place or its meaning. A checkpoint contains the version that its net
 Checkpoints of other versions are refused."""
 
 CAPTURES_AT = OBSERVATION_SIZE
-"""Byte of an encoding at which the capture features begin."""
+"""Index of the byte of an encoding at which the captures begin."""
 STARTS_AT = CAPTURES_AT + START_CAPTURES
-"""Byte of an encoding at which the captures of the 32 starts begin."""
+"""Index of the byte of an encoding at which the captures of the 32 starts begin."""
 ENCODING_SIZE = OBSERVATION_SIZE + CAPTURE_FEATURES
-"""Bytes of an encoding."""
+"""The number of bytes of an encoding."""
 
 _PITS = 32
 _COUNTS = 34
 _FLAGS = _COUNTS + len(STEPS) * _PITS
 _CAPTURES = _FLAGS + OBSERVATION_SIZE - _COUNTS
 FEATURES = _CAPTURES + START_CAPTURES + 2 * NUM_STARTS
-"""Features of an encoding."""
+"""The number of features of an encoding."""
 
 # bfloat16 is the upper half of a float32.
 _ZERO = np.int16(0)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # torch is slow to import, and the compiled part does not nee
     from torch import Tensor
 
 OUTPUTS = 2
-"""The outputs of the last layer."""
+"""The number of outputs of the last layer for each legal action."""
 TRUST = 6.0
 """Weight of an action's value in its logit."""
 

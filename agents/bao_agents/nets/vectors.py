@@ -18,7 +18,7 @@ from numba.extending import lower_builtin, type_callable
 from bao_env.compiled.compile import F, jit
 
 WIDTH = 32
-"""Numbers in a vector."""
+"""The number of floats in a vector."""
 
 _VECTOR = ir.VectorType(ir.FloatType(), WIDTH)
 _MAY_FUSE = ("contract",)

@@ -1,8 +1,9 @@
-"""Limit searches: define what a search may use, and read the clock in compiled code.
+"""Define the limits of a search, and read the clock in compiled code.
 
-A compiled search checks its *deadline*, an int64[1] in nanoseconds of :func:`nanoseconds`, many
-times a millisecond. Time limits are wall-clock time, and each position gets the full time again.
-Below about a millisecond, preparing a search takes longer than the search.
+A compiled search checks many times a millisecond whether its *deadline* has passed. The deadline is
+an int64[1], a time on the clock of :func:`nanoseconds`. Time limits are wall-clock time, and
+each position gets the full time again. Below about a millisecond, preparing a search takes longer
+than the search.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ MAX_CLOCK = 86_400.0
 _MOVES_TO_COME = 20
 """The number of moves for which a clock must last: about half the moves of a game."""
 _INCREMENT_SHARE = 0.8
-"""The part of the increment that a move also uses."""
+"""The part of the increment that is added to the usual time of a move."""
 _CLOCK_SHARE = 0.3
 """The largest part of a clock that one move may take."""
 _RESERVE = 0.02
-"""Seconds of a clock that a move leaves for everything else."""
+"""Seconds of a clock that a search leaves for everything else."""
 _TIME = r"[0-9]{1,6}(?:\.[0-9]{1,6})?(?:ms|s|m)"
 _LOOK_NODES = 256
 """Nodes between two looks at the clock: some tens of microseconds."""
@@ -163,7 +164,7 @@ if hasattr(time, "CLOCK_MONOTONIC"):
 
     @jit
     def nanoseconds():
-        """Return the time of a monotonic clock, int64, without Python's lock."""
+        """Return the time of a monotonic clock, int64, without holding Python's global lock."""
         clock = np.empty(2, np.int64)
         _clock_gettime(_CLOCK, clock.ctypes)
         return clock[0] * 1_000_000_000 + clock[1]
@@ -177,7 +178,7 @@ else:  # Windows
 
     @jit
     def nanoseconds():
-        """Return the time of a monotonic clock, int64, without Python's lock."""
+        """Return the time of a monotonic clock, int64, without holding Python's global lock."""
         clock = np.empty(1, np.int64)
         _query_counter(clock.ctypes)
         return clock[0] * _TICK

@@ -20,13 +20,13 @@ from bao_env.engine.position import Actions, Legal, PackedPositions, packed_open
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 WORTH_SHARING = 0.01
-"""The least seconds of a search that threads share, because starting them takes time."""
+"""Threads share a search only if it may take this many seconds: starting them takes time."""
 MAX_GAME = 2**63 - 1
 """The highest number of a game."""
 
 
 class GameMemory(NamedTuple):
-    """The places of the games of B positions in a player's memory."""
+    """A player's tables, and which of them belong to the games of B positions."""
 
     tables: Uint64Array
     """uint64[rows, words], a table for each game."""
@@ -104,8 +104,8 @@ class SearchPlayer(Remade):
         self.ruleset = get_ruleset(ruleset)
         self._memory = check_memory(memory)
         self._shares_nodes = threads is not None
-        """Whether threads may also share a node limit. The choice then varies from call to call, so
-        this needs an explicit number of threads."""
+        """Whether threads may search a position together even if only nodes are limited. The choice
+        then varies from call to call, so this needs an explicit number of threads."""
         self.limit = self._checked(limit)
         """The limit for each position, unless a call gives its own."""
         self._deadlines = [np.zeros(1, np.int64) for _ in range(check_threads(threads))]

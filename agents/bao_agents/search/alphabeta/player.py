@@ -3,7 +3,7 @@
 Names and methods come from chess programming (https://www.chessprogramming.org). Values are
 for the player to move: evaluations between minus and plus
 :data:`bao_agents.evaluators.tables.LIMIT`, and ``WIN_VALUE - n`` for a win within n plies. Each
-action is a ply. If the same player acts again (a capture that waits for its side, Dutch I.a), the
+action is a ply. If the same player acts again (to choose the side of a capture, Dutch I.a), the
 value keeps its sign. The search never evaluates such a position. It plays on, which costs no depth.
 
 A *full* search to depth D returns the value of plain minimax to that depth: it never prunes on a
@@ -17,7 +17,7 @@ It does not depend on the rest of the batch or on the number of threads, as long
 more games than tables (:class:`~.game_tables.GameTables`). If one agent plays both seats, both use
 the same table, because its entries are facts about positions.
 
-A time limit is used up, unless the result is proven. With a clock for the whole game
+A search uses all of a time limit, unless the result is proven. With a clock for the whole game
 (:class:`~bao_agents.search.limits.Clock`) a search ends sooner if another iteration is unlikely to
 change the choice: most of the move's time is used, or several iterations have chosen the same
 action.
@@ -86,14 +86,14 @@ _BRANCHING = 3.0
 _LAST_START = 0.6
 """With a clock, the part of a move's time after which no iteration begins."""
 _SETTLED = 0.1
-"""With a clock, the amount by which an iteration with the same best action lowers that part."""
+"""Each further iteration with the same best action lowers ``_LAST_START`` by this much."""
 _COUNTED = 0.01
-"""Iterations count for that only if they end after this part of the move's time."""
+"""Only iterations that end after this part of the move's time lower ``_LAST_START``."""
 _POSITION_BYTES = 1 << 30
 """The most bytes of the table for a single position, 1 GiB, unless the player has its own
 limit."""
 _LEAST_NODES = 1000
-"""The least nodes to search for an action in an analysis."""
+"""The fewest nodes to search for an action in an analysis."""
 
 
 class SearchResult(NamedTuple):
@@ -102,7 +102,7 @@ class SearchResult(NamedTuple):
     action: int
     """The best action; -1 if there is none."""
     value: int
-    """The value for the player to move; see the module."""
+    """The value for the player to move, on the scale that the module's docstring describes."""
     depth: int
     """The depth of the last finished iteration."""
     nodes: int
@@ -209,7 +209,7 @@ def _search_each(
 
 
 def points(value: float) -> float:
-    """Convert a value of alpha-beta to a value from -1 to 1."""
+    """Map an alpha-beta score to the range -1 to 1."""
     if abs(value) > PROVEN:
         return math.copysign(1.0, value)
     return math.tanh(value / (2 * SCALE))

@@ -37,14 +37,14 @@ MIN_POLICY_DEPTH = 7
 LARGE = 100_000
 """For a network with at least this many weights after its first layer, that depth is 2 more."""
 ENCODING_NODES = 7
-"""The nodes that an encoding counts as for a small network, because it takes as long."""
+"""Running a small network on one encoding counts as this many nodes, because it takes as long."""
 WEIGHTS_A_NODE = 7_000
-"""The number of weights for which an encoding counts as one more node."""
+"""The number of weights after the first layer for which an encoding counts as one more node."""
 
 _MAX_GAP = 60.0  # logits
 _REMEMBERED = 1 << 13
-"""The number of nodes whose gaps a guide keeps. A search returns to most nodes in every
-iteration."""
+"""The number of nodes for which a guide keeps the gaps between the best logit and the others. A
+search returns to most nodes in every iteration."""
 
 
 class PolicyGuide(NamedTuple):
@@ -55,7 +55,7 @@ class PolicyGuide(NamedTuple):
     min_depth: int
     """The least depth, in plies, of a node at which the network is run."""
     encoding_nodes: int
-    """The nodes that an encoding counts as."""
+    """The number of nodes that running the network on one encoding counts as."""
     encodings: Uint8Array
     """uint8[64, ENCODING_SIZE], the network's inputs."""
     outputs: Float32Array
@@ -66,7 +66,8 @@ class PolicyGuide(NamedTuple):
     """uint64[:data:`_REMEMBERED`], the node of each row of ``gaps``: its hash XOR the number of
     the search."""
     gaps: npt.NDArray[np.uint16]
-    """uint16[:data:`_REMEMBERED`, 64], the gap of each legal action of those nodes."""
+    """uint16[:data:`_REMEMBERED`, 64], how far the logit of each legal action of those nodes
+    lies below the best, in 1024ths."""
 
 
 def make_guides(network: Mapping[str, Float32Array], threads: int) -> list[PolicyGuide]:

@@ -14,8 +14,9 @@ are mandatory, so forced lines are long, and an evaluation in the middle of one 
 Proven results stay exact: reductions and extensions change the depth of a search, not the end of a
 game.
 
-Functions that a full search also calls take ``guided``. If it is false, they change nothing. It is
-a constant in compiled code, which leaves their code out in a full search.
+Functions that a full search also calls have an argument ``guided``. If it is false, they change no
+depth. It is a constant when they are compiled, so a compiled full search contains none of their
+code.
 """
 
 from __future__ import annotations
@@ -31,26 +32,26 @@ from bao_env.engine.bits import ONE, ZERO
 from bao_env.engine.successors import ACTION
 
 GAP_UNIT = 1024.0
-"""Units of a gap between two logits, per logit."""
+"""A gap between two logits is an integer: 1024 stands for a difference of 1."""
 MAX_EXTENDED_PLY = 60
 """Forced actions this far from the root cost depth as usual, because they may never end."""
 
 
 class Reductions(NamedTuple):
-    """The parameters of a guided search's reductions. New values need no compiling."""
+    """The parameters of a guided search's reductions. Changing them needs no new compilation."""
 
     policy_plies: float = 0.3
     """Plies by which an action is reduced if a network finds it as likely as the best one."""
     policy_logits: float = 2.5
     """A gap of this many logits to the best action adds ``log(depth)`` plies to the reduction."""
     order_plies: float = 0.5
-    """Plies by which the first action is reduced if no network has ordered them."""
+    """Plies by which the first action is reduced if no network has ordered the actions."""
     order_growth: float = 0.5
     """For the n-th action, this times ``log(depth) * log(n)`` is added to the reduction."""
     order_depth: int = 3
     """The least depth, in plies, at which actions are reduced by their place in the order."""
     unknown_depth: int = 4
-    """The least depth, in plies, of a node that is reduced for lack of a remembered action."""
+    """The least depth, in plies, at which nodes without a remembered action are reduced."""
 
 
 STANDARD = Reductions()
@@ -65,8 +66,8 @@ REDUCTIONS = np.dtype(
 def is_extended_frontier(guided, starts, ply):
     """Return whether a node one ply above the horizon must be searched like any other.
 
-    It must if the mover has a single start, one pit and one direction, because a single action
-    costs no depth.
+    This is so if the mover has a single start, which is one pit and one direction: if a node has a
+    single action, that action costs no depth.
 
     Args:
         guided: whether the search is selective.
@@ -84,7 +85,7 @@ def extension_half_plies(guided, ply, actions):
 
     Args:
         guided: whether the search is selective.
-        ply: plies from the root to the node; the root does not extend.
+        ply: plies from the root to the node. At the root, actions save nothing.
         actions: the number of legal actions of the node.
 
     Returns:
@@ -99,7 +100,8 @@ def extension_half_plies(guided, ply, actions):
 def unknown_reduction(guided, work, depth, tt_move):
     """Return the plies by which to reduce a node without an action in the transposition table.
 
-    Such a node has not proved important so far. If it is, the next iteration has an action for it.
+    Such a node has not proved important so far. If it does, the next iteration has an action for
+    it.
 
     Args:
         guided: whether the search is selective.
@@ -140,7 +142,7 @@ def reduction(guided, work, ply):
 def reduction_by_policy(numbers, depth, gap):
     """Return the reduction of an action whose logit is ``gap`` 1024ths below the best one.
 
-    ``numbers`` is a :class:`Reductions` or a record of one.
+    ``numbers`` is a :class:`Reductions`, or a NumPy record with the same fields.
     """
     unit = numbers.policy_logits * GAP_UNIT
     return _limited(numbers.policy_plies + math.log(depth) * float(gap) / unit, depth)
@@ -150,7 +152,7 @@ def reduction_by_policy(numbers, depth, gap):
 def reduction_by_order(numbers, depth, index):
     """Return the reduction of an action with ``index`` others before it.
 
-    ``numbers`` is a :class:`Reductions` or a record of one.
+    ``numbers`` is a :class:`Reductions`, or a NumPy record with the same fields.
     """
     if depth < numbers.order_depth:
         return np.int64(0)

@@ -5,7 +5,7 @@ sign on the way up (negamax). Values outside the window [alpha, beta] are only b
 :func:`search` is the loop; a node goes through these steps::
 
     enter         1 limits    2 frontier node    3 transposition table    4 expand    5 order
-    each action   6 next action    7 its depth    8 leaf, another thread's    9 window, reduction
+    each action   6 next action    7 its depth    8 leaf, or put off    9 window, reduction
     come back     10 search again    11 best action, cutoff
     leave         12 store
 
@@ -66,7 +66,7 @@ from bao_env.engine.successors import (
 
 _INFINITY = WIN_VALUE + 1
 _MARKED_DEPTH = 3
-"""The least depth, in plies, of a successor that threads mark. Shallower ones end too soon."""
+"""Threads mark only successors of at least this depth, in plies. Shallower ones end too soon."""
 
 
 @jit
@@ -82,8 +82,8 @@ def search(rules, evaluator, guide, table, marks, work, depth):
         evaluator: evaluates positions at the horizon:
             :class:`bao_agents.evaluators.tables.PairTables`, or an
             :class:`bao_agents.evaluators.nnue.NNUE`.
-        guide: a :class:`PolicyGuide`; None for a full search, whose compiled code has no uses of a
-            guide.
+        guide: a :class:`PolicyGuide`; None for a full search, which is compiled without the
+            code for guides.
         table: the transposition table.
         marks: uint64[MARKS], see :class:`~.workspace.Workspace`.
         work: a record of :data:`bao_agents.search.alphabeta.workspace.MEMORY`; ``work.lines[0]``
@@ -127,7 +127,7 @@ def search(rules, evaluator, guide, table, marks, work, depth):
 
 @jit_inline
 def _ask(frame, row, depth, alpha, beta, half_plies):
-    """Request the value of a node: fill in the first part of its frame.
+    """Set up the search of a node: write its position, depth and window to its frame.
 
     Args:
         frame: the node's :data:`bao_agents.search.alphabeta.workspace.FRAME`.
@@ -150,7 +150,8 @@ def _enter_node(rules, evaluator, guided, table, work, ply):
     Args:
         rules, evaluator, table, work: see :func:`search`.
         guided: whether the search is selective.
-        ply: plies from the root to the node; its frame holds the request.
+        ply: plies from the root to the node; its frame holds the depth and the window to search
+            with.
 
     Returns:
         whether the node has been expanded; and, if not, its value, int64.
@@ -317,7 +318,8 @@ def _hand_up(marks, work, ply, value):
         value: the successor's value, for its mover.
 
     Returns:
-        whether it must be searched again; the frame at ``ply + 1`` says how.
+        whether it must be searched again; if so, the frame at ``ply + 1`` holds its new depth and
+        window.
     """
     frame, successor = work.frames[ply], work.frames[ply + 1]
     if frame.again == 0:
@@ -423,7 +425,7 @@ def _search_frontier(rules, evaluator, work, rows, turn, ply, beta):
     plays and evaluates the moves in no particular order, and stores none of them.
 
     Args:
-        rules: the :class:`KernelRules`; under them, no capture waits for its side.
+        rules: the :class:`KernelRules`, under which the other player moves after every action.
         evaluator: see :func:`search`.
         work: see :func:`search`; each move counts as a node.
         rows: the position, a :class:`Rows`.

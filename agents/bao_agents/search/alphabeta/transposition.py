@@ -35,17 +35,17 @@ _MIN_GAME_BITS = 8
 TABLE_BYTES = 1 << 25
 """The most bytes of a table, 32 MiB, unless the player has its own limit."""
 _NODES_A_SLOT = 4
-"""The nodes of a search for each slot of its table. One node in six is stored."""
+"""A table has one slot for this many nodes of a search, of which one in six is stored."""
 
 _SLOT_WORDS = 4
 _ENTRY_WORDS = 2
 
 BOUND_LOWER = 1
-"""The value is at least this: the search was cut off at beta."""
+"""The stored value is a lower bound: the search was cut off at beta."""
 BOUND_UPPER = 2
-"""The value is at most this: no action reached alpha."""
+"""The stored value is an upper bound: no action reached alpha."""
 BOUND_EXACT = 3
-"""The value is exact."""
+"""The stored value is exact."""
 
 _DEPTH_SHIFT = U(16)
 _BOUND_SHIFT = U(24)
@@ -64,8 +64,8 @@ _VALUE_BIAS = np.int64(1 << 15)
 def table_words(nodes: float, max_bytes: int = TABLE_BYTES) -> int:
     """Return the number of words of a table for searches of about ``nodes`` nodes.
 
-    The table has from 512 KiB to ``max_bytes`` bytes. The processor's cache holds more of a smaller
-    table.
+    The table has from 512 KiB to ``max_bytes`` bytes. It is kept small, because the processor's
+    cache holds more of a smaller table.
     """
     return _SLOT_WORDS << _bits(nodes, max_bytes)
 
@@ -90,7 +90,7 @@ def _bits(nodes: float, max_bytes: int) -> int:
 
 @jit
 def next_epoch(table, epoch):
-    """Return the epoch after ``epoch``, with age 0; clear the table if all have been used."""
+    """Return the epoch after ``epoch``, with age 0; clear the table after the highest epoch."""
     epoch &= ~_AGES
     if epoch >= EPOCHS:
         for i in range(table.shape[0]):

@@ -19,9 +19,10 @@ from bao_env.engine.successors import MAX_SUCCESSORS, SUCCESSOR_WORDS
 MAX_DEPTH = 60
 """The greatest depth of a search, in plies."""
 MARKS = 1 << 15
-"""Slots for the successors under search."""
+"""The number of slots in which threads mark the successors that they are searching."""
 MAX_SEARCH_PLIES = 2 * MAX_DEPTH
-"""The longest line: captures that wait and forced actions cost no depth."""
+"""The longest line, in plies. It may exceed the depth, because forced actions and the choice of a
+capture's side cost no depth."""
 
 _ROWS = 1 + MAX_SEARCH_PLIES * MAX_SUCCESSORS
 
@@ -29,7 +30,7 @@ FRAME = np.dtype(
     (
         np.record,
         [
-            # The request.
+            # What to search.
             ("row", np.int64),  # the row of the stack that holds its position
             ("depth", np.int64),  # plies to the horizon
             ("alpha", np.int64),

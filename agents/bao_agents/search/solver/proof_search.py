@@ -1,4 +1,4 @@
-"""Find the winner, the number of plies and a line of play within the limits of an answer.
+"""Find the winner, the number of plies and a line of play, as far as the limits allow.
 
 The search itself is :mod:`bao_agents.search.solver.proof_number`.
 """
@@ -40,7 +40,7 @@ GROW_NODES = 500_000
 EASY_NODES = 20_000
 """Positions that one thread visits before others help: about 20 milliseconds."""
 _GLANCE = 1
-"""The limit of nodes with which a search only reads the table."""
+"""With this limit of nodes, a search only reads the table."""
 
 
 class Child(NamedTuple):
@@ -159,7 +159,7 @@ class ProofSearch:
         self._most_bits = max(self._most_bits, table_bits)
 
     def _enlarge(self) -> None:
-        """Enlarge the table to the allowed size, or keep its size without memory for more."""
+        """Enlarge the table to the allowed size; keep its size if there is no memory for that."""
         old = self.table
         try:
             empty = Table.empty(self._most_bits, old.cells)
