@@ -1,4 +1,4 @@
-"""Print how a never-ending takasa repeats, and every side of at most eleven seeds that has one.
+"""Print how a never-ending takasa repeats, and all sides of at most eleven seeds that allow one.
 
 python docs/endless.py
 """
@@ -14,7 +14,7 @@ def sow_on(ring: np.ndarray, pit: int, step: int) -> tuple[int, int, bool]:
     """Sow from a pit of a ring of sixteen, in place, until the move ends or repeats.
 
     Returns:
-        the sowings, the seeds that were sown, and whether the move repeats.
+        the number of sowings, the number of seeds sown, and whether the move repeats.
     """
     start, at, sowings, seeds = ring.copy(), pit, 0, 0
     while True:

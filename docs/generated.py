@@ -109,7 +109,7 @@ def move(pictures: dict[str, str], name: str, position: str, text: str) -> str:
 
 
 def _marks(board: Board, action: int) -> list[Mark]:
-    """Return the hole where an action starts, the way of its hand, and what it captures at once."""
+    """Return marks for where an action starts, the way it sows, and what it captures at once."""
     marks = action_marks(MarkKind.HINT, board.packed, board.ruleset, [action])
     for event in board.trace(action):
         if event.kind is EventKind.SOW:

@@ -1,4 +1,4 @@
-"""Write docstrings as Markdown, those of classes, functions and values with their signatures.
+"""Write docstrings as Markdown, with the signatures of classes, functions and values.
 
 ``docs/generated.py`` puts them into the pages. On the site, Sphinx fills the pages of ``docs/api``
 from the same docstrings instead (``docs/conf.py``).
@@ -153,7 +153,7 @@ def _signature(name: str, function: ast.FunctionDef) -> str:
 
 
 def _arguments(arguments: ast.arguments) -> list[str]:
-    """Return the arguments of a function as the code has them."""
+    """Return the arguments of a function as they are written in the code."""
 
     def text(argument: ast.arg, default: ast.expr | None = None) -> str:
         words = ast.unparse(argument)

@@ -119,5 +119,5 @@ def all_reduce_sum(tensors: Sequence[Tensor]) -> None:
 
 
 def any_rank(*flags: bool) -> list[bool]:
-    """Return whether each flag is set on any process."""
+    """Return, for each flag, whether any process has set it."""
     return [any(flag) for flag in zip(*gather([flags]), strict=True)]

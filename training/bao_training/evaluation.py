@@ -60,14 +60,14 @@ class Evaluation:
         self, opponents: Sequence[Opponent], pairs: int, won: SolvedPositions | None = None
     ) -> None:
         self.scores: dict[Opponent, Score] = {}
-        """The results of the last evaluation."""
+        """The score against each opponent in the last evaluation."""
         self._opponents = opponents
         self._pairs = pairs
         self._won = won
 
     @property
     def measures(self) -> list[str]:
-        """The columns of metrics.csv that hold a measure."""
+        """Names of the measures, which are columns of metrics.csv."""
         return [
             *(opponent.column for opponent in self._opponents),
             *([] if self._won is None else ["blunders"]),
@@ -75,7 +75,10 @@ class Evaluation:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that :meth:`measure` returns: measures, and the ends of their intervals."""
+        """Names of the values that :meth:`measure` returns.
+
+        Each measure is followed by the two ends of its interval.
+        """
         return [name + end for name in self.measures for end in ("", "_low", "_high")]
 
     def measure(self, checkpoint: Checkpoint) -> dict[str, float]:

@@ -54,8 +54,8 @@ def copies_for(folder: Path, settings: Mapping[str, Any]) -> dict[str, Path]:
 
     Args:
         folder: the folder of a run.
-        settings: settings, perhaps of another run. A copy is returned if both runs name the
-            same file.
+        settings: the settings, which may belong to another run. A copy is returned only where
+            both runs name the same file.
 
     Returns:
         the paths of the copies, by the names of their settings.

@@ -1,4 +1,4 @@
-"""Keep and reuse memory that was freed, and tell when there is too little."""
+"""Reuse freed memory, and recognise errors about too little memory."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _SIGNS = (
     "out of memory",
     "std::bad_alloc",
 )
-"""Parts of the messages of libraries that have too little memory."""
+"""Texts in the error messages of libraries that show that there is too little memory."""
 
 
 @contextmanager
 def memory_errors() -> Iterator[None]:
-    """Turn other errors about too little memory into a MemoryError, within this block."""
+    """Turn a library's error about too little memory into a MemoryError, within this block."""
     try:
         yield
     except (RuntimeError, ImportError) as error:

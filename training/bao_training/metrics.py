@@ -35,7 +35,7 @@ class Metrics:
         old_columns, old_rows = _rows_until(self._path, update) if update else ([], [])
         columns = list(dict.fromkeys([*columns, *old_columns]))
         self.seconds = 0.0
-        """The seconds of the last row that stays; 0 without such a row."""
+        """The seconds in the last row that is kept; 0 if no row is kept."""
         with suppress(KeyError, IndexError, ValueError):
             self.seconds = float(old_rows[-1]["seconds"])
         table = io.StringIO(newline="")
@@ -81,7 +81,7 @@ def _rows_until(file: Path, update: int) -> tuple[Sequence[str], list[dict[str, 
     A killed process may leave an incomplete last row, which is left out.
 
     Raises:
-        ValueError: the table cannot be read; its rows would be lost.
+        ValueError: the table cannot be read, so its rows would be lost.
     """
     if not file.exists():
         return [], []

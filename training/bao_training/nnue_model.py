@@ -56,7 +56,7 @@ class NNUEModel(nn.Module):
                 virtual[..., 1:].normal_(0.1 / (2 * PAIRS), 0.03)
 
     def merged(self) -> Tensor:
-        """Return the vectors of all patterns, float[PATTERNS, UNITS], in logits, with gradient."""
+        """Return float[PATTERNS, UNITS], the vectors of all patterns in logits, with gradient."""
         return (self.weight + self.virtual_first + self.virtual_second).view(PATTERNS, UNITS)
 
     def quantised(self) -> NNUE:
@@ -110,7 +110,7 @@ class _Loss(torch.autograd.Function):
 
 @jit_float
 def _loss_and_gradient(weights, patterns, chances, gradient, units):
-    """Return the loss of :meth:`NNUEModel.loss`.
+    """Return the loss of :meth:`NNUEModel.loss`, and add its gradient to ``gradient``.
 
     Args:
         weights: float32[PATTERNS * UNITS].

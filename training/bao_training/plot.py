@@ -42,10 +42,10 @@ _PERCENT = ("score_against_", "guided_score_against_", "blunders")
 _LARGEST = 1e100
 """Larger numbers count as missing: no axis can show them."""
 _CHECKPOINT = r"step-\d+(\.safetensors)?|final\.safetensors|\d+[^\d/]*$"
-"""The part of a player's name that differs between the checkpoints of a run."""
+"""Pattern of the part of a player's name that differs between the checkpoints of a run."""
 
 Rows = Sequence[Mapping[str, str]]
-"""The rows of a table; each has its cells by column."""
+"""The rows of a table, each a mapping from column names to cells."""
 
 
 class Line(NamedTuple):
@@ -53,7 +53,7 @@ class Line(NamedTuple):
 
     name: str
     runs: Mapping[str, Rows]
-    """The table of each run, by the place that it was read from."""
+    """The table of each run, by the path that it was read from, perhaps with a player's name."""
 
 
 def read_lines(words: Sequence[str]) -> list[Line]:
@@ -117,11 +117,11 @@ def _rules_of(folder: Path) -> str:
 
 
 class Curve(NamedTuple):
-    """A metric of a line."""
+    """The values of one metric for a line."""
 
     line: Line
     x: Float64Array
-    """float64[N], in ascending order."""
+    """float64[N], the places on the x axis, in ascending order."""
     mean: Float64Array
     """float64[N], the mean over the runs; NaN where a run has no value."""
     low: Float64Array
@@ -131,7 +131,7 @@ class Curve(NamedTuple):
     runs: Float64Array
     """float64[R, N], the values of each run that has the metric."""
     bounds: list[tuple[float, float, str]]
-    """Ratings that are only a bound: their place on the x axis, the bound, and the marker."""
+    """Ratings of which only a bound is known: place on the x axis, bound, and marker."""
 
     @property
     def last(self) -> int:
@@ -226,10 +226,10 @@ class Curves:
         return Curve(line, x, mean, mean - arm, mean + arm, runs, bounds)
 
     def table(self) -> str:
-        """Return the last values as a Markdown table, with a line for all that was left out.
+        """Return the last values as a Markdown table, followed by notes on what was left out.
 
-        Where lines are means over seeds, each is compared with the first: the difference has the
-        95% interval of Welch's t.
+        If lines are means over seeds, the table also has the difference of each from the first
+        line, with the 95% interval of Welch's t-test.
         """
         cells = []
         for metric, curves in self._panels.items():
@@ -243,7 +243,7 @@ class Curves:
         return "\n".join([table, "", *dict.fromkeys(self._notes)]).strip()
 
     def draw(self) -> Figure:
-        """Draw all into one picture. A rating that is only a bound is an arrow."""
+        """Draw all curves in one picture. An arrow is a rating of which only a bound is known."""
         from matplotlib.figure import Figure
         from matplotlib.ticker import EngFormatter
 
@@ -296,9 +296,9 @@ def student_t(freedom: float) -> float:
 
 
 def _difference(metric: str, first: Curve, second: Curve) -> list[str] | None:
-    """Return the cells of the difference of two means, at the last place that both have.
+    """Return the table cells for the difference of two means, at the last x that both have.
 
-    Return None unless both are means over several runs and share a place.
+    Return None unless both are means over several runs and have an x in common.
     """
     if min(len(first.runs), len(second.runs)) < 2 or min(first.last, second.last) < 0:
         return None
@@ -323,7 +323,7 @@ def _difference(metric: str, first: Curve, second: Curve) -> list[str] | None:
 
 
 def _last_cells(metric: str, curve: Curve) -> list[str]:
-    """Return the last place of a curve, and its value there with its interval."""
+    """Return the table cells for the last x of a curve, and for its value and interval there."""
     last = curve.last
     text = _with_interval(metric, curve.mean[last], curve.low[last], curve.high[last])
     return [f"{curve.x[last]:,.0f}", text]
@@ -351,7 +351,7 @@ def _number(cell: str | None) -> float:
 
 
 def _ends(metric: str) -> tuple[str, str, str]:
-    """Return the columns of a metric and of the ends of its interval."""
+    """Return the names of the columns of a metric and of the ends of its interval."""
     return metric, f"{metric}_low", f"{metric}_high"
 
 
@@ -361,9 +361,9 @@ def _has(row: Mapping[str, str], metric: str) -> bool:
 
 
 def _points(rows: Rows, x: str, metric: str) -> Float64Array:
-    """Return float64[N, 4] with the place, the value and both ends of its interval, in order.
+    """Return float64[N, 4], x, the value and both ends of its interval, in ascending order of x.
 
-    Missing numbers are NaN. Rows without a place, or without a value and ends, are left out.
+    Missing numbers are NaN. Rows without x, or with neither a value nor ends, are left out.
     """
     columns = (x, *_ends(metric))
     points = np.array([[_number(row.get(name)) for name in columns] for row in rows])
@@ -374,7 +374,7 @@ def _points(rows: Rows, x: str, metric: str) -> Float64Array:
 
 
 _FEW_LINES = 3
-"""The most lines whose intervals are drawn as bands; with more, as bars, which hide less."""
+"""Up to this many lines have intervals drawn as bands; more lines have bars, which hide less."""
 _BARS = 6
 """The most bars of a line."""
 
@@ -403,7 +403,7 @@ def _draw(axes: Axes, curve: Curve, i: int, lines: int) -> None:
 
 
 def _limit(axes: Axes, curves: Sequence[Curve]) -> None:
-    """Keep the wide intervals of few seeds from pressing the curves together."""
+    """Limit the y axis, so that the wide intervals of few seeds do not flatten the curves."""
     values = np.concatenate([curve.runs.ravel() for curve in curves])
     values = values[np.isfinite(values)]
     if any(len(curve.runs) > 1 for curve in curves) and len(values) and np.ptp(values):

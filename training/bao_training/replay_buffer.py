@@ -1,4 +1,4 @@
-"""Keep searched positions in a replay buffer, and list those of each running game."""
+"""Keep searched positions in a replay buffer, and record which running game each belongs to."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ MAY_CHANGE = (
 """The settings that a resumed run may change: its length, which may grow, its device, and how it is
 evaluated and saved. All other settings, even ``workers``, decide what it learns."""
 NOTE = "run.json"
-"""The file in a run's folder with its settings."""
+"""The name of the file in a run's folder that holds its settings."""
 
 
 def runs_in(folder: Path) -> list[str]:
@@ -135,7 +135,7 @@ def note_of_resumed_run(
 
 
 def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with keys of tables as ``table.key``; ``rules`` stay one setting."""
+    """Flatten settings: a key in a table becomes ``table.key``; ``rules`` stays one setting."""
     flat: dict[str, Any] = {}
     for name, value in settings.items():
         if isinstance(value, dict) and name != "rules":

@@ -101,7 +101,7 @@ class Targets(NamedTuple):
 def search_statistics(
     legal_actions: Tensor, log_probs: Tensor, values: Tensor, targets: Targets
 ) -> Tensor:
-    """Return all :attr:`SearchGuidedWorker.STATS` but the last, as means; float[4] with gradient.
+    """Return float[4] with gradient, the means of all ``SearchGuidedWorker.STATS`` but the last.
 
     Args:
         legal_actions: int64[K], position * 64 + action, in ascending order.
@@ -181,7 +181,11 @@ class SearchGuidedWorker(Worker[SearchGuidedConfig, GuidedModel]):
             games.step_randomly(forced)
 
     def _settle(self, ended: Int64Array) -> None:
-        """Write the results of ended games, int64[N], to their positions."""
+        """Write the result of each ended game to its positions in the buffer.
+
+        Args:
+            ended: int64[N], the numbers of the ended games.
+        """
         for game in ended:
             slots = self.histories.slots[game, : self.histories.lengths[game]]
             positions, winner = self.buffer.positions[slots], int(self.games.winners[game])
@@ -212,7 +216,11 @@ class SearchGuidedWorker(Worker[SearchGuidedConfig, GuidedModel]):
 
     @override
     def targets(self, index: Int64Array) -> Targets:
-        """Return the targets of the buffer's positions int64[N], by their searches and results."""
+        """Return the targets of positions, from their searches and the results of their games.
+
+        Args:
+            index: int64[N], the slots of the positions in the buffer.
+        """
         buffer, to_device = self.buffer, self.replica.to_device
         share = np.float32(self.method_config.search_value)
         values = share * buffer.values[index] + (1 - share) * buffer.results[index]

@@ -64,7 +64,7 @@ class Rollout:
     def __init__(self, steps: int, games: int) -> None:
         shape = (steps, games)
         self.encodings = np.empty((steps, games, ENCODING_SIZE), np.uint8)
-        """uint8[T, B, ENCODING_SIZE], of the actions played."""
+        """uint8[T, B, ENCODING_SIZE], the encodings of the boards after the actions played."""
         self.best = np.empty((steps + 1, games), np.float32)
         """float32[T + 1, B], the highest value for the player to move."""
         self.costs = np.empty(shape, np.float32)
@@ -231,7 +231,8 @@ class TdWorker(Worker[TdConfig, Model]):
         """Value the K legal actions of all B games.
 
         Returns:
-            encodings uint8[R, ENCODING_SIZE], values float32[K], and indptr int64[B + 1].
+            encodings uint8[R, ENCODING_SIZE], of which the first K rows belong to the actions;
+            values float32[K]; and indptr int64[B + 1].
         """
         games = self.games
         step = ENCODING_STEP if weights is None else 1
@@ -254,7 +255,7 @@ class TdWorker(Worker[TdConfig, Model]):
 
     @override
     def targets(self, index: Int64Array) -> Float32Array:
-        """Return the lambda-returns of the actions int64[N], float32[N]."""
+        """Return float32[N], the lambda-returns of the actions with the indices int64[N]."""
         return self.rollout.returns.reshape(-1)[index]
 
     @override

@@ -69,7 +69,7 @@ METHODS: dict[str, type[Trainer[Any, Any]]] = {
 """The trainers of the methods, by the value of ``method``. A new method is a module like
 :mod:`bao_training.td` and an entry here."""
 LAST = "last.safetensors"
-"""The file in a run's folder with everything that it needs to resume."""
+"""The name of the file in a run's folder that holds everything needed to resume it."""
 
 
 # Settings.

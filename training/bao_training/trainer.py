@@ -229,7 +229,10 @@ class Trainer(ABC, Generic[W, C]):
         return self.steps >= self.config.steps
 
     def has_passed(self, every: int) -> bool:
-        """Return whether the last update has passed a multiple of ``every`` steps; False for 0."""
+        """Return whether the last update passed a multiple of ``every`` steps.
+
+        Return False if ``every`` is 0.
+        """
         before = self.steps - self.config.steps_per_update
         return every > 0 and self.steps // every > before // every
 
@@ -345,7 +348,7 @@ class Trainer(ABC, Generic[W, C]):
         """Continue from what :meth:`save` wrote.
 
         Raises:
-            CheckpointError: it cannot be read, is damaged, or does not hold this run.
+            CheckpointError: the file cannot be read, is damaged, or does not hold this run.
         """
         saved = checkpoint.load(path, arrays=True)
         info, arrays = saved.info, saved.arrays
@@ -364,7 +367,9 @@ class Trainer(ABC, Generic[W, C]):
 
 
 def plies_per_game(totals: Sequence[Int64Array]) -> dict[str, float]:
-    """Return the column ``plies_per_game``, if a game has ended.
+    """Return the mean plies of the ended games as the column ``plies_per_game``.
+
+    Return no column if no game has ended.
 
     Args:
         totals: int64[2] of each worker, the number of ended games and the sum of their plies.

@@ -38,7 +38,7 @@ class Games:
         self._seed, game_seed = seed.spawn(2)
         self.engine = Engine(config.get_ruleset())
         self.generator = np.random.default_rng(self._seed)
-        """For random numbers of the worker as a whole; :meth:`start_update` makes a new one."""
+        """Source of the worker's own random numbers; :meth:`start_update` makes a new one."""
         self.rng = random_states(size, game_seed)
         """uint64[B], the random state of each game."""
         self.positions = np.empty((size, WORDS), np.uint64)
@@ -70,17 +70,24 @@ class Games:
         return (self.winners >= 0) | (self.plies >= self._max_plies)
 
     def totals(self, ended: Int64Array) -> Int64Array:
-        """Return int64[2]: the number of the ended games int64[N], and the sum of their plies."""
+        """Return int64[2], the number of ended games and the sum of their plies.
+
+        Args:
+            ended: int64[N], the numbers of the ended games.
+        """
         return np.array([len(ended), self.plies[ended].sum()], np.int64)
 
     def start_update(self, update: int) -> None:
-        """Make :attr:`generator` from the run's seed and the update; so it need not be saved."""
+        """Make a new :attr:`generator` from the run's seed and the number of the update.
+
+        A saved run therefore does not need the state of the generator.
+        """
         key = *self._seed.spawn_key, update
         seed = np.random.SeedSequence(self._seed.entropy, spawn_key=key)
         self.generator = np.random.default_rng(seed)
 
     def reset(self, index: Int64Array) -> None:
-        """Restart games int64[N], each after some random actions that do not end it."""
+        """Restart games by number, int64[N], each after some random actions that do not end it."""
         starts = self._openings.draw(len(index), self.generator)
         self.positions[index], self.legal[index] = starts
         self.winners[index] = -1
@@ -90,7 +97,7 @@ class Games:
         self.engine.step(self.positions, actions, self.legal, self.winners)
 
     def step_randomly(self, moving: Flags) -> None:
-        """Play a random legal action in each of the games bool[B] that are not over."""
+        """Play a random legal action in each game that bool[B] selects and that is not over."""
         legal = np.where(moving, self.legal, np.uint64(0))
         actions = np.zeros(len(legal), np.int64)
         random_actions(legal, self.rng, actions)
@@ -103,7 +110,7 @@ class Games:
 
 
 class Model(nn.Module):
-    """The model that a run trains: a policy network, to which a method may add."""
+    """The model that a run trains: a policy network, and other parts that a method may add."""
 
     def __init__(self, network: PolicyNetwork) -> None:
         super().__init__()
@@ -114,11 +121,11 @@ class Model(nn.Module):
         self.network.load_state_dict(start.network.state_dict())
 
     def quantised_nnue(self) -> NNUE | None:
-        """Return the NNUE that a checkpoint holds; None if the method learns none."""
+        """Return the NNUE to store in a checkpoint, or None if the method trains none."""
         return None
 
     def unsaved_tensors(self) -> dict[str, Tensor]:
-        """Return the weights that a checkpoint rounds or leaves out, by their names in a run."""
+        """Return the weights that a checkpoint rounds or omits, by their names in a saved run."""
         return {}
 
 
@@ -126,7 +133,7 @@ M = TypeVar("M", bound=Model)
 
 
 class Replica(Generic[M]):
-    """One thread's copy of the model; its network has the dtype in which it computes.
+    """One thread's copy of the model, whose network computes in bfloat16 or float32.
 
     Args:
         model: the float32 model to copy.

@@ -49,8 +49,8 @@ class Games(NamedTuple):
     """Running or ended games, one per row."""
 
     positions: Any
-    """The halves of the packed positions' words, uint32[B, 12], the low half first: by default JAX
-    has no 64-bit integers."""
+    """uint32[B, 12], the packed positions: each 64-bit word as two halves, the low one first.
+    By default JAX has no 64-bit integers."""
     masks: Any
     """The legal actions, bool[B, 64]; all False if the game is over."""
 

@@ -62,7 +62,7 @@ class Lobby:
 
     @property
     def threads(self) -> int | None:
-        """The threads of an analysis: None (all cores), or 1 if there are several visitors."""
+        """Threads for an analysis: 1 if there are several visitors, else None (all cores)."""
         return None if len(self.games.owners) <= 1 else 1
 
     def setup(self) -> Data:
@@ -249,7 +249,10 @@ def quick(function: Callable[..., Data]) -> Handler:
 
 
 def begins(function: Callable[..., Begun]) -> Handler:
-    """Return a handler that calls a function that starts a game; it answers with name and state."""
+    """Return a handler that calls a function to start a game.
+
+    The handler answers with the name and the state of the game.
+    """
 
     async def answer(lobby: Lobby, client: str, values: Data) -> Data:
         newcomer = client not in lobby.games.owners
@@ -263,7 +266,10 @@ def begins(function: Callable[..., Begun]) -> Handler:
 
 
 def shared(handler: Handler) -> Handler:
-    """Return a handler that computes one answer for equal requests while the game is unchanged."""
+    """Return a handler that computes one answer for all equal requests that wait for it.
+
+    Requests are equal if they have the same values and the game has not changed between them.
+    """
 
     async def answer(lobby: Lobby, client: str, values: Data) -> Data:
         version = lobby.games.call(lambda game: game.version, values["name"])
@@ -274,7 +280,7 @@ def shared(handler: Handler) -> Handler:
 
 
 def computed(function: Callable[..., Work]) -> Handler:
-    """Return a handler that does the work that a function returns, in a thread."""
+    """Return a handler that calls a function, and does the work that it returns in a thread."""
 
     async def answer(lobby: Lobby, client: str, values: Data) -> Data:
         work = await lobby.computing.briefly(partial(function, lobby, **values), client)

@@ -20,11 +20,11 @@ from bao_agents.support.cores import cores
 
 T = TypeVar("T")
 SHARE = 0.1
-"""The share of the time that a client may use. All newcomers together have the same share."""
+"""The share of the time that one client may use. All newcomers together may use as much."""
 CREDIT = 0.1
 """Seconds that a client may use before it has to wait."""
 NEWCOMERS = 4
-"""The number of newcomers who can use up the share of all newcomers."""
+"""The number of newcomers that it takes to use up the share of all newcomers."""
 ALL_NEWCOMERS = ""
 """The name of the client that stands for all newcomers."""
 
@@ -40,7 +40,7 @@ class Allowance:
     def __init__(self, share: float = SHARE, credit: float = CREDIT) -> None:
         self._share, self._credit = share, credit
         self._free: dict[str, float] = {}
-        """By client, the moment when all the time that it has used is paid off."""
+        """For each client, the moment when its share covers all the time that it has used."""
 
     def use(self, client: str, seconds: float) -> float:
         """Charge a client for some time; return the seconds that it has to wait first.
@@ -55,7 +55,7 @@ class Allowance:
 
 
 class Computing:
-    """A few threads; if none is free, work waits in order of arrival.
+    """Run work in a few threads; if none is free, work waits in order of arrival.
 
     Args:
         threads: number of threads; None for all cores but one, and at least two.
@@ -79,8 +79,9 @@ class Computing:
         Args:
             work: the work; its errors are raised here.
             seconds: the longest time to wait.
-            lanes: the game and the client that the work is for. Each may have one computation in
-                the queue; its others wait outside, so that nobody can fill the queue alone.
+            lanes: the game and the client that the work is for. Each may have one computation
+                running or in the queue. Its further ones wait until that one ends, so that nobody
+                can fill the queue alone.
 
         Raises:
             Refused: the time is up.
@@ -107,7 +108,7 @@ class Computing:
             ) from error
 
     async def briefly(self, work: Callable[[], T], client: str, newcomer: bool = False) -> T:
-        """Return the result of a brief task, run once the client's allowance has room for it.
+        """Run a brief task as soon as the client's allowance permits, and return its result.
 
         A client's tasks run one after another. If the caller is cancelled before its task starts,
         the task does not run.
@@ -116,8 +117,8 @@ class Computing:
             work: the task; its errors are raised here.
             client: the client that asks.
             newcomer: whether the client has no game yet. Newcomers also share one allowance, so
-                that requests from many addresses cannot slow down the players. The own allowance
-                of a newcomer is smaller, so that it cannot use up the shared one alone.
+                that requests from many addresses cannot slow down the players. A newcomer's
+                own allowance is smaller, so that one newcomer cannot use up the shared one.
         """
         allowances = [(self._clients, client)]
         if newcomer:

@@ -40,7 +40,7 @@ LAYOUTS = {"wide": WIDE, "tall": TALL}
 def board_parts(layout_name: str, viewer: int = SOUTH, house: bool = True) -> dict[str, Any]:
     """Return the empty board, the seeds and the marks as SVG, and the seeds' spots in each hollow.
 
-    For each kind of mark, ``marks`` has the ring of a round pit, the ring of a square pit, and the
+    ``marks`` has, for each kind of mark, a ring for a round pit, a ring for a square pit, and
     arrows to the left and right.
 
     Args:

@@ -47,7 +47,8 @@ LEVELS = {
     "master": "guided:100ms",
 }
 """The opponents that the page offers first, from the weakest to the strongest; all but the last
-are anchors of the default ladder. The label of a level is the text ``level NAME`` of a language."""
+are anchors of the default ladder. The label of a level is the text ``level NAME`` in the file of
+a language."""
 
 
 class Roster:

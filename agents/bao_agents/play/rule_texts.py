@@ -19,11 +19,11 @@ def _paragraphs() -> list[str]:
 
 @cache
 def rule_text(rule: str, house_min: int = Ruleset.house_min) -> str:
-    """Return the paragraph of ``bao_env/RULES.md`` for a name like ``Donkers 2.4b``, or ``""``.
+    """Return the paragraph of ``bao_env/RULES.md`` for a name like ``Donkers 2.4b``.
 
-    The text has ``house_min`` as the fewest seeds of a house, and leaves out the opening, which a
-    rule set may change. For a name that starts with the name of a rule set, return the description
-    of the rule set.
+    The paragraph gives ``house_min`` as the fewest seeds of a house, and leaves out the opening,
+    which a rule set may change. For a name that starts with the name of a rule set, return the
+    description of the rule set. Return ``""`` for an unknown name.
     """
     source, _, number = rule.partition(" ")
     match = _NUMBER.match(number)

@@ -78,9 +78,9 @@ def position_values(board: Board) -> Data:
 def hand_way(board: Board, action: int) -> Data:
     """Return a legal action, with the pit and the direction in which its sowing starts.
 
-    ``choice`` says what the direction of the action is: the ``way`` of the hand, or, in a capture
-    of namua, the ``end`` of the front row from which the captured seeds are sown inwards
-    (Donkers 1.4).
+    ``choice`` says what the player chooses with the direction of the action. It is ``way`` for the
+    way in which the hand sows. In a capture of namua it is ``end``: the end of the front row from
+    which the captured seeds are sown inwards (Donkers 1.4).
     """
     pit, direction, house = unpack_action(action)
     namua = board.stage is Stage.NAMUA or board.position.pending is not None
@@ -161,7 +161,9 @@ class Game:
             raise Refused(f"{self.ply} moves: expected at most {MAX_BOARD_PLIES}")
         self._moves: list[Data] = []
         self._lines: list[tuple[Board, list[Data]]] = []
-        """Side lines, left for another move: the board and the moves of each, latest first."""
+        """The side lines, latest first: the board and the moves of each.
+
+        A side line is a continuation that was left for another one."""
         self._stated_winner = Transcript(board.record().head).stated_winner()
         """The seat that won because the other resigned after the last move, or None."""
 
@@ -306,7 +308,7 @@ class Game:
 
     @check_types
     def take_line(self, index: Annotated[int, Field(ge=0)]) -> Data:
-        """Swap the game with a side line, and go to the ply where the two part.
+        """Swap the game with a side line, and go to the ply where the two diverge.
 
         Raises:
             Refused: there is no such line.

@@ -35,16 +35,16 @@ from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
 
 FOLDER = Path(__file__).with_name("static")
-"""The page and its files."""
+"""The folder of the page and its files."""
 MAX_BYTES = 64 * 1024
-"""The largest request body."""
+"""The size of the largest request body, in bytes."""
 MAX_CONNECTIONS = 128
 """The most open connections of one address; further ones are closed at once. A proxy has one
 address for all visitors, so the proxy itself has to limit their connections."""
 CONNECTION_SECONDS = 0.003
 """Seconds charged for a connection. Connections of a client over its allowance are read later."""
 REQUEST_SECONDS = 10
-"""The longest time that the body of a request may take."""
+"""Seconds that the body of a request may take to arrive."""
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -55,7 +55,7 @@ HEADERS = {
     "cache-control": "no-cache",
     "connection": "close",
 }
-"""Sent with every answer: the page runs its own files and nothing else. A connection carries one
+"""The headers of every answer. They let the page run only its own files. A connection carries one
 request, so that requests sent ahead cannot fill the memory."""
 
 
