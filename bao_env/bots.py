@@ -86,7 +86,7 @@ Opponent = str | Agent | ActFunction
 
 
 class Bot:
-    """Give this package's bots their rules, and let them choose a move on a board."""
+    """Base class of this package's bots: it keeps their rules and chooses moves on a board."""
 
     ruleset: Ruleset | None = None
     """The rules that the bot was given, or else the rules of its first game; None until then."""

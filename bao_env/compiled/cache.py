@@ -1,4 +1,4 @@
-"""Keep compiled functions on disk until a source file that they may contain changes."""
+"""Cache compiled functions on disk until a source file that they may include has changed."""
 
 from __future__ import annotations
 

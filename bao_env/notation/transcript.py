@@ -108,7 +108,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Transcript:
-    """A game as text. Equality ignores the file and its lines."""
+    """A game as text. Equality ignores the file's name and the numbers of its lines."""
 
     head: Mapping[str, str] = field(default_factory=dict)
     """The head, keys as written."""

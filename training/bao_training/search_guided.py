@@ -78,8 +78,8 @@ class SearchGuidedConfig(MethodConfig):
         minimum = max(learnable, config.envs * config.max_plies)
         if self.buffer < minimum:
             raise ConfigError(
-                f"search_guided.buffer={self.buffer} should be at least {minimum}, so that "
-                "there is enough to learn from and no game outlives its positions"
+                f"search_guided.buffer={self.buffer} should be at least {minimum}: enough "
+                "positions to learn from, and room for all positions of the games in progress"
             )
 
 

@@ -58,7 +58,7 @@ def rate(results: Mapping[tuple[str, str], Float64Array], *, anchor: str | None 
 
     Raises:
         ValueError: there are no results, points are impossible, a player meets itself, the anchor
-            is unknown, or two groups of players never met; the message says which.
+            is unknown, or no chain of games links two groups of players; the message says which.
     """
     names = sorted({name for pairing in results for name in pairing})
     if not names:
@@ -81,7 +81,9 @@ def rate(results: Mapping[tuple[str, str], Float64Array], *, anchor: str | None 
     groups = np.unique(is_connected, axis=0)[::-1]
     if len(groups) > 1:
         listed = "; ".join(", ".join(np.array(names)[group]) for group in groups)
-        raise ValueError(f"players who never met cannot be compared: {listed}")
+        raise ValueError(
+            f"no chain of games links these groups of players, so they cannot be compared: {listed}"
+        )
     is_better = _closure(table > 0)
     is_same_group = is_better & is_better.T
     score = table.sum(axis=1) / (table + table.T).sum(axis=1)

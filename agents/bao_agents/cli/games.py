@@ -74,7 +74,7 @@ def add_openings(parser: argparse.ArgumentParser, pairs: int, balance: float | N
         "--pairs",
         type=at_least(1),
         default=pairs,
-        help="openings of two players, each played from both seats (default: %(default)s)",
+        help="openings for each two players, each played from both seats (default: %(default)s)",
     )
     parser.add_argument(
         "--opening-plies",

@@ -177,7 +177,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "--seconds",
         type=at_least(0.001, float),
         default=100.0,
-        help="time limit of a player's games (default: 100)",
+        help="time limit for all games of a player (default: 100)",
     )
     parser.add_argument("--ruleset", help=argparse.SUPPRESS)  # other commands have it
     add_event(parser)
@@ -189,7 +189,7 @@ def _run(args: argparse.Namespace) -> None:
     rules = f"{ladder.name} is for {ladder.ruleset.name}"
     remark = f"{rules}; bao tournament compares players under any rules"
     if args.ruleset is not None:
-        raise LadderError(f"--ruleset: the ladder has the rules ({remark})")
+        raise LadderError(f"--ruleset is not accepted: the ladder sets the rules ({remark})")
     players = parse_players([*expand(args.players)])
     anchors = {anchor.player: anchor.player for anchor in ladder.anchors}
     for name, spec in players.items():

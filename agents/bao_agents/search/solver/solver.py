@@ -44,7 +44,7 @@ HIGHEST = Limit(None, MAX_SECONDS, MAX_NODES)
 _SPEED = 1e6
 """Positions per second that one thread visits, roughly."""
 _NODES_A_SLOT = 8
-"""Positions to visit for each slot of a table, which holds four entries."""
+"""Expected positions visited for each slot of a table; a slot holds four entries."""
 _SLOT_BYTES = 96
 _PART = 16
 """Positions in a batch that a thread solves with one table."""
