@@ -26,6 +26,8 @@ from bao_agents.cli.main import COMMANDS
 from bao_agents.cli.main import main as bao
 from bao_agents.cli.play import open_page
 from bao_agents.support import progress
+from bao_agents.support.provenance import current_commit
+from bao_env import __version__
 from tests.conftest import Capsys
 from tests.processes import python
 
@@ -44,7 +46,11 @@ def test_overview(capsys: Capsys) -> None:
     assert bao([]) == 0 and capsys.readouterr().out == out
     listed = [line.split()[0] for line in out.splitlines() if line.startswith("  ")]
     assert listed == [name.split()[0] for name in COMMANDS] and len(set(listed)) <= 14
+
+
+def test_the_version_names_the_commit(capsys: Capsys) -> None:
     assert bao(["--version"]) == 0
+    assert capsys.readouterr().out == f"bao_env {__version__}, commit {current_commit()}\n"
 
 
 def test_the_environment_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:

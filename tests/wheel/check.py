@@ -112,12 +112,16 @@ def environments() -> None:
     assert len(results) > 8 and np.mean(results) < 0, results
 
 
+def version() -> None:
+    """The version names the commit of the checkout, not of the repository around it."""
+    assert bao("--version").endswith(f", commit {os.environ['BAO_COMMIT']}\n")
+
+
 def players() -> None:
     """Try players without a network."""
     assert "alphabeta:6" in bao("players")
     assert "greedy" in bao("match", "alphabeta:2", "greedy", "--pairs", "5")
     report = json.loads(bao("rate", "greedy", "--precision", "200", "--json", "-"))
-    # That of the checkout, not of the repository around it.
     assert report["made_with"]["commit"] == os.environ["BAO_COMMIT"]
 
 
@@ -177,6 +181,7 @@ if __name__ == "__main__":
     for name, check in {
         "imports": imports,
         "description": description,
+        "version": version,
         "pages": pages,
         **({"warm-up": warm_up} if "--warm-up" in sys.argv else {}),
         "environments": environments,

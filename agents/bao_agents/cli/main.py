@@ -151,9 +151,10 @@ def _run(words: list[str], *, is_process: bool) -> int:
         print(_overview())
         return 0
     if words[0] == "--version":
-        from importlib.metadata import version
+        from bao_agents.support.provenance import current_commit
+        from bao_env import __version__
 
-        print(version("bao_env"))
+        print(f"bao_env {__version__}, commit {current_commit()}")
         return 0
     if "--quiet" in words:  # before tqdm is imported
         os.environ |= {"BAO_ENV_QUIET": "1", "TQDM_DISABLE": "1"}
