@@ -19,13 +19,13 @@ from bao_agents.play.api import puzzles
 from bao_agents.play.geometry import LAYOUTS, board_parts
 from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
-from bao_agents.play.rule_texts import rule_text
+from bao_agents.play.rule_texts import NUMBER, rule_numbers, rule_text
 from bao_agents.play.seated_game import Game
 from bao_agents.play.server import client_of, create_app
 from bao_agents.play.sessions import Sessions
 from bao_agents.search.solver.solver import solve
 from bao_env.board import Board, EventKind
-from bao_env.engine.ruleset import RULESETS
+from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.render.drawing import COLOUR_NAMES, drawing
 from bao_env.render.shapes import Circle
 from bao_env.rules_in_words import rules_in_words
@@ -158,9 +158,10 @@ def test_all_rules_have_texts_and_swahili_has_words(thorough: bool) -> None:
                 played = game.play(int(rng.choice(legal)), game.ply)
                 rules |= {event["rule"] for event in played["events"]}
     assert len(reasons) > 6 and reasons <= SWAHILI.keys()
-    assert len(rules) > 20 and rule_text("Donkers 9.9") == ""
+    assert len(rules) > 20 and rule_text("Donkers 9.9", Ruleset()) == ""
     for rule in rules - {""}:
-        assert rule_text(rule) and "**" not in rule_text(rule)
+        text = rule_text(rule, Ruleset())
+        assert text and "**" not in text and "<!--" not in text
         # as static/texts.js looks them up
         key = f"rule {rule.split(',')[0]}"
         assert {key, key.rstrip("abc")} & SWAHILI.keys(), rule
@@ -197,12 +198,33 @@ def test_swahili_tells_every_rule() -> None:
 
 
 def test_texts_of_rules_have_the_numbers_of_the_game(client: TestClient) -> None:
-    """In malawi a house needs ten seeds, not six."""
+    """In malawi a house needs ten seeds, not six; other rules limit captures and sowings."""
     game, state = start(client, ruleset="malawi")
     why = game("why", pit=4, direction=0, ply=0)
     assert "10 seeds or more" in why["words"] and "with 10 or more seeds" in why["rule_text"]
-    assert state["house_min"] == 10 and "10 seeds or more" in game("rules")["text"]
-    assert all("sita" not in text for key, text in SWAHILI.items() if key.startswith("rule "))
+    assert "10 seeds or more" in game("rules")["text"]
+    own = Ruleset("own", house_min=9, capture_limit=12, sow_limit=500)
+    texts = [rule_text(f"Donkers {rule}", own) for rule in ("1.5a", "2.4", "2.5", "3.3")]
+    for text, number in zip(texts, ("500", "9", "9", "12"), strict=True):
+        assert re.search(rf"\b{number} (or more )?seeds", text), text
+    assert state["rule_numbers"].keys() == rule_numbers(own).keys()
+    for text in (*texts, *(text for key, text in SWAHILI.items() if key.startswith("rule "))):
+        assert not re.search(r"\b(six|sita|15|1000|sow_limit)\b(?!})", text), text
+
+
+def test_numbers_in_texts_are_those_of_zanzibar() -> None:
+    """Pages mark a number with the name of its switch; lessons and words leave a field for it."""
+    words, zanzibar = {"six": 6}, Ruleset()
+    for page, count in (("bao_env/RULES.md", 4), ("docs/how-bao-is-played.md", 4)):
+        marked = NUMBER.findall((ROOT / page).read_text(encoding="utf-8"))
+        assert len(marked) == count, page
+        for number, switch in marked:
+            value = words.get(number) or int(number.replace(",", ""))
+            assert value == getattr(zanzibar, switch), (page, number, switch)
+    lessons = (STATIC / "lessons.json").read_text(encoding="utf-8")
+    for text in (lessons, *(str(text) for text in SWAHILI.values())):
+        assert set(re.findall(r"{([a-z]+_[a-z_]+)}", text)) <= rule_numbers(zanzibar).keys()
+    assert "{house_min}" in lessons
 
 
 def test_swahili_has_one_word_for_a_ply_a_move_and_a_stage() -> None:

@@ -8,7 +8,10 @@ from functools import cache
 from bao_agents.support.files import pages_folder
 from bao_env.engine.ruleset import Ruleset
 
-_NUMBER = re.compile(r"(\d\.\d)([a-c]?)")
+NUMBER = re.compile(r"([\w,]+)<!-- (\w+) -->")
+"""A number that depends on the rule set, as ``bao_env/RULES.md`` writes it: that of zanzibar, then
+the name of the switch in a comment."""
+_RULE = re.compile(r"(\d\.\d)([a-c]?)")
 
 
 @cache
@@ -17,16 +20,22 @@ def _paragraphs() -> list[str]:
     return [" ".join(part.split()) for part in text.split("\n\n")]
 
 
+def rule_numbers(rules: Ruleset) -> dict[str, int]:
+    """Return the numbers of some rules that texts leave open, by the names of their switches."""
+    switches = {switch for part in _paragraphs() for _, switch in NUMBER.findall(part)}
+    return {switch: getattr(rules, switch) for switch in sorted(switches)}
+
+
 @cache
-def rule_text(rule: str, house_min: int = Ruleset.house_min) -> str:
+def rule_text(rule: str, rules: Ruleset) -> str:
     """Return the paragraph of ``bao_env/RULES.md`` for a name like ``Donkers 2.4b``.
 
-    The paragraph gives ``house_min`` as the fewest seeds of a house, and leaves out the opening,
-    which a rule set may change. For a name that starts with the name of a rule set, return the
-    description of the rule set. Return ``""`` for an unknown name.
+    The paragraph has the numbers of ``rules``, and leaves out the opening, which a rule set may
+    change. For a name that starts with the name of a rule set, return the description of the rule
+    set. Return ``""`` for an unknown name.
     """
     source, _, number = rule.partition(" ")
-    match = _NUMBER.match(number)
+    match = _RULE.match(number)
     heads = []
     if source == "Donkers" and match:
         heads = [rf"\*\*(?:[\d., ab]*, )?{re.escape(head)}[ ,*]" for head in (match[0], match[1])]
@@ -36,7 +45,7 @@ def rule_text(rule: str, house_min: int = Ruleset.house_min) -> str:
         for paragraph in _paragraphs():
             if re.search(head, paragraph):
                 text = re.sub(r"At the start .*?begins\. ", "", paragraph.replace("**", ""))
-                return text.replace("six", f"{house_min}")
+                return NUMBER.sub(lambda match: str(getattr(rules, match[2])), text)
     row = f"| `{source.lower()}` |"
     for paragraph in _paragraphs():
         if row in paragraph:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from bao_agents.play.refused import Refused, check_types
 from bao_agents.play.roster import HUMAN
-from bao_agents.play.rule_texts import rule_text
+from bao_agents.play.rule_texts import rule_numbers, rule_text
 from bao_agents.players.player import new_games
 from bao_env.board import Board, EventKind, IllegalMoveError, MoveEvent
 from bao_env.engine.action import pack_action, unpack_action
@@ -42,7 +42,7 @@ Ply = Annotated[int, Field(ge=0)]
 
 def event_values(event: MoveEvent, rules: Ruleset) -> Data:
     """Return an event as plain values, with its words and the text of its rule."""
-    text = rule_text(event.rule, rules.house_min)
+    text = rule_text(event.rule, rules)
     return vars(event) | {"rule_text": text, **_event_words(event)}
 
 
@@ -404,7 +404,7 @@ class Game:
         return {
             "words": words,
             "rule": rule,
-            "rule_text": rule_text(rule.split(",")[0], rules.house_min),
+            "rule_text": rule_text(rule.split(",")[0], rules),
         }
 
     def state(self, ply: int | None = None) -> Data:
@@ -435,7 +435,7 @@ class Game:
             "seats": self.seats,
             "names": [*self._players().values()][:2],
             "house": board.ruleset.house,
-            "house_min": board.ruleset.house_min,
+            "rule_numbers": rule_numbers(board.ruleset),
             "has_store": any(position.store) or board.ruleset.opening_store > 0,
             "opening_plies": self._board.record().opening_plies,
             "length": len(self._moves),

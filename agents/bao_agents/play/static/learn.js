@@ -8,7 +8,7 @@ import { rulesOf } from "./new_game.js";
 import { announce, sentences } from "./say.js";
 import { recall, remember, remembered } from "./store.js";
 import { percent } from "./study.js";
-import { plies, seatName, t, withTerms } from "./texts.js";
+import { fill, plies, seatName, t, withTerms } from "./texts.js";
 
 const HUMANS = ["human", "human"];
 
@@ -152,7 +152,7 @@ export class Learn {
     const title = t("lesson_title", { number: index + 1, count: this.lessons.length, title: words.title });
     const last = index === this.lessons.length - 1;
     const { opens } = lesson; // the game that the visitor can play after this lesson
-    this.card(title, words[result] ?? words.text, [
+    this.card(title, fill(words[result] ?? words.text, this.table.game.rule_numbers), [
       ...(index ? [[t("lesson_back"), () => this.lesson(index - 1), false]] : []),
       ...(result === "wrong" ? [[t("lesson_again"), () => this.lesson(index), true]] : []),
       ...(last ? [] : [[t("lesson_next"), () => this.lesson(index + 1), done]]),

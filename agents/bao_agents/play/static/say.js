@@ -35,10 +35,10 @@ export function say(words, lang = "", more = {}) {
 }
 
 // Says why a pit cannot be played, with the rule as a term, and shakes the pit.
-export function refuse(hollow, why, houseMin) {
+export function refuse(hollow, why, numbers) {
   const rule = why.rule && `(${why.rule})`;
   const words = reasonWords(why).replaceAll("{hole}", hollow.name);
-  const { text } = ruleWords(why.rule, why.rule_text, houseMin);
+  const { text } = ruleWords(why.rule, why.rule_text, numbers);
   const reason = [`${t("illegal", { hole: hollow.name })}: ${words}`, rule].filter(Boolean).join(" ");
   say(reason, "", rule && text ? { [rule]: text } : {});
   hollow.button.classList.remove("refused");

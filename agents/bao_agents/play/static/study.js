@@ -193,7 +193,7 @@ export class Study {
       return item;
     }));
     $("events").scrollTop = $("events").children[index].offsetTop - $("events").offsetTop - 40;
-    const { text, lang } = ruleWords(events[index].rule, events[index].rule_text, this.table.game.house_min);
+    const { text, lang } = ruleWords(events[index].rule, events[index].rule_text, this.table.game.rule_numbers);
     $("rule").textContent = text;
     $("rule").lang = lang;
   }

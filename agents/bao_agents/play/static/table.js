@@ -323,7 +323,7 @@ export class Table {
     const direction = [0, 1].find((number) => this.board.side(hollow.seat, number) === side);
     const options = this.pits.options(hollow, side);
     const move = { pit: hollow.pit, direction, ply: this.state.ply };
-    if (options.length === 0) await this.attempt(async () => refuse(hollow, await this.ask("why", move), this.game.house_min));
+    if (options.length === 0) await this.attempt(async () => refuse(hollow, await this.ask("why", move), this.game.rule_numbers));
     else if (options.length === 1) await this.send(() => this.play("play", { action: options[0].action }));
     else await this.send(() => this.askHouse(move, options));
   }

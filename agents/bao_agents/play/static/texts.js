@@ -27,7 +27,11 @@ export function has(key) {
 
 export function t(key, values = {}) {
   const text = words[key] ?? fallback[key] ?? key;
-  if (typeof text !== "string") return text;
+  return typeof text === "string" ? fill(text, values) : text;
+}
+
+// Returns a text with values in place of their names in braces.
+export function fill(text, values) {
   return text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
 }
 
@@ -99,11 +103,11 @@ export function rulesInWords(text) {
 }
 
 // Returns the text of a rule that an event or a refusal names: the page's, else the server's
-// English. `houseMin` is the fewest seeds of a house.
-export function ruleWords(rule, english, houseMin) {
+// English. `numbers` are those that the texts leave to the rule set.
+export function ruleWords(rule, english, numbers) {
   const [number] = rule.split(",");
   const key = [`rule ${number}`, `rule ${number.replace(/[a-c]$/, "")}`].find(has);
-  return key ? { text: t(key, { least: houseMin }), lang: document.documentElement.lang } : { text: english, lang: "en" };
+  return key ? { text: t(key, numbers), lang: document.documentElement.lang } : { text: english, lang: "en" };
 }
 
 // Returns words in which each term of Bao, and each key of `more`, is a button that explains it.
