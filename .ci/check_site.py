@@ -1,6 +1,6 @@
 """Print what is wrong with a built site, and exit with 1 if so: ``python .ci/check_site.py SITE``.
 
-Names that lead nowhere are errors of the build itself (``nitpicky`` in docs/conf.py).
+The build itself fails on links to unknown names (``nitpicky`` in docs/conf.py).
 """
 
 from __future__ import annotations

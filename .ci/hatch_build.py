@@ -1,4 +1,4 @@
-"""Complete what hatchling builds: the commit in each package, and the pages in the wheel.
+"""Complete what hatchling builds: add the commit to each package, and the pages to the wheel.
 
 ``bao_env/COMMIT`` has the commit, so that results can name it. In the wheel the pages lie beside
 each other as in a checkout, in ``bao_training/pages``, and their links to code lead into the
@@ -20,14 +20,14 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 COMMIT = "bao_env/COMMIT"
 
 PAGES = "bao_training/pages"
-"""The folder of the wheel that stands for the repository's root."""
+"""The folder of the wheel in which the pages lie as in the repository."""
 
 PAGE_FILES = (
     *("*.md", "CITATION.cff", "agents/*.*", "bao_env/*.md", "tests/*.md", "training/*.md"),
     *("docs/**/*.md", "docs/**/*.svg", "docs/*.bib", "docs/endless.py", "docs/known.py"),
     "training/examples/*.*",
 )
-"""Patterns of the pages, and of the pictures, examples and programs that they name."""
+"""Patterns of the pages, and of the pictures, examples and programs that they link to."""
 
 PACKAGES = {
     "bao_env": "bao_env",
@@ -35,16 +35,16 @@ PACKAGES = {
     "training/bao_training": "bao_training",
     "configs": "bao_training/configs",
 }
-"""Where the wheel has the folders of the repository that hold code."""
+"""The repository's folders of code, each with its place in the wheel."""
 
 
 class BuildHook(BuildHookInterface):
     """Add the commit and the pages to what is built."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Write them into a temporary folder, and have them included.
+        """Write the commit and the pages into a temporary folder, and add them to the build.
 
-        An editable install is a checkout, which has the pages and can ask Git.
+        An editable install needs neither: it is a checkout, which has the pages and can ask Git.
         """
         self.folder = Path(tempfile.mkdtemp())
         if version == "editable":
@@ -88,8 +88,8 @@ def link_in_wheel(text: str, name: str, pages: set[str]) -> str:
     Args:
         text: the Markdown of a page.
         name: its path in the repository.
-        pages: the paths of all pages, and of the files beside them. Other files are linked in the
-            packages, and what the wheel does not have becomes plain words.
+        pages: the paths of all pages, and of the files beside them. Links to other files lead
+            into the packages; a link to a file that the wheel lacks becomes plain text.
     """
     folder = posixpath.dirname(name)
 

@@ -15,7 +15,7 @@ def obstacles(tag: str, package: str, changelog: str) -> list[str]:
     Args:
         tag: the tag of the release.
         package: the source of bao_env/__init__.py, which has the version.
-        changelog: its newest version must be this one, with a date.
+        changelog: the text of CHANGELOG.md; its newest version must be this one, with a date.
     """
     version_line = re.search(r'^__version__ = "(.+)"$', package, re.MULTILINE)
     newest = re.search(r"^## (\S+), (.+)$", changelog, re.MULTILINE)

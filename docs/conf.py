@@ -1,8 +1,8 @@
 """Build the site: `sphinx-build -W -c docs -b html . site`, with the repository's root as source.
 
-The Markdown files stay where they are; `docs/index.md` orders them. The parts of them that come
-from the code are committed (docs/generated.py). Only the pages of docs/api are filled here, from
-the same docstrings.
+The pages are the repository's Markdown files, in the order of `docs/index.md`. Their parts that are
+generated from the code are committed (docs/generated.py). Only the pages of docs/api are filled
+again here, from the same docstrings.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def add_home(app: Sphinx, error: Exception | None) -> None:
 def mend_links_from_code(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    """Make links from the pages of the code lead to where the names are documented.
+    """Make links in the pages of source code lead to where the names are documented.
 
     Sphinx assumes one package for all names of a file, but users import some of them from another.
     """

@@ -1,4 +1,4 @@
-"""Print how a never-ending takasa repeats, and all sides of at most eleven seeds that allow one.
+"""Print how a never-ending takasa repeats, and all rings of up to eleven seeds that allow one.
 
 python docs/endless.py
 """

@@ -1,12 +1,12 @@
-"""Print South's share of wins where guided alpha-beta plays itself, with its 95% interval.
+"""Print how often South wins if guided alpha-beta plays itself, with the 95% interval.
 
 Under the rules of a TOML file, which have no guide, plain alpha-beta plays itself.
 
 python docs/known.py strong 2000 600            # the positions, nodes a move, games
 python docs/known.py random 2000 600 malawi     # and the rules, by name or TOML file
 
-The positions are those after eight plies, either ``random`` or drawn by the policy of zanzibar's
-network (``strong``), or the positions of a file of openings, such as ``balanced``.
+Games begin at positions after eight plies, which are ``random`` or drawn by the policy of
+zanzibar's network (``strong``), or at the positions of a file of openings, such as ``balanced``.
 """
 
 import sys

@@ -2,11 +2,11 @@
 
     python -m tests.check_pieces FILE RULESET [SHARE]
 
-The file holds what a search found in positions: numbers for each action, where 0 says who wins. The
-check derives the winner of the file's first position from those of the others. The replies are
-those of ``tests/reference.py``. What the proof rests on is then proved again: of these positions
-SHARE are drawn (all by default), and each is searched from an empty table, and in another order:
-without what the evaluation supposes.
+The file holds the results of searches of positions: numbers for each action, where a 0 means that
+the winner is known. The check derives the winner of the file's first position from the results of
+the others, with the moves of ``tests/reference.py``. Then it proves again the positions on which
+the proof rests: a random SHARE of them (all by default). Each is searched from an empty table, and
+without the evaluation, so in another order.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)  # after hypothesis has marked its tests
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Select by `--seed`; skip slow tests without `--slow`, unless a test is named."""
+    """Select random tests by `--seed`; skip slow tests without `--slow`, unless a test is named."""
     if config.getoption("seed") is not None:
         items[:] = [
             item

@@ -1,14 +1,14 @@
 """Break the code in small ways, and print what no test sees: ``python -m tests.mutants``.
 
-A mutant is one change outside compiled functions: another comparison, constant or operator, a
-condition negated, a call, a ``raise`` or a keyword left out, None returned. It is tried with the
-tests that run its line, those that run the fewest lines first. A survivor is a hole in the tests,
-or a change that changes nothing; that is for a reader to say.
+A mutant is one change outside compiled functions: another comparison, constant or operator; a
+negated condition; a call, a ``raise`` or a keyword argument left out; None returned. It is tried
+with the tests that run its line, beginning with the tests that run the fewest lines. A mutant that
+survives shows that a test is missing, or changes nothing; a reader has to decide.
 
-It needs ``pip install coverage``, and an hour for all three packages: first the fast tests of the
-package run once, in one process, to learn which lines each runs. ``--tests`` takes fewer of them,
-and draws mutants of the lines that they run. No file is changed: the mutant replaces its module
-when Python imports it, so nothing is compiled anew.
+It needs ``pip install coverage``, and an hour for all three packages. First the package's fast
+tests run once, in one process, to find out which lines each test runs. ``--tests`` chooses fewer
+tests, and mutants only of the lines that these run. No file is changed: the mutant replaces its
+module when Python imports it, so nothing is compiled again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def get_mutant(self, name):
         return compile(file.read(), self.path, "exec", dont_inherit=True)
 SourceFileLoader.get_code = get_mutant
 """
-"""What every Python runs when it starts (``sitecustomize``), also those that the tests start."""
+"""The ``sitecustomize`` that every Python runs when it starts, including the processes that tests
+start."""
 
 COMPARISONS = {
     ast.Lt: "<=",
@@ -65,7 +66,7 @@ OPERATORS = {
 
 
 class Mutant(NamedTuple):
-    """A change of a file: what stands at some place, and what takes it."""
+    """A change of a file: where it is, the text there, and the text that replaces it."""
 
     file: Path
     node: ast.stmt | ast.expr
@@ -74,7 +75,7 @@ class Mutant(NamedTuple):
 
     @property
     def place(self) -> tuple[str, int]:
-        """The file and the line."""
+        """The file and the line of the change."""
         return str(self.file), self.node.lineno
 
     def source(self) -> str:
@@ -116,7 +117,7 @@ def mutants_of(file: Path) -> Iterator[Mutant]:
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[str, str]]:
-    """Yield what may take the place of a node, and the kind of the change."""
+    """Yield the texts that may replace a node, each with the kind of the change."""
     if isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARISONS and len(node.ops) == 1:
         left, right = ast.unparse(node.left), ast.unparse(node.comparators[0])
         yield f"({left} {COMPARISONS[type(node.ops[0])]} {right})", "comparison"
@@ -146,7 +147,8 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def tests_by_line(package: str, folder: Path, tests: list[str]) -> dict[tuple[str, int], list[str]]:
-    """Return the tests that run each line of a package, those that run the fewest lines first."""
+    """Return the tests that run each line of a package, beginning with the tests that run the
+    fewest lines."""
     from coverage import CoverageData
 
     source = PACKAGES[package][0]
@@ -170,7 +172,7 @@ def tests_by_line(package: str, folder: Path, tests: list[str]) -> dict[tuple[st
 
 
 def survives(mutant: Mutant, tests: list[str], folder: Path, seconds: float) -> bool:
-    """Return whether tests pass with a mutant. One that takes too long does not."""
+    """Return whether the tests pass with a mutant; tests that take too long do not pass."""
     (folder / "mutant").write_text(mutant.source(), encoding="utf-8")
     (folder / "sitecustomize.py").write_text(MUTATE_IMPORT)
     path = os.pathsep.join([str(folder), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])

@@ -17,7 +17,7 @@ from bao_agents.players.names import Kind
 from bao_env.engine.action import actions_of
 
 HOUSE = "0,0,1,0,7,0,0,1/0,0,0,0,0,0,1,1/1,0,0,0,7,2,0,1/0,0,0,0,0,0,1,1 20,20 SN S -"
-"""South may play on from the house or stop there."""
+"""South may stop at the house or play on from it."""
 
 
 def make_client(roster: Roster | None = None) -> TestClient:
@@ -40,7 +40,7 @@ def ask(client: httpx2.Client, path: str, status: int = 200, **data: Any) -> dic
 
 
 class Table:
-    """A game on a server, to which requests can be sent."""
+    """A game on a server; calling it sends requests about the game."""
 
     def __init__(self, client: httpx2.Client, number: str) -> None:
         self.client, self.path = client, f"/api/games/{number}"
@@ -50,7 +50,7 @@ class Table:
         return ask(self.client, f"{self.path}/{request}", status, **data)
 
     def state(self) -> Any:
-        """Return the game as it stands."""
+        """Return the current state of the game."""
         return self.client.get(self.path).json()["state"]
 
 
@@ -69,6 +69,6 @@ class Lowest:
 
 
 def offer(monkeypatch: pytest.MonkeyPatch, agent: Any) -> None:
-    """Add the player ``mine`` to those of the board."""
+    """Add the player ``mine`` to the board's players."""
     row = Kind("mine", "mine", {}, lambda name, setting: agent)
     monkeypatch.setattr("bao_agents.players.registry.KINDS", (row, *registry.KINDS))

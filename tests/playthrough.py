@@ -1,8 +1,8 @@
 """Play a random game of a rule set and write it down, ply by ply.
 
-At each ply: the board, its text, the observation, the legal actions, the rule that forbids each of
-the others, and the events of the move. The moves are the reference's, so a game also compares it
-with the engine, the environment and the explanations.
+At each ply the text has the board, its position text, the observation, the legal actions, the rule
+that forbids each other action, and the events of the move. The moves are the reference's, so a game
+also compares the reference with the engine, the environment and the explanations.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ def playthrough(ruleset: Ruleset) -> str:
 
 
 def _names(actions: Iterable[int]) -> str:
-    """Return the names of actions in ascending order; a hole's name stands for all its four."""
+    """Return the names of actions in ascending order; the name of a hole stands for all four of its
+    actions."""
     names: list[str] = []
     for _, of_hole in groupby(actions, lambda action: action // 4):
         moves = [action_to_move(action) for action in of_hole]

@@ -48,14 +48,14 @@ HOUSE_CHOICE = "1,0,0,0,12,0,0,1/0,0,0,0,0,0,1,1/0,1,3,0,9,0,3,1/1,1,1,1,1,1,0,0
 TAKASIA = "2,3,0,7,1,8,0,3/5,7,3,2,2,3,4,4/0,0,0,0,0,0,1,0/1,0,0,1,2,1,2,2 0,0 - S A2"
 """Takasia bars A2; the endelea of A6L ends there."""
 WAITING = "0,0,5,3,0,2,0,4/1,3,1,2,1,1,1,0/1,1,3,1,9,2,3,0/2,5,1,4,1,3,4,0 0,0 - N - A3:14"
-"""Dutch: North's capture at a3 waits for its side, after 14 seeds sown."""
+"""Dutch: North must still choose the side of the capture at a3, after 14 seeds sown."""
 LONE_KICHWA = "4,0,0,0,0,0,0,0/0,1,2,1,3,0,2,2/1,5,8,13,2,3,0,0/4,0,3,0,5,1,3,1 0,0 - S -"
 """South's only filled front hole is a kichwa, A1."""
 ENDLESS = "4,2,5,4,5,0,1,0/3,4,7,6,0,3,4,1/0,0,2,0,0,0,0,0/13,0,0,0,0,0,0,0 0,0 - S -"
 """The takasa A1R sows more than 1,000 seeds."""
 
 MAKES_TAKASIA = "0,0,0,0,0,0,2,6/0,1,1,2,2,0,2,0/0,0,1,3,4,4,6,1/1,4,2,1,0,3,12,6 0,0 - N -"
-"""North's takasa a7R bars a hole of South's."""
+"""North's takasa a7R bars one of South's holes."""
 STUCK = "1,1,1,1,1,1,1,1/1,1,1,1,1,1,1,1/0,0,0,0,0,0,0,1/0,0,0,0,0,0,0,47 0,0 - S -"
 """South has no legal move: the game is over."""
 
@@ -72,7 +72,8 @@ LAYOUTS: dict[str, tuple[tuple[float, ...], tuple[float, ...], tuple[int, ...]]]
     "singletons": ((0.3, 0.6, 0.9), (0.3, 0.6, 0.9), (1,)),
     "huge": (ANY_DENSITY, ANY_DENSITY, (1, 2, 3, 6)),
 }
-"""Densities of the front row and of the back row, and the most seeds in a hole, to choose from."""
+"""Layouts to choose from: the densities of the front row and of the back row, and the most seeds in
+a hole."""
 
 
 def lay(rng: random.Random, rules: Any, player: str) -> tuple[dict[Hole, int], list[Hole]]:

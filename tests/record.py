@@ -1,10 +1,10 @@
-"""Make the recorded files, which tests compare with what the code says now.
+"""Make the recorded files, which tests compare with what the code does now.
 
-    python -m tests.record              all of them
-    python -m tests.record kibao        those of a rule set
-    python -m tests.record engine       the refusals of an entry point
+    python -m tests.record              all files
+    python -m tests.record kibao        the files of a rule set
+    python -m tests.record engine       the refused calls of an entry point
 
-Run it if a test names it and the change is intended. Read the difference before you commit it.
+Run it if a test tells you to and the change is intended. Read the difference before you commit it.
 
     recorded/playthroughs/NAME.txt    a random game of a rule set, ply by ply (tests/playthrough.py)
     recorded/numbers/NAME.json        the engine's signature, perft numbers of its opening, and what
@@ -30,7 +30,7 @@ from tests.searches import search_signature
 
 FOLDER = Path(__file__).parent / "recorded"
 ENTRY_POINTS = sorted(file.stem for file in (FOLDER / "refused").iterdir())
-"""The texts of refusals."""
+"""The names of the files with refused calls."""
 MAX_PERFT = 100_000
 """Perft numbers stop at the first one above this."""
 
@@ -60,7 +60,7 @@ MAKERS: dict[str, Callable[[str], str]] = {
     "numbers": numbers,
     "refused": refusals,
 }
-"""By folder, what makes a file's text from its name."""
+"""For each folder, the function that makes the text of a file from its name."""
 
 
 def recorded_file(folder: str, name: str) -> Path:
@@ -74,10 +74,10 @@ def recorded_numbers(name: str) -> dict[str, Any]:
 
 
 def compare(folder: str, name: str) -> None:
-    """Check that a recorded file is what its maker makes now.
+    """Check that a recorded file equals the text that its maker makes now.
 
     Raises:
-        AssertionError: it differs or is missing; the message names the command that makes it.
+        AssertionError: the file differs or is missing; the message names the command that makes it.
     """
     file = recorded_file(folder, name)
     recorded = file.read_text(encoding="ascii") if file.exists() else ""

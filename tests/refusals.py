@@ -1,9 +1,9 @@
-"""Run refused calls, and write the error of each below it.
+"""Run calls that are refused, and write the error of each below it.
 
-A text in recorded/refused has the calls of an entry point: each above a line ``!`` with the error
-that it raises, and lines that prepare them; ``each`` makes a call at several entry points. To add a
-call, write it above a line ``!`` and run ``python -m tests.record NAME``. Write ``...`` for the
-rest of an error that another library words, or that lists names.
+A file in recorded/refused has the calls of an entry point. Each call stands above a line ``!`` with
+the error that it raises; other lines prepare the calls; ``each`` makes a call at several entry
+points. To add a call, write it above a line ``!`` and run ``python -m tests.record NAME``. Write
+``...`` for the rest of an error if another library words it or if it lists names.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from tests.processes import ROOT
 
 
 def files() -> dict[Path, int]:
-    """Return all paths in the working folder; of files, when they were written.
+    """Return all paths in the working folder, with the time at which each file was written.
 
-    Locks are left out: filelock before 4.0 writes one to hold it.
+    Locks are left out, because filelock before 4.0 writes a file to hold a lock.
     """
     paths = [path for path in Path().rglob("*") if path.name != ".lock"]
     return {path: path.stat().st_mtime_ns if path.is_file() else 0 for path in paths}
 
 
 def bao(line: str) -> None:
-    """Run ``bao`` with the words of a line, which prints no result and writes no file.
+    """Run ``bao`` with the words of a line; it must print no result and write no file.
 
     Raises:
         SystemExit: always, with the last line of its stderr.
@@ -47,10 +47,10 @@ def bao(line: str) -> None:
 
 
 def each(calls: Sequence[Callable[..., Any]], *values: Any, **arguments: Any) -> None:
-    """Make several calls with the same arguments, which all of them refuse in the same words.
+    """Make several calls with the same arguments; all of them must refuse in the same words.
 
     Raises:
-        Exception: always, what the last of them raises; the first one may raise a broader type.
+        Exception: always, the error of the last call; the first one may raise a broader type.
     """
     errors: list[Exception] = []
     for call in calls:
@@ -73,7 +73,7 @@ def held(names: dict[str, Any]) -> dict[str, bytes]:
 
 
 def refusal(call: str, names: dict[str, Any]) -> str:
-    """Run lines that are refused, and return the error. No object changes."""
+    """Run lines that are refused, and return the error. No object may change."""
     before = held(names)
     try:
         exec(call, names)

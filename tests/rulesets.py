@@ -24,4 +24,4 @@ def every_ruleset(*quick: str, name: str = "ruleset") -> pytest.MarkDecorator:
 
 
 EVERY_RULESET = every_ruleset(*RULESETS)
-"""Parametrises a test by rule set; none is slow."""
+"""Parametrises a test by rule set; no rule set is slow."""

@@ -33,7 +33,7 @@ def minimax(
     saved: int = 0,
     ply: int = 0,
 ) -> tuple[int, list[int]]:
-    """Return the value of a position and its best actions, by a search of everything.
+    """Return the value of a position and its best actions, by a full search.
 
     Args:
         rules: the rules to play by.
@@ -79,7 +79,7 @@ def wins_by(name: str, judge: AlphaBetaAgent, position: np.ndarray, action: int)
 
 
 def solved_values(solver: Solver, positions: np.ndarray, legal: np.ndarray) -> np.ndarray:
-    """Return who wins each position, one at a time.
+    """Return the winner of each position, solving one position at a time.
 
     Returns:
         int8[N], WIN for the player to move, LOSS, or UNKNOWN, also where no action is legal.
@@ -93,11 +93,11 @@ def solved_values(solver: Solver, positions: np.ndarray, legal: np.ndarray) -> n
 
 
 def search_signature(name: str) -> dict[str, list[list[int]]]:
-    """Return what searches find in a few positions of random games, node for node.
+    """Return the results of searches of a few positions from random games, down to the nodes.
 
     Returns:
-        action, value, depth and nodes of alpha-beta, plain to a depth and guided by the rule set's
-        network, if it has one; the actions of a game that it remembers; and the action of Monte
+        action, value, depth and nodes of alpha-beta, plain to a depth, and guided by the rule set's
+        network if it has one; the actions of a game that it remembers; and the action of Monte
         Carlo tree search.
     """
     positions, legal = draw(name, 8, (8, 36), seed=11)
@@ -131,7 +131,7 @@ def reachable_values(
 ) -> dict[bytes, tuple[np.ndarray, int]] | None:
     """Return who wins each position that play can reach, by retrograde analysis.
 
-    It begins with the ends of games, and knows nothing of searches.
+    The analysis works back from the ends of games, and uses no search.
 
     Args:
         rules: the rules to play by.

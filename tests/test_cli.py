@@ -61,7 +61,7 @@ def test_the_environment_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_output_is_not_limited_to_ascii(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the terminal cannot show becomes an escape."""
+    """A character that the terminal cannot show is printed as an escape."""
     game, output = tmp_path / "game", io.BytesIO()
     game.write_text("south: Ba\u0175o\n1: 7L*;", encoding="utf-8")
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(output, "ascii", write_through=True))
@@ -111,7 +111,7 @@ DRAWING = {
 def test_results_do_not_need_pictures(
     package: str, commands: str, lost: str, tmp_path: Path
 ) -> None:
-    """A package is missing; matplotlib is told to use LaTeX and the backend of a notebook."""
+    """One package is missing, and matplotlib is set to LaTeX and to the backend of a notebook."""
     (tmp_path / "matplotlibrc").write_text("text.usetex: True\n")
     lines = [line for line in DRAWING if line.split()[0] in commands]
     program = f"""
@@ -153,7 +153,7 @@ def test_ctrl_c(monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:
 
 
 def test_closed_output_is_no_error() -> None:
-    """It happens with ``bao --help | head``."""
+    """The reader of the output ends early, as with ``bao --help | head``."""
     read, write = os.pipe()
     os.close(read)
     command = [sys.executable, "-u", "-m", "bao_agents", "--help"]
@@ -167,7 +167,8 @@ def test_closed_output_is_no_error() -> None:
     "line", ["bench perft 2", "engine greedy", "match greedy 'pipe:{} engine random' --pairs 1"]
 )
 def test_results_do_not_need_notices(line: str) -> None:
-    """What is said beside a result may be lost; a result that is lost is an error, in one line."""
+    """Notices beside a result may be lost; if the result itself cannot be written, one line reports
+    the error."""
     bao = [sys.executable, "-m", "bao_agents"]
     command = [*bao, *shlex.split(line.format(shlex.join(bao)))]
     hello = "isready\nseed 2\nisready\n"

@@ -1,4 +1,4 @@
-"""Test documents: links and commands exist, examples run, those of docstrings included."""
+"""Test documents: links and commands exist, and examples run, including those of docstrings."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def commands(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_commands_are_understood(name: str, capsys: Capsys) -> None:
-    """The parsers accept them; a span of code may leave out the arguments."""
+    """The parsers accept the commands; a code span may leave out the arguments."""
     for command in commands(TEXTS[name]):
         words = shlex.split(command)[1:]
         if " ".join(words) in COMMANDS or " ".join(words) in ("--help", "bench"):
@@ -122,7 +122,7 @@ def test_rule_files_are_read(name: str, tmp_path: Path) -> None:
 
 
 def test_notebook_has_the_outputs_of_its_cells(capsys: Capsys) -> None:
-    """Those that train, and what uses the trained network, are only run on the site."""
+    """Cells that train, and those that use the trained network, are only run on the site."""
     file = ROOT / "training" / "examples" / "first-steps.ipynb"
     notebook = json.loads(file.read_text(encoding="utf-8"))
     names: dict[str, object] = {}
@@ -167,7 +167,7 @@ def test_model_card_has_the_numbers_of_its_file() -> None:
 
 
 def test_the_card_has_the_digest_of_each_file_that_ships() -> None:
-    """A file that changes needs its row, and the numbers measured with it, again."""
+    """If a file changes, update its row, and measure the numbers that depend on it again."""
     digests = {}
     for name, mark in re.findall(
         r"^\| `(\S+)` \| `(\w{16})`", TEXTS["agents/MODELS.md"], re.MULTILINE
@@ -184,7 +184,7 @@ def test_numbers_of_the_guide_name_its_file() -> None:
 
 
 def test_numbers_of_a_network_name_its_file() -> None:
-    """A network that changes needs the numbers that were measured with it again."""
+    """If a network changes, measure the numbers that depend on it again."""
     digests = re.findall(r"`([\w/]+)`\s+`([0-9a-f]{16})`", "\n".join(TEXTS.values()))
     assert len(digests) >= 9
     for name, mark in digests:
@@ -201,7 +201,7 @@ def test_readme_has_the_elos_of_the_ladder() -> None:
 
 
 def test_what_an_elo_means() -> None:
-    """A player of 1,400 Elo scores as Elo's formula says against players of the ladder."""
+    """A player of 1,400 Elo scores against players of the ladder as Elo's formula says."""
     row = r"^\| `(.+?)` \| (\d+) \| ([\d.]+)% \|"
     rows = re.findall(row, TEXTS["docs/evaluation.md"], re.MULTILINE)
     assert len(rows) == 5

@@ -1,7 +1,7 @@
 """Test that files from others run nothing and write nothing, whatever they contain.
 
-Each row of the table in docs/files.md has a reader here. A drawn change of a good file is read, or
-refused with an error for people; an audit hook watches what Python does meanwhile.
+Each row of the table in docs/files.md has a reader here. Randomly changed copies of a good file
+must be read, or be refused with a readable error. An audit hook watches what Python does meanwhile.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Kind(NamedTuple):
     good: Callable[[], bytes]
     """Returns the content of a good file."""
     read: Callable[[Path], object]
-    """Reads a file, and uses it as far as its content could do something."""
+    """Reads a file, and uses everything in it that could have an effect."""
     file: str = "forged"
     """Its name."""
 
@@ -198,7 +198,7 @@ def test_forged_files_are_read_or_refused(name: str, data: st.DataObject) -> Non
 
 
 def read(name: str, content: bytes) -> None:
-    """Read a file, or see it refused; it runs and writes nothing."""
+    """Read a file, or check that it is refused, and that nothing runs or is written."""
     path = Path(KINDS[name].file)
     path.write_bytes(content)
     with watched() as events:
@@ -211,7 +211,7 @@ def read(name: str, content: bytes) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_endless_files_are_refused(name: str) -> None:
-    """A link to a device that never ends, and a pipe into which nobody writes."""
+    """The files are a link to an endless device, and a pipe into which nobody writes."""
     path = Path(KINDS[name].file)
     for make in (lambda: path.symlink_to("/dev/zero"), lambda: os.mkfifo(path)):
         path.unlink(missing_ok=True)
@@ -224,7 +224,7 @@ def test_endless_files_are_refused(name: str) -> None:
 
 @cache
 def good(name: str) -> bytes:
-    """Return a good file, and check that it is read: so it compiles and imports what it needs."""
+    """Return a good file; reading it first compiles and imports everything that the test needs."""
     content, path = KINDS[name].good(), Path(KINDS[name].file)
     path.write_bytes(content)
     KINDS[name].read(path)

@@ -1,4 +1,4 @@
-"""Test that the pages show what ``python docs/generated.py`` makes of the code."""
+"""Test that the pages show what ``python docs/generated.py`` generates from the code."""
 
 from __future__ import annotations
 

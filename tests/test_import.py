@@ -54,7 +54,7 @@ def test_a_guided_search_does_without_torch() -> None:
 
 
 def test_a_board_does_without_torch() -> None:
-    """It has guided players, and offers networks as well where torch is there."""
+    """The board has guided players; it offers networks only if torch is installed."""
     pytest.importorskip("starlette")
     program = """
 import asyncio
@@ -75,7 +75,7 @@ asyncio.run(play())
 
 
 def test_a_debugger_steps_through_the_rules() -> None:
-    """With NUMBA_DISABLE_JIT=1 everything is plain Python, without a warning."""
+    """With NUMBA_DISABLE_JIT=1 everything is plain Python, and no warning appears."""
     program = """
 import numpy as np, bao_env
 from bao_env.engine.kernel import begin_action
@@ -98,7 +98,7 @@ print(begin_action(bao_env.get_ruleset("zanzibar").kernel, rows, np.uint64(26))[
 
 
 def test_version_is_that_of_the_changelog() -> None:
-    """It is defined only in `bao_env.__version__`, where the build reads it."""
+    """The version is defined only in `bao_env.__version__`, where the build reads it."""
     newest = re.search(r"^## (\S+),", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest is not None and newest[1] == bao_env.__version__
 

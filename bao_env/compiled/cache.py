@@ -26,9 +26,9 @@ def keep(compiled: Any) -> None:
 
 
 class _ChosenFolder(UserProvidedCacheLocator):
-    """The folder in ``NUMBA_CACHE_DIR``, even if it is read-only, as in a container image.
+    """Find the cache in the folder of ``NUMBA_CACHE_DIR``, even if the folder is read-only.
 
-    Numba itself would not read from a read-only folder.
+    Numba itself would not read from a read-only folder. A container image may have one.
     """
 
     def ensure_cache_path(self) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 
 
 class Exclusive:
-    """A lock for ``with`` blocks that raises, instead of waiting, if another thread is in one.
+    """A lock for ``with`` blocks. It does not wait: entering raises an error if another thread is
+    inside.
 
     After an interrupt such as Ctrl-C, the lock may still be held although the block was left. Then
     the same thread can enter again. Other threads can enter once that thread has ended; in a forked
-    process, all threads of the parent have ended.
+    process, the threads of the parent count as ended.
 
     Args:
         name: the name of the object used in the block, for the error message.

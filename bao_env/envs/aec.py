@@ -124,8 +124,8 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
     def reset(self, seed: int | None = None, options: Options | None = None) -> None:
         """Start a game.
 
-        ``seed`` seeds the random first player and opening plies, if there are any, and
-        :meth:`sample_legal_actions`.
+        ``seed`` seeds :meth:`sample_legal_actions`, and who begins and the opening plies, if they
+        are random.
 
         Raises:
             TypeError: ``options`` is not a dict.

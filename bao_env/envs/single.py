@@ -66,8 +66,8 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
         opening_plies: random legal plies before the first observation of a game, a number or the
             lowest and the highest; they never end the game. None means 0 to 8 against an opponent,
             and none in self-play.
-        first_player: ``"south"``, ``"north"``, or None for the rule set's own rule: South, or a
-            random player.
+        first_player: who begins, ``"south"`` or ``"north"``; None for the rule set's own rule:
+            South, or a random seat.
         seat: the learner's seat, ``"south"`` or ``"north"``; None draws it at each reset.
         max_plies: plies after which a game is cut short, at the learner's next turn; None means
             500.

@@ -172,7 +172,7 @@ class SingleGame:
 
         Args:
             start: what :meth:`read_options` returned.
-            rng: the generator for the random first player and opening plies, if there are any.
+            rng: the generator for who begins and for the opening plies, if they are random.
         """
         if isinstance(start, tuple):
             self.positions, self.legal = (array.copy() for array in start)

@@ -42,7 +42,7 @@ def svg_board(
 def svg_document(shapes: Iterable[Shape], width: int) -> str:
     """Return shapes as an SVG document, ``width`` pixels wide.
 
-    Where the reader prefers dark pages, the paper around the board is dark.
+    In a browser that prefers dark pages, the paper around the board is dark.
     """
     height = round(width * HEIGHT / WIDTH)
     return (

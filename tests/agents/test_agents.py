@@ -37,7 +37,8 @@ from tests.positions import STUCK, draw, pack_texts, seeds_of
 
 @pytest.mark.parametrize("ruleset", RULESETS)
 def test_greedy_captures_most(ruleset: str) -> None:
-    """It wins if it can, and else counts the seeds gained, on the board and in the store."""
+    """Greedy wins if it can; otherwise it gains the most seeds, counted on the board and in the
+    store."""
     rules = RULESETS[ruleset].kernel
     positions, legal = draw(ruleset)
     actions = GreedyAgent(ruleset).act(positions, legal)
@@ -106,7 +107,7 @@ def test_parse(spec: str, name: str, fields: tuple) -> None:
 
 @pytest.mark.parametrize("spec", ["alphabeta:300ms", "mcts:300ms", "solver:300ms"])
 def test_search_from_two_threads_raises(spec: str) -> None:
-    """Both would use the same memory."""
+    """Two threads would use the same memory."""
     positions, legal = draw("zanzibar")
     choices = np.flatnonzero(legal & (legal - np.uint64(1)))[:1]
     positions, legal = positions[choices], legal[choices]
@@ -140,9 +141,10 @@ SEARCHES = (
 
 @pytest.mark.parametrize("spec", SEARCHES)
 def test_choice_depends_on_the_position_alone(spec: str) -> None:
-    """It does not depend on the batch, on threads or on earlier searches; an ended game gets 0.
+    """A choice does not depend on the batch, on threads or on earlier searches; an ended game gets
+    0.
 
-    The arrays may be views, and empty; refused/players.txt has what they may not be.
+    The arrays may be views, and may be empty; refused/players.txt has arrays that are refused.
     """
     positions, legal = draw("zanzibar", 60, 40)
     legal[4] = 0
@@ -157,7 +159,7 @@ def test_choice_depends_on_the_position_alone(spec: str) -> None:
 
 @pytest.mark.parametrize("spec", ["random", "greedy", *SEARCHES])
 def test_plays_only_what_a_mask_allows(spec: str) -> None:
-    """The masks leave out legal actions, also those that are proven to win or not to lose."""
+    """The masks leave out some legal actions, even actions proven to win or not to lose."""
     positions, legal = draw("zanzibar", 80, (20, 50), seed=4)
     player, rng = bao_agents.load(spec, threads=2), np.random.default_rng(4)
     best = np.uint64(1) << player.act(positions, legal).astype(np.uint64)
@@ -216,7 +218,7 @@ def play_on(
 
 @pytest.mark.parametrize("spec", ["alphabeta:500n", "guided:500n", "solver:1000n"])
 def test_a_choice_depends_on_the_game_so_far(spec: str) -> None:
-    """It does not depend on the other games of a batch, their order or the threads."""
+    """A choice does not depend on the other games of a batch, their order or the threads."""
     single, double = (bao_agents.load(spec, threads=threads) for threads in (1, 2))
     assert single.remembers
     expected = play_on(single, list(range(8)), 8)
@@ -234,7 +236,7 @@ def test_a_choice_depends_on_the_game_so_far(spec: str) -> None:
 @pytest.mark.parametrize("remembers", [True, False])
 @pytest.mark.parametrize("limit", [None, Limit(nodes=5)])
 def test_choose_passes_on_the_game_and_the_limit(remembers: bool, limit: Limit | None) -> None:
-    """The game only to a player that remembers, with a limit and without."""
+    """`choose` gives the game's number only to a player that remembers games."""
 
     class Search:
         limit = Limit(nodes=1)
@@ -253,7 +255,8 @@ def test_choose_passes_on_the_game_and_the_limit(remembers: bool, limit: Limit |
 
 
 def test_matches_play_no_more_games_than_are_remembered() -> None:
-    """A player with room for four games remembers all ten from the first move on."""
+    """A player with room for four games remembers all ten games of a match from the first move
+    on."""
 
     class Counted(NamedPlayer):
         def __init__(self, limit: int) -> None:
@@ -280,7 +283,7 @@ def test_matches_play_no_more_games_than_are_remembered() -> None:
     "duplicate", [copy.deepcopy, lambda player: pickle.loads(pickle.dumps(player))]
 )
 def test_a_copy_is_small_and_plays_alike(spec: str, duplicate: Callable[[Agent], Agent]) -> None:
-    """It leaves behind the memory of the search and the compiled network."""
+    """A copy does not contain the memory of the search or the compiled network."""
     arrays = draw("zanzibar", 20)
     player = bao_agents.load(spec, seed=5, threads=2)
     expected = player.act(*arrays).tolist()
@@ -290,7 +293,8 @@ def test_a_copy_is_small_and_plays_alike(spec: str, duplicate: Callable[[Agent],
 
 
 def test_run_is_a_player(tmp_path: Path) -> None:
-    """It plays its final network, else its last one, else its last generation, under its name."""
+    """A run plays its final network, or else its last one, or else its last generation, under the
+    run's name."""
     run = tmp_path / "a0"
     run.mkdir()
     with pytest.raises(ValueError, match="a0' has no checkpoint"):
@@ -359,7 +363,8 @@ def load(name, *, ruleset, **_):
 
 
 def test_a_fingerprint_is_of_what_decides() -> None:
-    """A guided player's is that of its guide, which is trained anew now and then."""
+    """A guided player's fingerprint is its guide's, which changes whenever the guide is trained
+    again."""
     rules = RULESETS["kibao"]
     marks = {
         spec: fingerprint(spec, bao_agents.load(spec, ruleset=rules), rules)
@@ -373,7 +378,7 @@ def test_a_fingerprint_is_of_what_decides() -> None:
 def test_an_error_names_the_module_that_was_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file of the user's that is called like a module of Python's is not imported."""
+    """A user's file with the name of one of Python's modules is not imported."""
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])  # as --path does
     file = tmp_path / "calendar.py"
     file.write_text("def player(ruleset, seed): ...\n")
@@ -398,7 +403,8 @@ for line in sys.stdin:
 def test_a_player_refuses_a_board_with_other_rules(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also users' code that does not say what rules it was made for. Only random plays by any."""
+    """This holds even for users' code that does not say which rules it was made for. Only random
+    plays by any rules."""
     (tmp_path / "silent.py").write_text(SILENT)
     (tmp_path / "mine.py").write_text(
         "from types import SimpleNamespace\nfrom bao_env import RandomAgent\n"
@@ -417,7 +423,8 @@ def test_a_player_refuses_a_board_with_other_rules(
 
 
 def test_a_player_knows_its_rules() -> None:
-    """By what they are: a network and a guide play their rules under any name."""
+    """Networks and guides recognise their rules by the switches, whatever the rule set is
+    called."""
     kibao = RULESETS["kibao"]
     switched = kibao.replace(name="mine", sow_limit=500)
     for spec in ("random", "alphabeta:2", "guided:2", "kibao"):

@@ -66,7 +66,7 @@ def make_table(nodes: float) -> np.ndarray:
 
 @every_ruleset("zanzibar", "dutch", name="name")
 def test_successors_are_the_legal_moves(name: str) -> None:
-    """Each successor is what play() makes of a legal action, and all of them are there."""
+    """The successors are the positions that play() makes of all legal actions."""
     ruleset = RULESETS[name]
     rules = ruleset.kernel
     out = np.empty((3 + MAX_SUCCESSORS, SUCCESSOR_WORDS), np.uint64)
@@ -164,9 +164,10 @@ def test_table_knows_exact_values_and_bounds(
 
 
 def test_entries_of_earlier_searches_make_room() -> None:
-    """The next search of a game reads what is there; in its place it keeps its own deepest result.
+    """A game's next search reads the entry of an earlier search, and replaces it by its own deepest
+    result.
 
-    The keys have the same slot.
+    All keys have the same slot.
     """
     table, first = make_table(4), U(8)
     keys = [U(3 + (i << 40)) for i in range(3)]
@@ -210,7 +211,8 @@ def test_limits() -> None:
 def test_threads_together_are_minimax(
     threads: int, bits: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A full search has the value of minimax, also with 16 slots that threads fight over."""
+    """A full search has the value of minimax, even with a table of 16 slots that the threads
+    share."""
     monkeypatch.setattr("bao_agents.search.player.WORTH_SHARING", 0.0)
     monkeypatch.setattr(alphabeta_player, "table_words", lambda nodes, max_bytes=0: 4 << bits)
     ruleset = RULESETS["zanzibar"]
@@ -225,7 +227,8 @@ def test_threads_together_are_minimax(
 
 
 def test_threads_search_a_board_that_is_asked_alone() -> None:
-    """They do under a limit of time, and of nodes if asked for; a batch gets one each."""
+    """Several threads search a single board under a time limit, and under a node limit if asked to;
+    each position of a batch gets one thread."""
     board, limit = Board(), Limit(nodes=400_000)
     together = load("alphabeta:2", threads=2)
     assert together.choose(board, limit, game=1) in board.legal_actions
@@ -238,7 +241,8 @@ def test_threads_search_a_board_that_is_asked_alone() -> None:
 @pytest.mark.parametrize("threads", [1, 2, 8])
 @pytest.mark.parametrize("player", ["alphabeta:30ms", "solver:30ms"])
 def test_threads_keep_deadlines(player: str, threads: int) -> None:
-    """A search uses no more processor time than the cores have until ten milliseconds after it."""
+    """A search uses no more processor time than its cores provide until ten milliseconds after the
+    deadline."""
     bot, board, seconds = load(player, threads=threads), Board(), []
     for _ in range(8):
         start = time.process_time()
@@ -279,8 +283,8 @@ def test_chooses_among_the_actions_of_the_mask() -> None:
 def test_what_is_remembered_is_true() -> None:
     """In a game, a full search still finds the best actions of minimax.
 
-    Before each position, those after its actions were searched, without the best answer: such a
-    search says nothing about the position itself.
+    Before each position, the positions after its actions are searched without their best answer.
+    Such a search says nothing about the position itself.
     """
     ruleset = RULESETS["zanzibar"]
     rules, tables = ruleset.kernel, load_tables(ruleset)
@@ -301,7 +305,8 @@ def test_what_is_remembered_is_true() -> None:
 
 
 def test_memory_of_games_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The game that has waited longest is forgotten; a batch with too many games remembers none."""
+    """The game that was asked about longest ago is forgotten; after a batch with too many games
+    none is remembered."""
     monkeypatch.setattr(game_tables, "MAX_BYTES", 3 * 8 * game_table_words(100))
     memory = GameTables(100)
     tables, epochs, rows = memory.find(np.array([7, 8, 9]))
@@ -371,7 +376,8 @@ def test_without_memory_for_tables_a_search_goes_on(monkeypatch: pytest.MonkeyPa
 
 
 def test_epochs_do_not_overtake_their_bits() -> None:
-    """After the last epoch the table is cleared, so nothing in it belongs to the first one."""
+    """After the last epoch the table is cleared, so no entry can be mistaken for one of the first
+    epoch."""
     table, key, epoch = make_table(4), U(5), U(next_epoch(make_table(4), U(0)))
     store(table, epoch, key, 3, -1, 1, 0, 0, 7)
     assert probe(table, epoch, key, 3, False, -1, 1, 0)[0]
@@ -381,7 +387,7 @@ def test_epochs_do_not_overtake_their_bits() -> None:
 
 @every_ruleset("zanzibar", "dutch", name="name")
 def test_positions_with_the_same_hash_cost_only_strength(name: str) -> None:
-    """Entries of other positions, which have any values and actions, lead to legal moves."""
+    """Entries of other positions, with any values and actions, still lead to legal moves."""
     agent, rng = AlphaBetaAgent(name, Limit(plies=4), threads=1), np.random.default_rng(1)
     differ = 0
     for position in mixed_batch(RULESETS[name], 100, seed=1):

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("patience")
     ["alphabeta:3", "solver:2000n", "guided:2000n", "zanzibar"],
 )
 def test_alphabeta_the_solver_and_networks_analyse(player: str) -> None:
-    """It gives a score to each move, and the solver's proof beside it; lines can be played."""
+    """An analysis gives each move a score, beside the solver's proof; its lines can be played."""
     board = Board.from_text(WON)
     analysis = analyse(board, player, lines=None)
     assert sorted(line.action for line in analysis.lines) == board.legal_actions
@@ -48,7 +48,8 @@ def test_alphabeta_the_solver_and_networks_analyse(player: str) -> None:
 
 
 def test_a_move_that_still_wins_is_never_marked() -> None:
-    """Neither a proof of the position nor an opinion of the move says anything against it."""
+    """A move that still wins is no mistake, whatever the proof of the position or the opinion of
+    the move says."""
     positions = shipped_won_positions(RULESETS["zanzibar"])
     assert positions is not None
     sample = positions[positions.choices][:400:16]
@@ -70,7 +71,8 @@ def test_a_move_that_still_wins_is_never_marked() -> None:
 
 
 def test_a_proved_move_proves_the_position() -> None:
-    """All six moves win, though the position alone takes more nodes than it is given."""
+    """All six moves win, although a proof of the position itself would need more nodes than the
+    limit."""
     text = "0,0,2,2,2,2,10,1/3,0,2,0,2,0,3,0/0,0,1,0,1,4,0,4/1,1,1,1,2,2,1,3 6,7 - N -"
     board = Board.from_text(text)
     for action in board.legal_actions:
@@ -97,7 +99,8 @@ def test_review_names_a_proven_win_that_is_given_away() -> None:
 
 
 def test_moves_of_a_review_have_the_numbers_of_transcripts() -> None:
-    """Each player has one of a number; a turn of several actions has one."""
+    """Each player has one move with each number, and a turn of several actions has a single
+    number."""
     start = "1,1,0,5,7,0,4,8/3,0,2,0,2,0,5,1/1,1,2,1,2,0,3,1/0,2,0,2,0,2,1,3 2,2 - N -"
     game = Board.from_text(start, "dutch")
     for _ in range(6):

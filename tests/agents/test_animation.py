@@ -55,7 +55,8 @@ def frames_of(picture: Image.Image) -> int:
 
 
 def test_picture_in_the_readme() -> None:
-    """``bao replay POSITION --move 3R --gif agents/move.gif`` makes it; POSITION is above."""
+    """``bao replay POSITION --move 3R --gif agents/move.gif`` makes the picture; POSITION is
+    above."""
     file = ROOT / "agents" / "move.gif"
     assert file.relative_to(ROOT).as_posix() in (ROOT / "README.md").read_text(encoding="utf-8")
     drawn_frames = list(frames(Board.from_text(*MOVE), words=True))

@@ -54,7 +54,7 @@ def test_wilson_of_known_proportions() -> None:
 
 @every_ruleset("zanzibar")
 def test_openings(ruleset: str) -> None:
-    """They differ and depend on the seed; games that begin with them are replayed below."""
+    """Openings differ and depend on the seed; games that begin with them are replayed below."""
     openings = draw_openings(ruleset, 60, 8, seed=3)
     assert len({position.tobytes() for position in openings.positions}) == 60
     fewer, other_seed = (draw_openings(ruleset, 25, 8, seed=seed).positions for seed in (3, 4))
@@ -63,9 +63,10 @@ def test_openings(ruleset: str) -> None:
 
 
 def game_key(openings: MatchOpenings, i: int) -> tuple[object, ...]:
-    """Return what the games of kujifunza from two openings share if they are the same games.
+    """Return a key that two openings of kujifunza share if their games are the same.
 
-    It holds for both seats, which play every opening, and for both directions.
+    Games count as the same if seats or the directions of the board are swapped, because each
+    opening is played from both seats.
     """
     position = unpack(openings.positions[i])
     sides = [(position.front[seat], position.back[seat]) for seat in (0, 1)]
@@ -76,7 +77,8 @@ def game_key(openings: MatchOpenings, i: int) -> tuple[object, ...]:
 
 
 def test_openings_of_kujifunza_are_different_games(tmp_path: Path) -> None:
-    """Three plies have few: 218 of the 500 that differed as positions. So do those of a file."""
+    """After three plies there are few different games: 218 among 500 positions that differed. The
+    same holds for openings from a file."""
     openings = draw_openings("kujifunza", 200, 3, seed=1, balance=None)
     keys = {game_key(openings, i) for i in range(200)}
     assert len(keys) == 200 and not openings.first_players.any()
@@ -103,7 +105,7 @@ def largest_value(openings: MatchOpenings) -> float:
 
 
 def test_openings_are_balanced() -> None:
-    """Without a limit, some are not. All positions of the shipped file differ."""
+    """Without a limit some openings are unbalanced. All positions of the shipped file differ."""
     assert largest_value(draw_openings("zanzibar", 100, 8, 5, None)) > 1.5
     assert largest_value(draw_openings("zanzibar", 100, 8, 5, 0.5)) <= 0.5
     shipped = read_openings("balanced", "zanzibar", 2000, seed=1)
@@ -112,14 +114,14 @@ def test_openings_are_balanced() -> None:
 
 
 def test_too_few_balanced_openings_say_how_many_there_are(fails: Fails) -> None:
-    """The cure is named: the start of a game may be uneven itself."""
+    """The error says what to do, since even the opening position may be unbalanced."""
     error = fails("match alphabeta:2 random --opening-plies 0 --pairs 1 --balance 0")
     assert "has 1 different opening of 0 plies, of which a search finds 0 balanced" in error
     assert "--balance 100 takes any" in error
 
 
 def test_only_matches_of_searches_are_balanced(says: Says, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Others must not wait until a search has compiled."""
+    """Other matches need not wait until a search has compiled."""
 
     def balance(line: str) -> object:
         return json.loads(says(f"match {line} --pairs 1 --threads 1 --json -"))["balance"]
@@ -131,7 +133,7 @@ def test_only_matches_of_searches_are_balanced(says: Says, monkeypatch: pytest.M
 
 
 def test_match_with_openings_from_a_file(tmp_path: Path, says: Says) -> None:
-    """They may differ in length; each is played from both seats."""
+    """Openings may differ in length; each is played from both seats."""
     boards = [Board.from_text(OPENING, moves=line.split()) for line in ("A6L", "A7R A6L")]
     file, games = tmp_path / "openings", tmp_path / "games"
     file.write_text(f"{boards[0].text()}\tA6L\n{boards[1].text()}\tA7R A6L\n")
@@ -142,7 +144,8 @@ def test_match_with_openings_from_a_file(tmp_path: Path, says: Says) -> None:
 
 
 def test_openings_between_comments_count_once(tmp_path: Path) -> None:
-    """A position decides, however often and with whatever after the moves it is written."""
+    """An opening counts once, however often its position is written, and whatever follows the
+    moves."""
     lines = BALANCED.read_text().splitlines()[5:8]
     file = tmp_path / "openings"
     file.write_text("\n".join(lines))
@@ -178,7 +181,7 @@ def test_long_games_are_draws() -> None:
 
 
 def test_a_fault_loses_one_game() -> None:
-    """Here in the second position of the first call; the other games go on."""
+    """The fault is in the second position of the first call; the other games go on."""
 
     class Fails(GreedyAgent):
         failed = False
@@ -225,7 +228,8 @@ def test_a_decision_is_not_an_estimate(says: Says) -> None:
 
 @every_ruleset("zanzibar", "dutch")
 def test_the_numbers_are_those_of_the_games(ruleset: str, tmp_path: Path, says: Says) -> None:
-    """Each is counted again from the transcripts, in which both sides have their own names."""
+    """Each number is counted again from the transcripts, in which both sides have their own
+    names."""
     games, file = tmp_path / "games", tmp_path / "json"
     line = f"match new=greedy old=greedy random --pairs 30 --ruleset {ruleset}"
     out = says(f"{line} --games {games} --json {file}")
@@ -254,7 +258,7 @@ def test_the_numbers_are_those_of_the_games(ruleset: str, tmp_path: Path, says: 
 
 
 def test_tables_for_papers_and_programs(says: Says) -> None:
-    """They say how they were made, and in which units."""
+    """The tables say how they were made, and name their units."""
     line = "match random greedy alphabeta:1 --pairs 2 "
     rows = list(csv.DictReader(says(line + "--csv -").splitlines()))
     assert [row["opponent"] for row in rows] == ["greedy", "alphabeta:1"]
@@ -276,7 +280,7 @@ def test_tables_for_papers_and_programs(says: Says) -> None:
 
 
 def test_pictures_name_the_player_and_the_rules(tmp_path: Path, says: Says) -> None:
-    """Their metadata says how they were made."""
+    """The metadata of pictures says how they were made."""
     says(f"match greedy random --ruleset kibao --pairs 5 --threads 1 --out {tmp_path}")
     with Image.open(tmp_path / "elo.png") as picture:
         assert picture.info["Title"] == "greedy, kibao"
@@ -293,7 +297,7 @@ def test_pictures_name_the_player_and_the_rules(tmp_path: Path, says: Says) -> N
 
 
 def test_a_program_is_called_by_its_own_name(says: Says, tmp_path: Path) -> None:
-    """Unless the command line names it."""
+    """A program has the name that it gives itself, unless the command line names it."""
     games = tmp_path / "games"
     bot = f"pipe:{sys.executable} {ROOT / 'training' / 'examples' / 'engine_bot.py'}"
     for player, name in ((bot, "Front row"), (f"me={bot}", "me")):
@@ -303,7 +307,7 @@ def test_a_program_is_called_by_its_own_name(says: Says, tmp_path: Path) -> None
 
 
 def test_notes_about_faults_and_time() -> None:
-    """A solver may stop early, and a limit of nodes or plies takes the time it takes."""
+    """No note is written for a solver, which may stop early, or for a limit of nodes or plies."""
     [note] = notes_of("a", "alphabeta:10ms", 0.7, [])
     assert note.startswith("a had 0.7 of its 10 ms a move: if the machine was busy, ")
     assert [*notes_of("a", "alphabeta:10ms", 4.5, ["late"])] == ["a lost 1 game by faults: late"]
@@ -312,7 +316,8 @@ def test_notes_about_faults_and_time() -> None:
 
 
 def test_a_move_takes_no_time_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another player of that name makes the first move."""
+    """Another player of the same name makes a first move, once, so compiling takes no time of the
+    match."""
     player = MagicMock()
     monkeypatch.setattr(registry, "load", lambda *args, **options: player)
     registry.warm_up.cache_clear()
@@ -343,7 +348,8 @@ class Full(io.StringIO):
 def test_files_are_written_although_nothing_can_be_printed(
     line: str, files: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither results, nor progress and notes; nor another file."""
+    """Files are written even if results, progress and notes cannot be printed, or if another file
+    cannot be written."""
     monkeypatch.chdir(tmp_path)
     Path("metrics.csv").write_text("steps,entropy\n1,2\n2,3\n")
     for stream in ("stdout", "stderr"):

@@ -77,7 +77,7 @@ def test_counts_by_hand() -> None:
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in SHIPPED.glob("*.npz")))
 def test_shipped_positions_are_won(name: str, thorough: bool, seed: int) -> None:
-    """A part of them, which depends on the seed."""
+    """The test checks some of the positions, chosen by the seed."""
     ruleset = RULESETS[name]
     won = shipped_won_positions(ruleset)
     assert won is not None and len(won) >= 500

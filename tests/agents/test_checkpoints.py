@@ -48,7 +48,7 @@ def test_half_precision_plays_alike(saved: Path) -> None:
 
 
 def test_shipped_checkpoints_play() -> None:
-    """They play by name, alone and as guides; none exceeds 2 MB."""
+    """Shipped checkpoints play by name, alone and as guides; none exceeds 2 MB."""
     for name in shipped():
         assert (CHECKPOINTS / f"{name}.safetensors").stat().st_size <= 2_000_000
         board = Board(name)
@@ -104,7 +104,8 @@ def most_memory() -> int:
 
 
 def test_large_files_are_not_read(saved: Path) -> None:
-    """A trainer's tensor may have 3 GiB; the network's must fit."""
+    """A trainer's tensor may have 3 GiB, and is not read; the network's tensors must fit the
+    network."""
     before = most_memory()
     huge = with_tensor(saved, "buffer", "F32", 3 << 28, 4)
     bao_agents.load(huge)

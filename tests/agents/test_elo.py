@@ -34,7 +34,7 @@ ABILITIES = (1.58, 1.44, 1.29, 1.25, 1.11, 0.68, 0.0)
 
 
 def pairs_of(counts: tuple[int, ...]) -> np.ndarray:
-    """Make pairs of games from the numbers of those with 0, 1/2, 1, 3/2 and 2 points."""
+    """Make pairs of games: ``counts`` says how many pairs have 0, 1/2, 1, 3/2 and 2 points."""
     kinds = np.array([[0, 0], [0.5, 0], [1, 0], [1, 0.5], [1, 1]])
     return np.repeat(kinds, counts, axis=0)
 
@@ -115,7 +115,7 @@ def test_ratings_of_a_textbook() -> None:
 
 
 def test_ratings_of_two_players_are_an_elo_difference() -> None:
-    """Neither who is named first nor that a match was split changes them."""
+    """Ratings change neither with the order of the two names nor if a match is split."""
     points = pairs_of((9, 12, 30, 31, 18))
     ratings = rate({("b", "a"): 1.0 - points[25:], ("a", "b"): points[:25]}, anchor="b")
     elo, low, high = score_pairs(points).elo
@@ -129,7 +129,8 @@ def test_ratings_of_two_players_are_an_elo_difference() -> None:
 
 
 def test_names_do_not_decide_who_has_a_rating() -> None:
-    """Each group is one player: who met most of the others is at 0, then who is the strongest."""
+    """In each group a single player gets 0: the one who met the most others, or else the
+    strongest."""
     sweep = pairs_of((0, 0, 0, 0, 6))
     for a, b, c in permutations("abc"):
         for results, expected in (
@@ -143,7 +144,7 @@ def test_names_do_not_decide_who_has_a_rating() -> None:
 
 
 def test_a_clean_sweep_is_as_in_a_match() -> None:
-    """It has a bound on one side, and does not change the ratings of the others."""
+    """A clean sweep has a bound on one side, and does not change the ratings of the others."""
     sweep, close = pairs_of((0, 0, 0, 0, 15)), pairs_of((3, 0, 9, 0, 6))
     low = score_pairs(sweep).elo[1]
     ladder = rate({("a", "b"): sweep, ("b", "c"): sweep, ("a", "c"): sweep}, anchor="b")

@@ -39,7 +39,8 @@ POSITIONS = {
         "1,0,3,1,9,0,1,0/0,0,0,0,0,0,0,0/0,1,1,1,8,0,0,1/0,0,0,0,0,0,0,0 18,19 SN S - A5:6",
     ),
 }
-"""Namua and mtaji, both players, houses, a barred pit, captures that wait for their side."""
+"""Positions in namua and mtaji, for both players, with houses, a barred pit, and captures whose
+side is still to be chosen."""
 
 BYTE_VALUES = 65
 """Values of a byte: 0 to 64 seeds."""
@@ -77,9 +78,11 @@ def digest(array: np.ndarray) -> str:
 
 @EVERY_RULESET
 def test_encoding_of_an_action(ruleset: str) -> None:
-    """It is the board after the action, and the best reply, found by playing all replies.
+    """An encoding shows the board after the action, and the best reply, found by playing all
+    replies.
 
-    It has the seeds that each start captures, and whether the reply wins or there is no move.
+    It also shows the seeds that each start captures, whether the reply wins, and whether there is
+    no reply.
     """
     rules = RULESETS[ruleset].kernel
     positions, legal = draw(ruleset)

@@ -107,7 +107,7 @@ def test_read_again(dataset: tuple[Path, SolvedPositions], tmp_path: Path) -> No
 
 
 def test_in_a_terminal(tmp_path: Path, says: Says) -> None:
-    """What is written has the format that its name says."""
+    """A file is written in the format that its name says."""
     out, table = tmp_path / "late.npz", tmp_path / "late.csv"
     settings = "--ruleset zanzibar --sample 20 --nodes 3000 --seed 0"
     printed = says(f"solve {settings} --out {out}")

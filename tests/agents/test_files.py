@@ -41,7 +41,7 @@ def test_failed_write_leaves_the_old_file(
 
 
 def test_link_is_replaced(tmp_path: Path) -> None:
-    """A run folder may come from a stranger, with links to files of the user."""
+    """A run's folder may come from a stranger, and contain links to files of the user."""
     (tmp_path / "target").write_text("old")
     (tmp_path / "link").symlink_to("target")
     write_atomically(tmp_path / "link", "new")
@@ -54,7 +54,7 @@ def test_link_is_replaced(tmp_path: Path) -> None:
 def test_permissions_are_kept(
     tmp_path_factory: pytest.TempPathFactory, mode: int, umask: int
 ) -> None:
-    """Those of a new file are Python's own."""
+    """A new file has Python's usual permissions."""
     folder = tmp_path_factory.mktemp("modes")
     before = os.umask(umask)
     try:
@@ -89,7 +89,7 @@ def test_a_held_folder_leads_nowhere_else(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_opened_or_synced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    """As on Windows and on CIFS; the file itself must still be synced."""
+    """On Windows and CIFS a folder cannot be synced; the file itself must still be synced."""
     done: list[None] = []
     original = getattr(os, call)
 
@@ -120,7 +120,7 @@ def test_file_systems_without_locks(
     kind: type[Exception],
     message: str,
 ) -> None:
-    """filelock 3.12 raises the last two."""
+    """filelock 3.12 raises the last two errors."""
 
     def fail(*args: object, **kwargs: object) -> None:
         raise error
@@ -179,7 +179,8 @@ def test_full_disk_is_one_error_that_names_the_file(tmp_path: Path) -> None:
 
 
 def test_a_record_says_what_made_a_result(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A package tells the commit that built it; a record without machine is the same anywhere."""
+    """A package names the commit that built it; a record that leaves out the machine is the same on
+    every machine."""
     guide = GUIDES / "kibao.safetensors"
     rules = RULESETS["kibao"].replace(name="mine")
     command = ["bao", "match", "a b"]

@@ -24,7 +24,8 @@ from tests.processes import python
 
 
 def test_compiled_clock_without_clock_gettime(tmp_path: Path) -> None:
-    """Windows has none; a Python function that counts nanoseconds replaces its clock here."""
+    """Windows has no clock_gettime. Here a Python function that counts nanoseconds stands in for
+    the clock of Windows."""
     program = """
 import ctypes, time
 import llvmlite.binding
@@ -57,7 +58,8 @@ def test_time_is_kept(player: str) -> None:
 
 
 def test_a_limit_of_time_is_used_and_a_clock_is_saved() -> None:
-    """A limit is used up but for a proof; with a clock most moves end sooner than they must."""
+    """A search uses up its time limit unless it finds a proof; with a clock most moves end sooner
+    than they must."""
     agent = AlphaBetaAgent("zanzibar", Limit(seconds=0.05), threads=1)
     limit = Limit(clock=Clock(0.5))
     assert limit.clock is not None and limit.clock.most_seconds == pytest.approx(0.05)
@@ -94,7 +96,8 @@ def test_other_clocks_are_refused(text: str) -> None:
 
 
 def test_a_player_whose_time_is_used_up_has_lost() -> None:
-    """The clock holds for players without a limit, too; others get what is left of it."""
+    """A clock applies to players without a limit, too; other players get the time that is left on
+    it."""
     limits: list[Limit | None] = []
 
     class Slow(RandomAgent):
@@ -187,7 +190,8 @@ for call in (
 
 @pytest.mark.parametrize(("program", "calls"), [(INTERRUPTED, 4 * len(HUGE)), (ENGINE, 2)])
 def test_ctrl_c_stops_every_search_and_the_engine(program: str, calls: int) -> None:
-    """It stops searches on one and on several threads, and again with the same player."""
+    """Ctrl-C stops a search on one or several threads, and then another search of the same
+    player."""
     process = subprocess.Popen(
         [sys.executable, "-c", program, *HUGE], stdout=subprocess.PIPE, text=True
     )

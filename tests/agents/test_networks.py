@@ -116,7 +116,7 @@ def test_players_do_not_use_the_callers_defaults(player: str) -> None:
 def test_a_position_alone_is_cheap_and_gets_the_same_action(
     ruleset: str, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The network reads the rows of that position and, in torch, few more."""
+    """The network reads only the rows of that position and, in torch, a few more."""
     positions, legal = draw(ruleset, 200)
     loaded = checkpoint.load(SHIPPED / f"{folder}{ruleset}.safetensors")
     agent = NetworkAgent(loaded.network, loaded.ruleset)

@@ -86,7 +86,8 @@ def test_patterns_and_values_are_those_of_literal_evaluators(name: str) -> None:
 
 
 def test_guided_search_reads_it() -> None:
-    """Full search does not: it is the yardstick of many figures."""
+    """Full search does not read the NNUE, because many published figures are measured against
+    it."""
     ruleset, nnue = RULESETS["zanzibar"], some_nnue().quantised()
     guide = Checkpoint(make_network((8,)).arrays(), ruleset, nnue=nnue)
     guided = AlphaBetaAgent(ruleset, Limit(plies=2), guide=guide, threads=1)

@@ -1,4 +1,4 @@
-"""Test that words which cannot be written end no work, and change no exit status."""
+"""Test that output which cannot be written stops no work and changes no exit status."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def children() -> set[str]:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_programs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each gets one short error that names it, and leaves nothing behind."""
+    """Each program gets one short error that names it, and leaves nothing behind."""
     code, message = HOSTILE[name]
     file = tmp_path / "bot.py"
     file.write_text(code)
@@ -130,7 +130,8 @@ FRAGILE = (
 def test_a_fault_loses_one_game(
     tmp_path: Path, says: Says, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The program is started again for the next one, and its name cannot harm terminal or table."""
+    """The program is started again for the next game. Its name cannot harm the terminal or a
+    table."""
     monkeypatch.setattr(pipe, "QUIET_SECONDS", 0.2)  # it is ready only once
     file = tmp_path / "bot.py"
     file.write_text(FRAGILE)
@@ -149,7 +150,8 @@ def test_a_fault_loses_one_game(
 def test_silence_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It does not wait for the time limit; a program that has said anything is not reported."""
+    """The report does not wait for the time limit; a program that has written anything is not
+    reported."""
     monkeypatch.setattr(pipe, "QUIET_SECONDS", 0.3)
     file = tmp_path / "bot.py"
     for says_something, count in (("", 1), ("print('info', flush=True); ", 0)):
@@ -186,7 +188,8 @@ def test_margin(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("spec", ["alphabeta:500n", "zanzibar"])
 def test_our_players_answer_as_in_this_process(spec: str) -> None:
-    """One that remembers is told the games, which are played side by side."""
+    """A player that remembers games is told their numbers, because games are played side by
+    side."""
     player, program = load(spec), load(f"pipe:{OURS} {spec}")
     match = play_match(player, load("greedy"), pairs=4, seed=1)
     program_match = play_match(program, load("greedy"), pairs=4, seed=1)
@@ -213,7 +216,7 @@ def test_rules_of_your_own() -> None:
 
 
 def test_a_program_plays_all_parts_of_a_match(tmp_path: Path, says: Says) -> None:
-    """It is told a seed for each of them, so the games are those of a program started anew."""
+    """The program is told a seed for each part, so it plays as if started again for each."""
     games, starts = tmp_path / "games", tmp_path / "starts"
     file = tmp_path / "bot.py"
     file.write_text(
@@ -312,7 +315,7 @@ class player(GreedyAgent):
 def test_our_engine_keeps_the_time_of_the_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It answers in less than the host's time, whatever limit the player's name has."""
+    """The engine answers in less than the host's time, whatever limit the player's name has."""
     lines: list[str] = []
     ours = EngineProtocol("alphabeta:3000ms", lines.append)
     ours.serve(iter(ASK.replace("go\n", "go movetime 50\n").splitlines()))
@@ -330,7 +333,8 @@ def test_our_engine_keeps_the_time_of_the_host(
 
 
 def test_our_engine_answers_what_a_file_asks() -> None:
-    """test_rules_of_your_own shows that the host is told of an error."""
+    """The engine answers commands from a file. test_rules_of_your_own shows that errors reach the
+    host."""
     lines: list[str] = []
     ours = EngineProtocol("greedy", lines.append)
     ours.serve(iter((ASK + asked("kujifunza")).splitlines()))
@@ -343,7 +347,8 @@ def test_our_engine_answers_what_a_file_asks() -> None:
 
 
 def test_a_program_ends_with_its_host(tmp_path: Path) -> None:
-    """Even a stubborn one, which ignores SIGTERM and the end of its input."""
+    """Even a stubborn program, which ignores SIGTERM and the end of its input, ends with its
+    host."""
     file, pid_file = tmp_path / "stubborn.py", tmp_path / "pid"
     note_pid = f"import os; open({str(pid_file)!r}, 'w').write(str(os.getpid()))\n"
     file.write_text(note_pid + HOSTILE["stubborn"][0])
@@ -375,7 +380,7 @@ def wait_for_end(pid: int) -> None:
 
 
 def test_ctrl_c(tmp_path: Path) -> None:
-    """It takes two seconds and also stops the program, even a stubborn one."""
+    """Ctrl-C takes two seconds and also stops the program, even a stubborn one."""
     file = tmp_path / "stubborn.py"
     file.write_text(
         f"import os; open({str(tmp_path / 'pid')!r}, 'a').write(str(os.getpid()) + ' ')\n"

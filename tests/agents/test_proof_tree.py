@@ -23,7 +23,7 @@ from tests.positions import STUCK, draw
 def prove(
     ruleset: Ruleset, position: PackedPositions, file: Path, *, answers: int = 2**62
 ) -> ProofTree:
-    """Go on with a proof, in pieces of 200 positions, until it has so many more answers."""
+    """Continue a proof, in pieces of 200 positions, until it has this many more answers."""
     tree = ProofTree(ruleset, position, read_answers(file, ruleset))
     with ThreadPoolExecutor(1) as pool:
         for _ in islice(tree.prove(file, pool, 1, 200), answers):
@@ -35,7 +35,8 @@ def prove(
 def test_pieces_prove_what_one_search_proves(
     ruleset: Ruleset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file is torn after each stop; the next call goes on from what is whole."""
+    """After each stop the file is damaged at its end; the next call continues from the undamaged
+    part."""
     monkeypatch.setattr(proof_tree, "TABLE_BITS", 8)
     compared = 0
     search = ProofSearch(ruleset, 16)

@@ -117,7 +117,8 @@ def simulate(plan: OnLadder, elo: float) -> dict[Part, Pairs]:
 
 
 def test_no_game_is_played_twice() -> None:
-    """A precision that is out of reach takes every opening against every anchor but itself."""
+    """For a precision that cannot be reached, the plan plays every opening against every anchor
+    except the player itself."""
     results = simulate(OnLadder(SMALL, "greedy", "greedy", precision=1.0), 333.0)
     games = {(part.second, opening) for part in results for opening in part.numbers}
     assert len(games) == sum(map(len, results.values())) == 2 * OPENINGS
@@ -125,7 +126,7 @@ def test_no_game_is_played_twice() -> None:
 
 
 def test_nearest_anchors_are_played() -> None:
-    """The first round begins in the middle of the ladder, for who has no time for more."""
+    """The first round begins in the middle of the ladder, in case there is time for no more."""
     plan, same, other_seed = (
         OnLadder(load_ladder(), "me", "mine:lowest", seed=seed) for seed in (1, 1, 2)
     )
@@ -143,7 +144,7 @@ def test_nearest_anchors_are_played() -> None:
 
 
 def test_the_clock_starts_with_the_first_game(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A part that is cut short counts nothing."""
+    """A part that is cut short does not count."""
 
     def slow(event: Event, part: Part, threads: int, progress: Callable[[int], None]) -> Pairs:
         for _ in range(2):
@@ -183,7 +184,7 @@ def test_a_rating_may_be_precise_as_the_time_is_up() -> None:
 
 
 def test_a_ladder_is_made_from_a_tournament(tmp_path: Path, says: Says) -> None:
-    """An anchor that plays differently is named."""
+    """The error names an anchor that plays differently now."""
     says(f"tournament random greedy --pairs 9 --anchor random --threads 1 --out {tmp_path}")
     report = json.loads((tmp_path / "table.json").read_text())
     new_ladder, file = make_ladder("new", report, 20), tmp_path / "new.json"
@@ -199,7 +200,7 @@ def test_a_ladder_is_made_from_a_tournament(tmp_path: Path, says: Says) -> None:
 
 @pytest.mark.slow
 def test_shipped_anchors_play_as_when_they_were_rated() -> None:
-    """If one does not, the ratings are void: make a new ladder with a new number."""
+    """If an anchor plays differently, the ratings are void: make a new ladder with a new number."""
     ladder = load_ladder()
     assert DEFAULT in shipped() and ladder.name == DEFAULT and ladder.changed() == []
     assert len({position.tobytes() for position in ladder.starts.positions}) >= 500
@@ -209,7 +210,7 @@ def test_shipped_anchors_play_as_when_they_were_rated() -> None:
 
 
 def test_rate_a_bot(ladder: Path, tmp_path: Path, says: Says) -> None:
-    """The report is that of the printed command, on any number of workers."""
+    """The printed command gives the same report again, with any number of workers."""
     file = tmp_path / "out.json"
     line = f"rate me=greedy --ladder {ladder} --precision 120 --threads 2 --json {file}"
     out, text = says(line), file.read_text()

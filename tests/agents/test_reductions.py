@@ -51,7 +51,7 @@ def guide(name: str = "zanzibar") -> Checkpoint:
 
 @pytest.mark.parametrize("name", RULESETS)
 def test_proofs_are_true(name: str) -> None:
-    """A win or loss within n plies is one in a full search of n plies."""
+    """A win or loss within n plies is also a win or loss in a full search of n plies."""
     guided = AlphaBetaAgent(name, Limit(nodes=20_000), guide=guide(name), threads=1)
     proven = 0
     for position, bits in zip(*draw(name, 60, 45, seed=7), strict=True):
@@ -67,7 +67,7 @@ def test_proofs_are_true(name: str) -> None:
 
 
 def test_actions_are_in_the_order_of_the_policy() -> None:
-    """Scores are the logits' distances from the best; the table's action comes first.
+    """An action's score is the distance of its logit from the best; the table's action comes first.
 
     An action costs as much as some nodes.
     """
@@ -113,7 +113,7 @@ def test_reductions() -> None:
 
 
 def test_a_search_reduces_by_the_numbers_that_it_is_given() -> None:
-    """Each number changes searches; without reductions a search is far less deep."""
+    """Every number changes searches; without reductions a search is far less deep."""
     guide = checkpoint.load(GUIDES / "zanzibar.safetensors")
     limit = Limit(nodes=20_000)
 

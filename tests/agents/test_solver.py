@@ -34,7 +34,7 @@ EVERY_RULESET = every_ruleset("zanzibar", "dutch")
 
 @EVERY_RULESET
 def test_wins_within_a_number_of_plies_match_a_literal_search(ruleset: str, thorough: bool) -> None:
-    """They match for each side and each bound, by the reference's rules alone."""
+    """The results match for each side and each bound, by the reference's rules alone."""
     rules = RULESETS[ruleset]
 
     @cache
@@ -105,7 +105,8 @@ def test_shortest_win_of_kujifunza() -> None:
 
 
 def test_a_proof_goes_on_where_a_limit_stopped_it() -> None:
-    """A search that is stopped leaves what it knows, not the marks of the line it was in."""
+    """A stopped search leaves its results in the table, but not the marks of the line that it was
+    searching."""
     position = draw("zanzibar", 40, (22, 34), seed=7)[0][12]
     solution = Solver("zanzibar").solve(position)
     solver = Solver("zanzibar")
@@ -122,9 +123,9 @@ def test_a_proof_goes_on_where_a_limit_stopped_it() -> None:
 def test_threads_prove_what_retrograde_analysis_proves(
     name: str, bits: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They do with a table of 16 slots, too, where they write over each other's entries.
+    """The proofs agree even with a table of 16 slots, where threads overwrite each other's entries.
 
-    A larger table begins as small, and grows during the search.
+    A larger table begins with this size, and grows during the search.
     """
     for name_of_size, size in (("EASY_NODES", 1), ("TABLE_BITS", 4), ("GROW_NODES", 40)):
         monkeypatch.setattr(proof_search, name_of_size, size)
@@ -144,7 +145,8 @@ def test_threads_prove_what_retrograde_analysis_proves(
 
 
 def test_threads_that_fail_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error in a thread ends all, and the next call is right; without threads, one goes on."""
+    """An error in one thread ends them all, and the next call is right. If no threads can be
+    started, the search runs on one."""
     position, solver = draw("zanzibar", 40, (22, 34), seed=7)[0][12], Solver("zanzibar", threads=3)
     calls: list[int] = []
 
@@ -167,7 +169,7 @@ def test_threads_that_fail_end_the_search(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 class NoThreads:
-    """A system that starts no more threads."""
+    """A system that cannot start more threads."""
 
     @staticmethod
     def start_new_thread(*_: object) -> None:
@@ -189,7 +191,8 @@ def test_game_that_is_over() -> None:
 
 @EVERY_RULESET
 def test_judge_agrees_with_solve(ruleset: str) -> None:
-    """It has the winner of each action, and a sufficient number of plies."""
+    """A judgement has the winner of each action, and a number of plies in which the win is
+    certain."""
     rules = RULESETS[ruleset]
     plies = (6, 12) if ruleset == "kujifunza" else (38, 42)
     positions, legal = draw(ruleset, 20, plies)

@@ -22,7 +22,7 @@ EVERY_RULESET = every_ruleset("zanzibar", "kujifunza")
 
 @EVERY_RULESET
 def test_wins_soonest_and_loses_latest(ruleset: str, thorough: bool) -> None:
-    """Whoever wins, its move shortens the shortest win by one ply."""
+    """Whoever wins, the move played shortens the shortest win by one ply."""
     count = 80 if thorough else 16
     positions, legal = draw(ruleset, count, (8, 14) if ruleset == "kujifunza" else (38, 44), seed=2)
     solver = Solver(ruleset, nodes=30_000)
@@ -46,7 +46,8 @@ def test_wins_soonest_and_loses_latest(ruleset: str, thorough: bool) -> None:
 
 
 def test_avoids_what_is_proven_to_lose() -> None:
-    """It prefers an action that is not proven, even if alpha-beta does not."""
+    """The solver prefers an action that is not proven to lose, even if alpha-beta prefers
+    another."""
     nodes = 4000
     positions, legal = draw("zanzibar", 150, (26, 34), seed=3)
     search = ProofSearch(RULESETS["zanzibar"], 14)

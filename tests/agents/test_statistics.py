@@ -29,23 +29,24 @@ pytestmark = pytest.mark.slow
 
 @dataclass(frozen=True)
 class Games:
-    """What makes games differ from coin tosses; each number is 0..1, 1 for as much as can be."""
+    """Ways in which games differ from coin tosses; each number is from 0 to 1, where 1 is the
+    strongest effect."""
 
     lean: float = 0.0
-    """Openings lean to a side: of the two games of a pair, one gets easier and one harder."""
+    """Openings favour a side: of the two games of a pair, one gets easier and one harder."""
     suits: float = 0.0
     """Openings suit a player: both games of a pair get easier, or both harder."""
     seat: float = 0.0
-    """The first player is stronger as South than as North."""
+    """The player named first is stronger as South than as North."""
     draws: float = 0.0
-    """Share of the games that are drawn, of those between equal players."""
+    """Share of drawn games between equal players."""
 
     def play(self, rng: np.random.Generator, chance: float, openings: Float64Array) -> Float64Array:
-        """Return the first player's points, float64[pairs, 2], drawn about a mean of ``chance``.
+        """Return the points of the player named first, float64[pairs, 2], with mean ``chance``.
 
         Args:
             rng: draws the results.
-            chance: points per game that the first player can expect over all openings.
+            chance: points per game that this player can expect over all openings.
             openings: float64[pairs, 2] from -1 to 1, how far each leans to South and suits the
                 first player (:func:`openings`). The same openings give dependent games.
         """
@@ -76,7 +77,8 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def sizes(pairs: int, *other_sizes: int) -> list[tuple[str, int]]:
-    """Return every kind with a number of pairs, and the simplest and the fullest with others."""
+    """Return every kind of games with ``pairs`` pairs, and the simplest and the fullest kind with
+    ``other_sizes``."""
     return [(kind, pairs) for kind in KINDS] + [*product(("coins", "all"), other_sizes)]
 
 
@@ -95,7 +97,8 @@ def seeds(count: int, *key: object) -> Iterator[np.random.Generator]:
 @pytest.mark.parametrize("pairs", [5, 20, 200])
 @pytest.mark.parametrize("chance", [0.5, 0.8])
 def test_match(kind: str, chance: float, pairs: int) -> None:
-    """It is too wide if players win by seats alone: pairs then vary less than the least effect."""
+    """The interval is too wide if only seats decide, because pairs then vary less than the model
+    allows."""
     covered = []
     for rng in seeds(SIMULATIONS, KINDS[kind], chance, pairs):
         score = score_pairs(KINDS[kind].play(rng, chance, openings(rng, pairs)))
@@ -104,7 +107,8 @@ def test_match(kind: str, chance: float, pairs: int) -> None:
 
 
 def test_match_of_few_openings() -> None:
-    """In kujifunza many positions after three plies are one game; its results depend on it alone.
+    """In kujifunza many positions after three plies lead to the same game, and only that game
+    decides the result.
 
     The two seats and the two directions of the board make up to four positions of each game.
     """
@@ -123,7 +127,7 @@ def test_match_of_few_openings() -> None:
 
 @pytest.mark.parametrize(("kind", "pairs"), sizes(20, 100))
 def test_rating_on_a_ladder(kind: str, pairs: int) -> None:
-    """A player of 100 Elo meets four anchors from the same openings, as those of a ladder."""
+    """A player of 100 Elo meets four anchors in the same openings, as on a ladder."""
     anchors = np.array([-100.0, 0.0, 150.0, 250.0])
     numbers = np.tile(np.arange(pairs), len(anchors))
     covered = []
@@ -142,7 +146,7 @@ ELOS = {"a": 130.0, "b": 60.0, "c": 0.0, "d": -80.0, "e": -110.0}
     ("kind", "pairs", "anchor"), [*((*size, None) for size in sizes(10, 5, 25)), ("all", 10, "c")]
 )
 def test_tournament(kind: str, pairs: int, anchor: str | None) -> None:
-    """Of few games, the likeliest ratings lie a little too far apart."""
+    """With few games, the likeliest ratings lie a little too far apart."""
     covered, errors = [], []
     for rng in seeds(LEAGUES, KINDS[kind], pairs, anchor):
         games = {  # each pairing has openings that suit other players
@@ -160,7 +164,8 @@ def test_tournament(kind: str, pairs: int, anchor: str | None) -> None:
 
 
 def test_rating_on_a_scale_with_errors() -> None:
-    """The ladder's ratings come from a tournament, and a player far from the anchor at 0."""
+    """The ladder's own ratings have errors, since they come from a tournament; the player is far
+    from the anchor at 0."""
     truth = {"random": 0.0, "greedy": 300.0, "alphabeta:1": 550.0, "alphabeta:2": 800.0}
     me, pairs, shipped = 700.0, 30, load_ladder().model_dump()
     covered, covered_given_ladder = [], []
@@ -219,7 +224,7 @@ def test_sequential_test(elo: float) -> None:
 
 
 def test_the_interval_of_a_stopped_match_is_too_narrow() -> None:
-    """``bao match --sprt`` says by how much."""
+    """``bao match --sprt`` says how much too narrow."""
     sprt, truth, covered = Sprt(0.0, 50.0), expected_score(25.0), []
     for rng in seeds(400, "stopped"):
         points = np.empty((0, 2))

@@ -77,7 +77,8 @@ def drawn(part: Part, *points: float) -> Pairs:
 
 
 class Knockout(Plan):
-    """A new plan is one class: who scores more goes on; at a tie, who was drawn first."""
+    """A plan, written as a single class: the player with more points goes on; at a tie, the one who
+    was drawn first."""
 
     def __init__(self, names: Sequence[str], pairs: int) -> None:
         self.names, self.pairs = names, pairs
@@ -92,7 +93,7 @@ class Knockout(Plan):
 
 
 def test_a_knockout_is_a_plan() -> None:
-    """With drawn results, in which the earlier letter wins."""
+    """The results are invented: the earlier letter wins."""
     plan = Knockout("abcde", 30)
     results: dict[Part, Pairs] = {}
     met = []
@@ -104,7 +105,7 @@ def test_a_knockout_is_a_plan() -> None:
 
 
 def test_a_gauntlet_stops_where_it_is_decided() -> None:
-    """Against each opponent in turn, by the results without a gap."""
+    """The player meets one opponent after another; only results without a gap count."""
     plan = Gauntlet("me", ["even", "weak"], 400, Sprt(0, 100))
     results: dict[Part, Pairs] = {}
     for opponent, points in (("even", [1.0, 0.0]), ("weak", [1.0, 1.0])):
@@ -130,7 +131,7 @@ def test_more_openings_only_add_parts() -> None:
 
 
 class Backwards(Workers):
-    """Workers of whom the last one always ends first."""
+    """Workers of which the last one always ends first."""
 
     def play(
         self, event: Event, parts: Sequence[Part], bar: Progress, clock: Clock
@@ -143,7 +144,8 @@ class Backwards(Workers):
     ["backwards", "threads", pytest.param("processes", marks=pytest.mark.slow), "ray"],
 )
 def test_workers_change_nothing(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """Neither their number, nor which ends first, also if a test stops the games."""
+    """Neither the number of workers nor their order of ending changes results, even if a test stops
+    the games."""
     if kind == "ray":
         pytest.importorskip("ray")
     if kind == "threads":
@@ -161,7 +163,8 @@ def test_workers_change_nothing(monkeypatch: pytest.MonkeyPatch, kind: str) -> N
 
 
 class RayError(Exception):
-    """What Ray raises as one of its processes dies, or as a call there fails with a cause."""
+    """An error like those of Ray, when one of its processes dies or a call there fails with a
+    cause."""
 
     def __init__(self, cause: Exception | None = None) -> None:
         super().__init__("The node died.\nAnd much more.")
@@ -201,7 +204,7 @@ def test_faults_of_ray_are_one_line(
 
 @pytest.mark.slow
 def test_a_pool_ends_without_a_word(capfd: pytest.CaptureFixture[str]) -> None:
-    """Also if it ends while calls run, and others have been cancelled."""
+    """A pool prints nothing even if it ends while calls run and others have been cancelled."""
     for _ in range(3):
         with LocalPool(2) as pool:
             running = [pool.submit(time.sleep, 0.01) for _ in range(40)]
@@ -213,7 +216,7 @@ def test_a_pool_ends_without_a_word(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_script_on_stdin_is_told_why_its_workers_died(tmp_path: Path) -> None:
-    """A spawned process imports the script that started it, which has no file here."""
+    """A spawned process imports the script that started it; this script has no file."""
     code = (
         "import sys; from bao_agents.arena import scheduler; scheduler.SECONDS_BEFORE_POOL = -1.0; "
         "from bao_agents.cli.main import main; "
@@ -234,7 +237,7 @@ def test_an_event_in_a_daemon_starts_no_processes(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_pool_leaves_the_environment_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its processes compute in one thread each, unless the user says otherwise."""
+    """The pool's processes compute in one thread each, unless the user says otherwise."""
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     before = dict(os.environ)
@@ -275,7 +278,7 @@ RESULT = json.dumps(
 def test_results_of_other_settings_are_not_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Any, engine: dict[str, Any]
 ) -> None:
-    """Nor are those of another engine. More players and openings change nothing."""
+    """Results of another engine are not reused either. More players or openings change nothing."""
     event(tmp_path).keep(PART, Pairs.from_json(RESULT))
     stored = event(tmp_path, "random", "greedy", "alphabeta:1", pairs=9).read(PART)
     assert stored is not None and json.loads(stored.to_json()) == json.loads(RESULT)
@@ -285,7 +288,7 @@ def test_results_of_other_settings_are_not_taken(
 
 @pytest.mark.parametrize(("old", "new"), [("[0.25, ", "[1e308, "), ("[30, 40], ", "")])
 def test_what_cannot_be_added_is_not_taken(old: str, new: str) -> None:
-    """test_files_from_others draws other damage."""
+    """test_files_from_others draws other kinds of damage."""
     with pytest.raises(ValueError, match=r"validation error|expected as many"):
         Pairs.from_json(RESULT.replace(old, new, 1))
 
@@ -293,7 +296,7 @@ def test_what_cannot_be_added_is_not_taken(old: str, new: str) -> None:
 def test_games_of_a_player_without_a_fingerprint_are_played_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
-    """A fingerprint is also of the player's code."""
+    """A fingerprint also covers the player's code."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
@@ -326,8 +329,8 @@ def test_player_that_changes_meanwhile_raises() -> None:
 def test_killed_and_continued(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: Says, fails: Fails
 ) -> None:
-    """The results are those of a tournament left alone. While one runs, another is refused; when it
-    is killed, its workers end."""
+    """The results are those of an undisturbed tournament. While one runs, another is refused; when
+    it is killed, its workers end."""
     monkeypatch.setattr(scheduler, "LocalPool", ThreadPoolExecutor)  # here; not in those killed
     alone, out = tmp_path / "alone", tmp_path / "out"
     line = "tournament random greedy mcts:60 --pairs 75 --threads 2 --out "

@@ -94,7 +94,7 @@ def test_transcripts_go_round(client: TestClient) -> None:
 
 
 def test_the_rules_say_who_begins(client: TestClient) -> None:
-    """Where they draw a player, or the request asks for it, either begins."""
+    """Either seat begins if the rules draw who begins, or if the request asks for it."""
     for ruleset, first_player, movers in (
         ("zanzibar", None, {0}),
         ("zanzibar", "north", {1}),
@@ -106,7 +106,8 @@ def test_the_rules_say_who_begins(client: TestClient) -> None:
 
 
 def test_rules_travel_as_data(client: TestClient) -> None:
-    """A game by other rules names them so that another one by the same rules can begin."""
+    """A game with custom rules sends its switches, so that another game can begin under the same
+    rules."""
     rules = RULESETS["zanzibar"].replace(house_min=8)
     board = Board(rules)
     state = start(client, transcript=board.transcript())[1]
@@ -119,7 +120,7 @@ def test_rules_travel_as_data(client: TestClient) -> None:
 
 
 def test_a_game_keeps_its_head(client: TestClient) -> None:
-    """A person has the name that the game came with; a bot has its own."""
+    """A person keeps the name from the loaded game; a bot has its own name."""
     head = "title: Third round\nSouth: A. Player\nnorth: B\nopening plies: 1\n"
     game, state = start(client, transcript=f"{head}1: 7L* 5R; a comment\n")
     assert state["names"] == ["A. Player", "B"] and state["opening_plies"] == 1
@@ -151,7 +152,8 @@ def test_illegal_move_names_its_rule(client: TestClient) -> None:
 
 
 def test_a_person_resigns(client: TestClient) -> None:
-    """The transcript names the winner and reads back as resigned; another move plays on."""
+    """The transcript names the winner, and is read as a resigned game; another move continues
+    it."""
     game, state = start(client, seats=["human", "greedy"])
     state = game("play", action=state["legal"][0]["action"], ply=0)["state"]
     assert "only a person" in game("resign", 400, seat=1, ply=1)["error"]
@@ -185,7 +187,7 @@ def test_game_that_is_too_long_raises(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("evaluator", ["alphabeta", "zanzibar"])
 def test_hints(client: TestClient, evaluator: str) -> None:
-    """They list all legal moves, the best one first, with a line that can be played."""
+    """Hints list all legal moves, the best one first, with a line that can be played."""
     game, state = start(client)
     open_game = game("evaluation", evaluator=evaluator)
     assert 0.3 < open_game["south"] < 0.7 and not open_game["proven"] and open_game["win"] is None
@@ -203,7 +205,7 @@ def test_hints(client: TestClient, evaluator: str) -> None:
 
 @pytest.mark.parametrize("ruleset", ["kibao", "kujifunza"])
 def test_the_bar_and_the_hints_agree(client: TestClient, ruleset: str) -> None:
-    """They are one analysis, and the best move has the proof of the position."""
+    """Both show the same analysis, and the best move has the proof of the position."""
     game, state = start(client, ruleset=ruleset, first_player="south")
     for _ in range(3):
         bar, answer = game("evaluation"), game("hints")
@@ -218,7 +220,7 @@ WON = "1,1,0,5,7,0,4,8/3,0,2,0,2,0,5,1/1,1,2,1,2,0,3,1/0,2,0,2,0,2,1,3 2,2 - S -
 
 
 def test_hints_and_evaluation_of_a_proven_win(client: TestClient) -> None:
-    """They say who wins and in how many plies, even after moves and after going back."""
+    """Both say who wins and in how many plies, even after moves and after going back."""
     game, _ = start(client, position=WON)
     win = {"winner": 0, "plies": 13, "exact": True}
     answer = game("hints", evaluator="alphabeta")

@@ -110,7 +110,7 @@ def until(condition: Callable[[], object]) -> None:
 
 
 def test_person_does_not_wait_for_bots(bot: Thinking) -> None:
-    """While the bots of games think, a person plays, undoes and starts games."""
+    """While the bots of games think, a person plays, undoes moves and starts games."""
     with serve() as (_, http), ThreadPoolExecutor(6) as pool:
         answers = [pool.submit(ask, http, f"{start_slow(http)}/bot", ply=0) for _ in range(6)]
         until(lambda: bot.asked)
@@ -142,7 +142,7 @@ def test_work_for_a_client_that_has_left_is_dropped(
 
 
 def test_equal_requests_share_an_answer(bot: Thinking) -> None:
-    """Two pages of a game ask its bot once; the work goes on when one of them leaves."""
+    """Two pages of a game ask its bot only once; the work goes on when one page leaves."""
     with serve() as (port, http), ThreadPoolExecutor(2) as pool:
         game = start_slow(http)
         with open_socket(port, request(f"{game}/bot", '{"ply": 0}')):
@@ -176,7 +176,8 @@ def test_work_that_takes_too_long_raises() -> None:
 
 
 def test_work_counts_until_it_ends() -> None:
-    """One at a time; who leaves keeps the place of what has begun, so bursts do not add up."""
+    """A client has one task at a time. The task of a client who leaves still counts until it ends,
+    so bursts do not add up."""
     ended, starts = threading.Event(), []
 
     def work() -> None:
@@ -198,7 +199,7 @@ def test_work_counts_until_it_ends() -> None:
 
 
 def test_who_used_much_time_waits() -> None:
-    """Others do not wait."""
+    """Clients who used little time do not wait."""
     done: list[str] = []
 
     async def use(client: str) -> None:
@@ -233,13 +234,14 @@ FLOODS = {
     "bad JSON": ("/api/games", "[" * 60_000),
     "big body": ("/api/games", " " * 70_000),
 }
-"""Requests of one address, some of which never begin a game."""
+"""Requests from one address; some of them never begin a game."""
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have one loopback address")
 @pytest.mark.parametrize("flood", FLOODS)
 def test_newcomers_do_not_wait_for_one_address(flood: str) -> None:
-    """While 25 connections of another address ask again and again, each begins a game at once."""
+    """While 25 connections of one address send requests again and again, each newcomer begins a
+    game at once."""
     flood_request = request(*FLOODS[flood])
     ended = threading.Event()
     answers: list[bytes] = []
@@ -286,7 +288,8 @@ def test_client_that_leaves() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have one loopback address")
 def test_one_address_does_not_fill_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After many connections the next one is read late, and those beyond the most are closed."""
+    """After many connections from an address, the next one is read late, and connections beyond the
+    limit are closed."""
     monkeypatch.setattr("bao_agents.play.server.MAX_CONNECTIONS", 30)
     monkeypatch.setattr("bao_agents.play.server.CONNECTION_SECONDS", 0.03)
     with serve() as (port, http), ExitStack() as stack:
@@ -306,7 +309,8 @@ def test_one_address_does_not_fill_the_server(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_requests_that_are_sent_ahead_are_dropped(caplog: pytest.LogCaptureFixture) -> None:
-    """A connection carries one request; the next ones do not wait in memory, nor fill the log."""
+    """A connection carries one request; further requests neither wait in memory nor fill the
+    log."""
     ask = b"GET /static/icon.svg HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     with serve() as (port, _):
         for _ in range(10):
@@ -324,7 +328,7 @@ def test_requests_that_are_sent_ahead_are_dropped(caplog: pytest.LogCaptureFixtu
 def test_forwarded_addresses_are_those_of_a_proxy(
     monkeypatch: pytest.MonkeyPatch, proxy: str
 ) -> None:
-    """Without a proxy, a visitor cannot have as many games as they make up addresses."""
+    """Without a proxy, a visitor cannot get more games by inventing addresses."""
     monkeypatch.setenv("FORWARDED_ALLOW_IPS", proxy)
     with serve() as (_, http):
         game, _ = start(http)

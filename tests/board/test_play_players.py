@@ -47,7 +47,7 @@ def test_bots_move(client: TestClient, player: str) -> None:
 
 
 def test_checkpoints_come_from_the_named_folders(tmp_path: Path) -> None:
-    """One that can no longer be read leaves the game as it is, and its path is not shown."""
+    """If a checkpoint can no longer be read, the game stays as it is, and the path is not shown."""
     folder = tmp_path / "runs"
     (folder / "best").mkdir(parents=True)
     for name in ("best/final", "broken"):
@@ -69,7 +69,8 @@ def test_checkpoints_come_from_the_named_folders(tmp_path: Path) -> None:
 
 
 def test_own_players_and_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of the command line are offered first, and no others with such names."""
+    """Players and rules from the command line are offered first; other players of the same module
+    are refused."""
     (tmp_path / "board_mine.py").write_text(
         "from bao_env import GreedyAgent\n\n"
         "def greedy(ruleset, seed):\n    return GreedyAgent(ruleset)\n"
@@ -192,7 +193,7 @@ def test_failing_bot_leaves_the_game_alone(
 
 
 def test_bot_does_not_play_after_the_game_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it thinks, its opponent takes a move back and makes another."""
+    """While the bot thinks, its opponent takes a move back and makes another."""
     client = make_client()
     game, state = start(client, seats=["human", "greedy"])
     first, second = (option["action"] for option in state["legal"][:2])

@@ -56,7 +56,8 @@ def test_errors_of_the_server_are_answered_without_details(monkeypatch: pytest.M
 
 
 def test_the_board_answers_under_its_addresses_and_names() -> None:
-    """Addresses in figures, which no other site can have; the machine's name; and a proxy's.
+    """The board answers to numeric addresses, which no other site can have, to the machine's name,
+    and to a proxy's name.
 
     A proxy may have replaced its name in Host, but not in Origin.
     """
@@ -78,7 +79,7 @@ def test_the_board_answers_under_its_addresses_and_names() -> None:
 
 
 def test_sessions_are_limited() -> None:
-    """The least recently used one is dropped."""
+    """The least recently used session is dropped."""
     sessions = Sessions(4, 3)
     names = [sessions.add(i, "one client")[0] for i in range(3)]
     second, dropped = sessions.add(10, "another")
@@ -105,7 +106,8 @@ def test_sessions_are_limited() -> None:
 @pytest.mark.parametrize("layout", ["wide", "tall"])
 @pytest.mark.parametrize("viewer", [0, 1])
 def test_parts_are_those_of_the_drawing(layout: str, viewer: int) -> None:
-    """With the first seeds of each place, the parts are the circles of the whole drawing."""
+    """Together with the first seeds of each place, the parts are the circles of the whole
+    drawing."""
     position, spots = Board.from_text(HOUSE).position, set()
     for hollow in board_parts(layout, viewer)["hollows"]:
         seat, pit = hollow["seat"], hollow["pit"]
@@ -125,7 +127,8 @@ ENGLISH, SWAHILI = (
 
 
 def test_the_style_sheet_has_the_colours_of_the_pictures() -> None:
-    """Each as a variable of its name, with rules for the fills and outlines that the board has."""
+    """Each colour is a variable of that name, with rules for the fills and outlines that the board
+    has."""
     style = (STATIC / "style.css").read_text(encoding="utf-8")
     variables = dict(re.findall(r"--([\w-]+): (#\w+);", style[style.index("Those of the board") :]))
     for colour, name in COLOUR_NAMES.items():
@@ -142,7 +145,7 @@ def test_the_style_sheet_has_the_colours_of_the_pictures() -> None:
 
 
 def test_all_rules_have_texts_and_swahili_has_words(thorough: bool) -> None:
-    """Those of events and of reasons why a move is illegal."""
+    """Events, and the reasons why a move is illegal, have texts."""
     assert {f"event {kind.value}" for kind in EventKind} <= SWAHILI.keys()
     rng = np.random.default_rng(1)
     reasons, rules = set(), set()
@@ -185,7 +188,7 @@ RING = "A1 A2 A3 A4 A5 A6 A7 A8 B8 B7 B6 B5 B4 B3 B2 B1"
 
 
 def test_swahili_tells_every_rule() -> None:
-    """Each sentence of the rules in words has a translation, in whatever mixture of switches."""
+    """Each sentence of the rules in words has a translation, whatever the switches."""
     patterns = [
         re.compile(re.sub(r"\\{\w+\\}", "(.+)", re.escape(pattern))) for pattern in SWAHILI["rules"]
     ]
@@ -228,7 +231,7 @@ def test_numbers_in_texts_are_those_of_zanzibar() -> None:
 
 
 def test_swahili_has_one_word_for_a_ply_a_move_and_a_stage() -> None:
-    """They were all ``hatua`` once."""
+    """A ply, a move and a stage were all called ``hatua`` once."""
     terms = SWAHILI["terms"]
     texts = {
         "zamu": [SWAHILI["one_ply"], SWAHILI["plies"]],
@@ -241,7 +244,8 @@ def test_swahili_has_one_word_for_a_ply_a_move_and_a_stage() -> None:
 
 
 def test_lessons_are_what_the_engine_says() -> None:
-    """Exactly the moves of a lesson's goal show its event, except where the best capture counts."""
+    """Exactly the moves that reach a lesson's goal show its event, except in the lesson on the best
+    capture."""
     lessons = json.loads((STATIC / "lessons.json").read_text(encoding="utf-8"))
     for lesson in lessons:
         board = Board.from_text(lesson["position"])
@@ -256,7 +260,8 @@ def test_lessons_are_what_the_engine_says() -> None:
 
 
 def test_the_first_lessons_are_enough_for_kujifunza() -> None:
-    """Whatever happens in random games of it is in the accepted moves of these lessons."""
+    """Everything that happens in random games of kujifunza also happens in the accepted moves of
+    these lessons."""
     lessons = json.loads((STATIC / "lessons.json").read_text(encoding="utf-8"))
     count = 1 + [lesson.get("opens") for lesson in lessons].index("kujifunza")
     taught: set[EventKind] = set()
@@ -295,7 +300,7 @@ def taught() -> dict[str, tuple[str, list[str]]]:
 
 @pytest.mark.parametrize("name", taught())
 def test_what_is_taught_is_right(name: str) -> None:
-    """No accepted move is lost, one is as good as the best, and no other wins sooner."""
+    """No accepted move is lost, one is as good as the best, and no other move wins sooner."""
     position, moves = taught()[name]
     board = Board.from_text(position)
     goal = [board.parse_move(move) for move in moves]
@@ -310,7 +315,8 @@ def test_what_is_taught_is_right(name: str) -> None:
 
 @pytest.mark.parametrize("ruleset", ["zanzibar", "kujifunza"])
 def test_few_moves_solve_a_puzzle(client: TestClient, ruleset: str, thorough: bool) -> None:
-    """The solver says so after each move; the shortest win comes first, the longest last."""
+    """The solver proves that few moves win. Puzzles are ordered by the length of their shortest
+    win."""
     solved = puzzles(RULESETS[ruleset])
     assert solved is not None and len(solved) > 5
     assert solved.plies.min() > 1 and (np.diff(solved.plies) >= 0).all()

@@ -27,7 +27,7 @@ ODD = RULESETS["malawi"].replace(name="odd", sow_limit=300, takasia="none")
 @EVERY_RULESET
 @pytest.mark.parametrize("first_player", [SOUTH, NORTH])
 def test_push_and_pop_on_random_games(ruleset: str, first_player: int, seed: int) -> None:
-    """Every text that a game writes can be read again, even the last one."""
+    """Every text of a position in a game can be read again, even at the end."""
     end = played(ruleset, seed, first_player)
     assert end.legal_actions == end.legal_moves == []
     assert Board.from_text(end.text(), ruleset).text() == end.text()
@@ -50,7 +50,7 @@ def test_push_and_pop_on_random_games(ruleset: str, first_player: int, seed: int
 
 
 def test_copies_are_independent() -> None:
-    """Neither writes into a past that the other still remembers."""
+    """A move on one copy does not change the past that the other remembers."""
     board = Board.from_text(OPENING, moves="7L 5R")
     twin = board.copy()
     board.pop()
@@ -99,7 +99,7 @@ def test_a_transcript() -> None:
 
 
 def test_the_board_in_characters() -> None:
-    """The playthroughs have others."""
+    """The recorded playthroughs show other boards."""
     north = Board("malawi").ascii("north").splitlines()
     assert north[1].strip().startswith("B") and north[4].strip().startswith("b")
     text = str(Board.from_text(TAKASIA))

@@ -1,4 +1,4 @@
-"""Test that our own agents and observers pass; refused/environments.txt has those that fail."""
+"""Test that our own agents and observers pass; refused/environments.txt has some that fail."""
 
 from __future__ import annotations
 

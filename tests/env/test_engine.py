@@ -54,7 +54,7 @@ def test_an_empty_batch(method: str) -> None:
 
 
 def test_a_second_thread_raises() -> None:
-    """Its games stay as they were, and afterwards the engine is free again."""
+    """The second thread's games stay as they were, and afterwards the engine is free again."""
     engine = Engine()
     mine, theirs = games(engine), games(engine)
 
@@ -92,7 +92,7 @@ def _play_in_a_fork(engine: Engine, arrays: Arrays, queue: Any) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_an_engine_with_threads_works_in_a_forked_process() -> None:
-    """It plays there what an engine with one thread plays."""
+    """The engine plays there as an engine with one thread does."""
     engine = Engine(threads=2)
     arrays = games(engine)
     call(engine, "play_random", arrays)  # now it has a pool of threads
@@ -132,7 +132,8 @@ def test_stale_kernels_are_dropped_wherever_the_cache_is(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("first", ["", "import numba; "])
 def test_settings_of_numba_in_the_current_folder_do_nothing(tmp_path: Path, first: str) -> None:
-    """Numba's index files are pickles, and any folder may hold a file that says where they are."""
+    """Numba's index files are pickles, and any folder may contain a settings file that names their
+    place."""
     (tmp_path / ".numba_config.yaml").write_text("cache_dir: planted")
     own = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
 

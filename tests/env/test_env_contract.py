@@ -61,7 +61,7 @@ def play(env: Any, steps: int, rng: np.random.Generator) -> list[Any]:
 
 
 def test_the_contract_tells_the_truth() -> None:
-    """Its numbers are those of the code, and so are its names."""
+    """The numbers and names in the contract are those of the code."""
     assert bao_v0.env is bao_env.env and bao_v0.raw_env is raw_env
     assert str(raw_env()) == raw_env.metadata["name"] == "bao_v0"
     assert raw_env.metadata["is_parallelizable"] is False
@@ -91,7 +91,7 @@ def test_the_classes_have_the_same_defaults() -> None:
 @pytest.mark.parametrize("options", [{}, {"opponent": None}])
 def test_ids(options: dict[str, Any]) -> None:
     """`make` and every mode of `make_vec` make the classes with these defaults; test_vector_games
-    compares their games."""
+    compares the games."""
     name = "bao_env:bao/Bao-v0"
     single: Any = gymnasium.make(name, ruleset="dutch", **options)
     sync: Any = gymnasium.make_vec(name, 2, "sync", ruleset="dutch", **options)
@@ -143,7 +143,7 @@ def test_seeds(make: Make) -> None:
 
 @WITH_OPPONENT
 def test_an_opponent_answers_all_games_at_once(make: Make) -> None:
-    """It may be an object or a function."""
+    """An opponent may be an object or a function."""
 
     class Recorder(RandomAgent):
         sizes: tuple[int, ...] = ()
@@ -171,8 +171,8 @@ def test_an_opponent_answers_all_games_at_once(make: Make) -> None:
 def test_an_opponent_by_name_is_loaded_when_needed(
     make: Make, seeded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An environment loads it when it is made, so a wrong name raises there. A seed loads it again
-    if its play depends on one."""
+    """An environment loads the opponent when it is made, so a wrong name raises there. A reset with
+    a seed loads it again if its play depends on a seed."""
     seeds = []
 
     def load(name: str, ruleset: Any, seed: int, threads: int) -> Any:
@@ -203,7 +203,8 @@ def test_an_opponent_by_name_is_loaded_when_needed(
 )
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
 def test_copies_continue_the_games(make: Make, duplicate: Callable[[Any], Any]) -> None:
-    """Their opponents draw the same actions; test_model copies games against others."""
+    """The opponents of both copies draw the same actions; test_model copies games against other
+    opponents."""
     env = make(ruleset="kujifunza", observation="replies")
     env.reset(seed=3)
     play(env, 12, np.random.default_rng(8))
@@ -234,7 +235,7 @@ def test_no_picture_without_a_render_mode(make: Make) -> None:
 
 @EVERY_ENV
 def test_pictures_without_pygame(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those in characters say how a game ended."""
+    """Pictures in characters say how a game ended."""
     monkeypatch.setitem(sys.modules, "pygame", None)
     env = make(render_mode="ansi", illegal="lose", max_plies=2)
     env.reset(seed=0)

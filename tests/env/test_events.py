@@ -84,7 +84,7 @@ def test_events_lead_to_the_position_after_the_move(ruleset: Ruleset, seed: int)
 def test_how_moves_end(
     position: str, name: str, move: str, kind: EventKind, rule: str, words: str
 ) -> None:
-    """The playthroughs have other ends, and test_notation a move that never ends."""
+    """The recorded playthroughs have other ends, and test_notation has a move that never ends."""
     last = Board.from_text(position, name).trace(move)[-1]
     assert (last.kind, last.rule) == (kind, rule)
     assert words in str(last)
@@ -94,7 +94,8 @@ def test_how_moves_end(
     ("position", "move", "sowings"), [(LONGEST, "A5L", 337), (LONGEST_CAPTURE, "B5L", 151)]
 )
 def test_the_longest_moves_known(position: str, move: str, sowings: int) -> None:
-    """The capture wins; its last sowing is that of the seeds in the hand at the end."""
+    """The capture wins; its last sowing is the sowing of the seeds that are in the hand at the
+    end."""
     board = Board.from_text(position)
     events = check(board, board.parse_move(move))
     assert sum(event.kind is EventKind.SOW for event in events) == sowings

@@ -55,9 +55,9 @@ class Interrupt(BaseException):
 
 
 def interrupted(call: Callable[[], Any], line: int) -> bool:
-    """Run a call, and raise at the ``line``-th line of this package that it begins or ends at.
+    """Run a call, and raise an exception at the ``line``-th call, line or return in this package.
 
-    Returns whether it was interrupted: False if it ran fewer lines.
+    Returns whether the call was interrupted: False if it ended before that.
     """
     left = line
 
@@ -92,7 +92,7 @@ def act(env: Any) -> Any:
 
 
 def acted(env: Any) -> Any:
-    """Return what ``act`` does, or None if the environment asks for a reset."""
+    """Return the result of :func:`act`, or None if the environment asks for a reset."""
     with suppress(ResetNeeded):
         return act(env)
 
@@ -139,7 +139,7 @@ def test_interrupted_anywhere(make: Callable[..., Any], method: str) -> None:
 
 @pytest.mark.parametrize("call", [Board.pop, partial(Board.push, move="A4L")])
 def test_interrupted_board(call: Callable[[Board], Any]) -> None:
-    """Its position and its moves belong together."""
+    """The board's position and its moves belong together."""
     start = Board.from_text("start", "zanzibar", "A6L A6R")
     done = start.copy()
     call(done)
@@ -187,7 +187,8 @@ def interrupt(call: Callable[[], Any], count: int) -> None:
 
 
 def environment() -> Callable[[], Any]:
-    """Return a call that steps games on two threads, and resets them where that is asked for."""
+    """Return a call that steps games on two threads, and resets them when the environment asks for
+    it."""
     env = BaoVectorEnv(2048, opponent=None, threads=2)
     env.reset(seed=1)
 
@@ -211,12 +212,12 @@ def search() -> Callable[[], Any]:
 def test_interrupts_leave_nothing_locked(
     user: Callable[[], Callable[[], Any]], thorough: bool
 ) -> None:
-    """Real signals at random moments: afterwards everything can be used again."""
+    """The test sends real signals at random moments; afterwards everything can be used again."""
     interrupt(user(), 1000 if thorough else 100)
 
 
 def test_interrupted_lock_opens_for_its_thread_alone() -> None:
-    """Others are told that it is in use, not that it was interrupted."""
+    """Other threads are told that the object is in use, not that it was interrupted."""
     guard = Guard()
     guard.__enter__()  # and never left
     with guard:

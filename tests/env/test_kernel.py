@@ -32,9 +32,9 @@ VARIANTS = {
         takasia="dutch",
     ),
 }
-"""Rules beside the named ones; :func:`random_mixture` has the others."""
+"""Rules besides the named rule sets; :func:`random_mixture` draws others."""
 DRAWN = 600
-"""The number of conformance positions that come from random games; the others are chosen."""
+"""The number of conformance positions that come from random games; the others were chosen."""
 CONFORMANCE = sorted((Path(__file__).parents[1] / "data" / "conformance").iterdir())
 EVERY_VARIANT = pytest.mark.parametrize(
     "rules", [*RULESETS.values(), *VARIANTS.values()], ids=[*RULESETS, *VARIANTS]
@@ -66,7 +66,8 @@ def kernel_moves(rules: Ruleset, text: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("file", CONFORMANCE, ids=[file.stem for file in CONFORMANCE])
 def test_conformance(file: Path, thorough: bool) -> None:
-    """Kernel and reference agree with the specification: a position a line, with all its moves."""
+    """Kernel and reference agree with the specification, which has a position per line, with all
+    its moves."""
     rules = RULESETS[file.stem]
     cases = [json.loads(line) for line in file.read_text(encoding="ascii").splitlines()]
     assert len(cases) > DRAWN
@@ -78,7 +79,7 @@ def test_conformance(file: Path, thorough: bool) -> None:
 
 
 def random_mixture(rng: random.Random) -> Ruleset:
-    """Draw every switch, so that each value meets each other value sooner or later."""
+    """Draw a value for every switch, so that all pairs of values occur sooner or later."""
     switches: dict[str, Any] = {
         "house_min": rng.choice([2, 3, 6, 8]),
         "capture_limit": rng.choice([2, 8, 15, 16, 17, 63]),
@@ -100,7 +101,7 @@ def random_mixture(rng: random.Random) -> Ruleset:
 
 
 def test_mixtures_of_switches_match_the_reference(thorough: bool, seed: int) -> None:
-    """A switch that the kernel or the reference forgets fails here, alone or beside another."""
+    """The test fails if the kernel or the reference forgets a switch, alone or in combination."""
     rng = random.Random(seed)
     for _ in range(1_500 if thorough else 150):
         rules = random_mixture(rng)

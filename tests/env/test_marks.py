@@ -29,7 +29,8 @@ def test_marks_stand_out_from_wood_and_from_their_edge(kind: MarkKind) -> None:
 
 
 def test_no_two_marks_have_one_form() -> None:
-    """In a single colour, each kind gives a different picture; the page has the same shapes."""
+    """In a single colour, each kind still gives a different picture; the page has the same
+    shapes."""
 
     def form(kind: MarkKind) -> bytes:
         shapes = [*ring(kind, 100, 100, 27, False), *arrow(kind, 100, 100, 27, 1)]

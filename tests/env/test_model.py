@@ -1,4 +1,4 @@
-"""Compare the environments, in random use, with what the contract says of games on a Board.
+"""Compare the environments, in random use, with the contract, by games on a Board.
 
 Each game of an environment has a model: a board, the learner's seat, and how the game ended.
 """
@@ -45,7 +45,7 @@ SEATS: Any = (None, 0, 1)
 
 
 class Model:
-    """One game, and what an environment has to say about it."""
+    """A model of one game, which says what the environment has to return."""
 
     def __init__(self, ruleset: str, arguments: dict[str, Any]) -> None:
         self.ruleset, self.arguments = RULESETS[ruleset], arguments
@@ -59,7 +59,7 @@ class Model:
         self.answer()
 
     def begin(self, options: dict[str, Any], env_board: Board, env_seat: int) -> None:
-        """Begin where an environment may, and as it did if there is a choice."""
+        """Begin the model of a game as the environment has begun it; check that it may begin so."""
         arguments = {**self.arguments, **{k: v for k, v in options.items() if v is not None}}
         first = arguments.get("first_player")
         seats: list[int | None] = [None]
@@ -79,7 +79,7 @@ class Model:
         raise AssertionError(f"a game may not begin so: {env_board!r}")
 
     def play(self, action: int) -> None:
-        """Play an action of whoever is to act, and the opponent's answers."""
+        """Play an action of the player to act, and the opponent's answers."""
         self.actor = self.board.turn
         if action in self.board.legal_actions:
             self.push(action)
@@ -155,7 +155,7 @@ def board_of(env: Any, game: int) -> Board:
 
 
 def compare_result(env: Any, result: Any, game: int, model: Model) -> None:
-    """Compare what a reset or a step returns of a game."""
+    """Compare an environment's result of a reset or a step with the model of a game."""
     actual, expected = result_of(env, result, game, model.actor), model.step_result()
     names = ("observation", "reward", "terminated", "truncated", "infos")
     np.testing.assert_equal(
@@ -166,7 +166,8 @@ def compare_result(env: Any, result: Any, game: int, model: Model) -> None:
 
 
 def compare_state(env: Any, game: int, model: Model) -> None:
-    """Compare the board, the mask, a sample and, of two agents, what the other one gets."""
+    """Compare the board, the mask and a sampled action; with two agents, also what the other agent
+    sees."""
     board = board_of(env, game)
     assert board == Board.from_packed(model.board.packed, model.ruleset, model.outcome)
     if model.outcome:
@@ -204,7 +205,7 @@ def draw_position(rng: np.random.Generator, ruleset: Ruleset) -> str:
 
 
 def draw_options(rng: np.random.Generator, model: Model, games: int) -> dict[str, Any]:
-    """Draw the options of a reset: the positions or who begins, and the seat."""
+    """Draw the options of a reset: the seat, and either positions or who begins."""
     options: dict[str, Any] = {"first_player": rng.choice(SEATS)}
     if rng.random() < 0.3:
         texts = [draw_position(rng, model.ruleset) for _ in range(games)]
@@ -213,7 +214,7 @@ def draw_options(rng: np.random.Generator, model: Model, games: int) -> dict[str
 
 
 def begin(env: Any, result: Any, game: int, model: Model, options: dict[str, Any]) -> None:
-    """Begin the model of a game as the environment has begun it, if it may begin so."""
+    """Begin where the environment may begin; where it has a choice, follow the environment."""
     seat = env.board.turn if isinstance(env, raw_env) else np.ravel(result[-1]["seat"])[game]
     if not isinstance(options.get("position", ""), str):
         options = {**options, "position": options["position"][game]}
@@ -234,7 +235,8 @@ def reset(env: Any, models: list[Model], over: Any, rng: np.random.Generator) ->
 def draw_actions(
     env: Any, models: list[Model], over: Any, strict: bool, rng: np.random.Generator
 ) -> list[Any]:
-    """Draw a legal action for each game, or for all an illegal one, which strict ones refuse."""
+    """Draw a legal action for each game; or, for all games, an illegal one, which strict
+    environments refuse."""
     integer: Any = (int, np.int8, np.uint64)[rng.integers(3)]
     actions = [integer(rng.choice(model.legal(model.seat) or [0])) for model in models]
     illegal = [
@@ -268,7 +270,7 @@ def act(env: Any, models: list[Model], over: Any, actions: list[Any]) -> None:
 
 
 def copy_and_play(env: Any, rng: np.random.Generator) -> Any:
-    """Return an environment or its copy, after the other one has been played on."""
+    """Copy an environment, play on in one of the two, and return the other."""
     twin = copy.deepcopy(env) if rng.random() < 0.5 else pickle.loads(pickle.dumps(env))
     env, twin = (env, twin) if rng.random() < 0.5 else (twin, env)
     twin.step(twin.sample_legal_actions())

@@ -75,7 +75,8 @@ def columns(text: str, rules: Any) -> np.ndarray:
 
 
 ONE_WAY_WINS = "0,0,0,1,0,0,0,0/0,0,1,0,0,0,0,2/0,0,0,0,0,0,0,8/4,7,10,6,7,2,9,7 0,0 - S -"
-"""South is left with single seeds; North's lone kichwa loses one way and wins the other."""
+"""South has only single seeds left; North's lone kichwa wins in one direction and loses in the
+other."""
 
 
 @EVERY_RULESET
@@ -91,7 +92,7 @@ def test_columns_match_the_reference(ruleset: str, thorough: bool, seed: int) ->
 
 @EVERY_RULESET
 def test_both_dtypes_show_the_same(ruleset: str) -> None:
-    """More games than the workspace holds at once, in both dtypes."""
+    """The test observes more games than fit into the workspace at once, in both dtypes."""
     positions, legal = draw(ruleset, 2000, 9)
     viewers = movers(positions)
     all_replies = []

@@ -15,7 +15,7 @@ from tests.rulesets import EVERY_RULESET
 
 @EVERY_RULESET
 def test_openings_have_the_plies_asked_for(ruleset: str) -> None:
-    """No opening ends the game, though forty plies end most games of kujifunza."""
+    """No opening ends the game, although most games of kujifunza end within forty plies."""
     openings = Openings(RULESETS[ruleset], (3, 40))
     positions, legal = openings.draw(3000, np.random.default_rng(1))
     assert legal.all()

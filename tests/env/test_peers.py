@@ -40,7 +40,7 @@ def test_pettingzoo_pictures() -> None:
 
 
 def test_pettingzoo_in_parallel() -> None:
-    """Each agent waits while the other one acts."""
+    """Each agent waits while the other acts."""
     parallel_api_test(turn_based_aec_to_parallel(raw_env()), num_cycles=100)
 
 

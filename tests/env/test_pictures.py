@@ -32,7 +32,7 @@ def some_boards(ruleset: str) -> list[Board]:
 @VIEWERS
 @pytest.mark.parametrize("kind", MarkKind)
 def test_marks_surround_their_hole(kind: MarkKind, viewer: int) -> None:
-    """In pixels, too: a mark changes the picture at its hole alone."""
+    """A mark changes the picture, in pixels too, at its hole alone."""
     plain = rgb_array(drawing(BOARD, viewer=viewer)).astype(int)
     for hollow in hollows(viewer=viewer)[3:32:19]:
         assert hollow.pit is not None
@@ -61,7 +61,7 @@ def test_arrows_point_as_their_owner_sees_it(kind: MarkKind, viewer: int) -> Non
 
 @pytest.mark.parametrize("ruleset", ["zanzibar", "dutch"])
 def test_a_ring_is_on_the_pit_and_the_arrow_where_the_hand_sows(ruleset: str) -> None:
-    """So says the trace, of each kind of move: the page's drawing has its arrow there, too."""
+    """The trace says where, for each kind of move; the page's drawing has its arrow there, too."""
     starts_in_own_pit = set()
     for board in some_boards(ruleset):
         for action in board.legal_actions:
@@ -97,7 +97,7 @@ def test_hole_5_is_square_if_it_is_a_house() -> None:
 
 
 def test_a_board_draws_these_marks() -> None:
-    """The notebook has boards with the mark of a last action."""
+    """The notebook shows boards with the mark of the last action."""
     board = Board.from_text(HOUSE_CHOICE)
     legal = action_marks(MarkKind.LEGAL, board.packed, board.ruleset, board.legal_actions)
     assert board.svg(legal=True) == svg_board(board.position, marks=legal)

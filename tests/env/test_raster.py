@@ -50,7 +50,7 @@ def shown() -> Any:
 
 
 def test_all_but_texts_is_the_svg() -> None:
-    """SDL reads the same document as a browser, without its labels."""
+    """SDL paints the same document as a browser, without the labels."""
     shapes = [shape for shape in shapes_of(MIDDLE) if not isinstance(shape, Text)]
     svg = svg_board(Board.from_text(MIDDLE).position, width=820)
     image = pygame.image.load(io.BytesIO(svg.encode()), "board.svg")
@@ -62,7 +62,7 @@ def test_all_but_texts_is_the_svg() -> None:
 
 
 def test_a_window_leaves_signals_alone() -> None:
-    """SDL would turn SIGTERM into an event that nobody reads."""
+    """By default SDL would turn SIGTERM into an event that nobody reads."""
     program = (
         "import signal; from bao_env import raw_env\n"
         "game = raw_env(render_mode='human'); game.metadata['render_fps'] = 10_000; game.reset()\n"
@@ -95,7 +95,8 @@ def first_legal(positions: Any, legal: Any) -> list[int]:
 
 @pytest.mark.parametrize("opponent", [None, first_legal])
 def test_games_side_by_side_look_as_each_alone(opponent: Any, seed: int) -> None:
-    """Also after illegal actions, at the end, and where the next games have begun.
+    """The pictures agree even after illegal actions, at the end, and where the next games have
+    begun.
 
     An image needs no display.
     """

@@ -39,7 +39,7 @@ def test_a_shipped_name_belongs_to_shipped_rules() -> None:
 @example("a\u00a0")
 @example("\u202eab")
 def test_a_transcript_holds_each_name(name: str) -> None:
-    """A constructor refuses the others."""
+    """A rule set cannot be made with any other name."""
     try:
         rules = Ruleset(name, house_min=8)
     except ValueError:
@@ -55,7 +55,8 @@ def test_errors_tell_two_rule_sets_apart() -> None:
 
 
 def test_rules_of_earlier_versions_are_read() -> None:
-    """They said that a lot decides who begins, and a name could have spaces around it."""
+    """Earlier versions wrote "lot" for a player drawn at random, and names could have spaces around
+    them."""
     rules = RULESETS["kujifunza"]
     old = Ruleset.from_dict({**rules.to_dict(), "first_player": "lot", "name": " kujifunza "})
     assert (old, old.name, rules.first_player) == (rules, "kujifunza", "random")

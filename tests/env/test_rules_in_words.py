@@ -17,11 +17,11 @@ OPENINGS: dict[str, dict[str, Any]] = {
     "opening_back": {"opening_back": (2, *(0,) * 7), "opening_store": 20},
     "opening_store": {"opening_front": (0, 0, 0, 0, 6, 2, 2, 22), "opening_store": 0},
 }
-"""Other openings, since each side must keep its 32 seeds."""
+"""Other values of the opening switches; each side must keep its 32 seeds."""
 
 
 def other_rules(switch: str) -> list[Ruleset]:
-    """Return zanzibar with every other value of a switch; a number becomes one more."""
+    """Return zanzibar with every other value of a switch; a number is increased by one."""
     value = getattr(ZANZIBAR, switch)
     if switch in OPENINGS:
         return [ZANZIBAR.replace(**OPENINGS[switch])]

@@ -1,4 +1,5 @@
-"""Test transcripts, games as text: what is written is read back, and damaged texts are refused."""
+"""Test transcripts, which are games as text: written games are read back, and damaged texts are
+refused."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ NAMES = [
     "O'Neil: 2;",
 ]
 REORDERING = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-"""The characters that Unicode gives the power to show a line in another order."""
+"""The Unicode characters that can show a line in another order."""
 LOST = r"contains the move line|expected a header line"
 texts = st.one_of(
     st.sampled_from(NAMES),
@@ -99,7 +100,7 @@ def test_what_no_line_holds_is_not_written(wrong: str) -> None:
 
 @given(transcripts().filter(lambda game: game.turns and game.head), st.data())
 def test_text_that_lost_line_breaks_is_refused(game: Transcript, data: st.DataObject) -> None:
-    """Not one line before the last move line may join the next."""
+    """No line before the last move line may be joined to the next one."""
     lines = format_transcript(game).splitlines()
     lost = data.draw(st.integers(len(game.head) - 1, len(lines) - 2))
     lines[lost : lost + 2] = [lines[lost] + data.draw(st.sampled_from(["", " "])) + lines[lost + 1]]
@@ -108,13 +109,14 @@ def test_text_that_lost_line_breaks_is_refused(game: Transcript, data: st.DataOb
 
 
 def test_games_without_moves() -> None:
-    """As they were written before: a header alone, with an empty line before the next."""
+    """Earlier versions wrote such games as a header alone, with an empty line before the next
+    game."""
     head = "south: A\nnorth: B\nwinner: North\n"
     assert len(parse_transcripts(f"{head}\n{head}\n{head}1: 7L*;\n")) == 3
 
 
 def test_commands_read_large_files_in_utf_8(tmp_path: Path, says: Says) -> None:
-    """Only each game has a bound."""
+    """Only the length of each game is limited."""
     file = tmp_path / "games.txt"
     text = f"south: Z\u00fcrich\nnorth: Ba\u0175o\nnote: {'x' * (MAX_GAME // 2)}\n1: 7L* 5R;\n"
     file.write_text(text * 3, encoding="utf-8-sig")
@@ -141,7 +143,7 @@ def test_the_stated_end() -> None:
 
 
 def test_signs_tell_the_spelling() -> None:
-    """In that of kibao `8>` names the side; in Donkers' it plays the house."""
+    """In the kibao spelling `8>` names the side; in Donkers' it plays the house."""
     board = "0,0,0,0,8,0,0,1/0,0,0,0,0,0,0,1/1,0,0,0,8,3,1,1/0,0,0,0,0,0,1,1 19,19 SN S -"
     for reply, action in (("5L", 31), ("6<*", 30)):
         game = read_one(f"position: {board}\n1: 8> {reply};")
@@ -151,7 +153,7 @@ def test_signs_tell_the_spelling() -> None:
 @EVERY_RULESET
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_short_games_from_a_position_are_read_back(ruleset: str, spelling: str, seed: int) -> None:
-    """Their few moves may have no sign that tells the spelling."""
+    """Their few moves may have no sign that shows the spelling."""
     rules, rng = RULESETS[ruleset], random.Random(seed)
     starts = [text for text in some_positions(rules, 60, seed) if ":" not in text]
     for start in [HOUSE_CHOICE] * (ruleset == "zanzibar") + starts:
@@ -191,7 +193,8 @@ ruleset: zanzibar
 
 
 def test_a_board_keeps_head_and_comments() -> None:
-    """As far as they hold: a resignation goes with the moves, and so do the comments on them."""
+    """A board keeps them as long as they fit: undoing a move drops a resignation and the comments
+    on that move."""
     board = Board.from_transcript(LOADED)
     assert replay(read_one(board.transcript())) == board.record() == replay(read_one(LOADED))
     later = Board.from_transcript(board.transcript({"north": "Ali"}))

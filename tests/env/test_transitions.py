@@ -57,7 +57,7 @@ def test_rows_are_the_steps_of_an_environment(ruleset: str, observation: str, se
 
 
 def test_a_game_that_stopped_is_truncated() -> None:
-    """Each row has legal actions next, and nobody wins."""
+    """Every row has legal actions at the player's next turn, and nobody wins."""
     board = Board.from_text("start", RULESETS["zanzibar"], "7L 5R 6R 6R 7R")
     for outcome in (None, CUT_SHORT):
         data = transitions([board.record()._replace(outcome=outcome)])

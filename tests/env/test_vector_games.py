@@ -57,7 +57,7 @@ def test_games_are_gymnasiums_own(mode: AutoresetMode, arguments: dict[str, Any]
     ("ruleset", "opponent"), [*zip(RULESETS, cycle((None, "greedy", "random")))]
 )
 def test_games_do_not_depend_on_the_threads(ruleset: str, opponent: Opponent | None) -> None:
-    """They are the same, bit by bit, with one and with three threads, in several blocks."""
+    """The games are the same, bit by bit, with one and with three threads, in several blocks."""
     runs = []
     for threads in (1, 3):
         env = BaoVectorEnv(

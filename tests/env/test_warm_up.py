@@ -1,6 +1,7 @@
-"""Test the notice while functions compile, and a cache that is damaged or cannot be written.
+"""Test the notice that functions are being compiled, and a cache that is damaged or cannot be
+written.
 
-``tests/wheel/run --warm-up train`` tries ``bao warm-up``, because it compiles for minutes.
+``tests/wheel/run --warm-up train`` tests ``bao warm-up``, because that compiles for minutes.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ LEGAL = (
     "import numpy as np; from bao_env.engine.masks import is_legal; "
     "print(is_legal(np.array([1]), np.array([2], np.uint64)).sum())"
 )
-"""Compiles little, and prints 1."""
+"""Code that compiles little, and prints 1."""
 
 HASTE = "import time; now = time.monotonic; time.monotonic = lambda: 100 * now()"
-"""A clock that runs fast, so that there are notices."""
+"""Code that makes the clock run fast, so that notices are printed."""
 
 
 def test_compiling_prints_notices(tmp_path: Path) -> None:
@@ -58,11 +59,11 @@ REFUSE = (
     "from numba.core.caching import _CacheLocator; _CacheLocator.ensure_cache_path = "
     "lambda self: open('/')"
 )
-"""Lets no folder be writable; root may write anywhere."""
+"""Code after which no folder is writable; root could write anywhere."""
 
 
 def test_a_cache_that_cannot_be_written_is_read(tmp_path: Path) -> None:
-    """As in a container: the cache is part of the image, and the home is empty."""
+    """In a container the cache is part of the image, and the home folder is empty."""
     cache, home = tmp_path / "cache", tmp_path / "home"
     home.mkdir()
     run(LEGAL, cache)

@@ -30,7 +30,7 @@ def weights(trainer: Any) -> bytes:
 
 
 def without_times(row: dict[str, Any]) -> dict[str, Any]:
-    """Return metrics without times and shares of time."""
+    """Return a row of metrics without times and shares of time."""
     return {name: row[name] for name in row if "second" not in name and "share" not in name}
 
 
@@ -41,13 +41,13 @@ def metrics(folder: Path) -> list[dict[str, str]]:
 
 
 def check_resumed(settings: str, path: Path, before: int, after: int) -> Any:
-    """Check that a run continued from a checkpoint is the run that went on, and return its trainer.
+    """Check that a resumed run equals the run that was not interrupted, and return its trainer.
 
     Args:
-        settings: of the run.
-        path: of the checkpoint.
-        before: updates before it is written.
-        after: updates after it.
+        settings: the settings of the run.
+        path: the path of the checkpoint.
+        before: the number of updates before the checkpoint is written.
+        after: the number of updates after it.
     """
     straight, resumed = make(settings), make(settings)
     for _ in range(before):

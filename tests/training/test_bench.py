@@ -25,7 +25,7 @@ def test_bench_measures_and_prints_json(says: Says) -> None:
 
 
 def test_search_bench_searches(says: Says) -> None:
-    """Its rates are possible: a search takes time, and visits positions."""
+    """The measured rates are possible: a search takes time, and visits positions."""
     rates = json.loads(says("bench search --positions 4 --rounds 1 --seconds 0.01 --json -"))
     assert {"alphabeta:4, nodes", "mcts, random playouts"} <= {*rates["per_second"]}
     assert all(1e3 < rate < 1e8 for rate in rates["per_second"].values())

@@ -76,7 +76,7 @@ def test_resume_after_a_process_died(tmp_path: Path) -> None:
 
 
 def test_more_processes_than_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are refused, unless the run is on the processor."""
+    """More processes than GPUs are refused, unless the run is on the CPU."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")

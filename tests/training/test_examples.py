@@ -44,7 +44,7 @@ def test_best_player_takes_the_legal_action_of_the_highest_score() -> None:
 def test_report_fails_unless_greedy_is_beaten(
     wins: int, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
-    """It gives the options to the training."""
+    """The report passes the options on to the training."""
     options: dict[str, Any] = {}
     points = np.repeat([[1.0, 1.0], [0.0, 0.0]], (wins, 100 - wins), axis=0)
     score: Any = score_pairs(points)
@@ -86,7 +86,8 @@ PAGES = {
 def test_pages_save_players_for_the_commands(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One of them beside the page, and those of the log; a seed trains the same player again."""
+    """A page saves a player beside it, and others in the log; the same seed trains the same player
+    again."""
     library, sizes = PAGES[name]
     pytest.importorskip(library)
     page = importlib.import_module(name)

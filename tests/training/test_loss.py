@@ -13,7 +13,8 @@ SIZE = 300
 
 
 def decisions(rng: np.random.Generator) -> tuple[np.ndarray, Tensor, Tensor]:
-    """Return position * 64 + action of all legal actions, the owners, and log probabilities."""
+    """Return position * 64 + action of all legal actions, the position of each, and log
+    probabilities."""
     counts = rng.integers(1, 9, SIZE)
     legal_actions = np.concatenate(
         [i * 64 + np.sort(rng.choice(64, n, replace=False)) for i, n in enumerate(counts)]

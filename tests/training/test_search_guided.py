@@ -66,8 +66,8 @@ def trained(updates: int, settings: str) -> Any:
 
 
 def test_resumed_run_is_the_same_run(tmp_path: Path) -> None:
-    """It resumes games in progress and the buffer, before and after learning begins, and after the
-    buffer has been filled more than once."""
+    """A run resumes with its games in progress and its buffer: before and after learning begins,
+    and after the buffer has been filled more than once."""
     settings = f"{TINY}ruleset=dutch max_plies=60 search_guided.buffer=1920"
     check_resumed(settings, tmp_path / train.LAST, 2, 2)
     trainer = check_resumed(settings, tmp_path / train.LAST, 5, 6)
@@ -75,7 +75,7 @@ def test_resumed_run_is_the_same_run(tmp_path: Path) -> None:
 
 
 def test_what_the_nnue_learns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It learns searched positions, and the boards after the legal actions of a minibatch."""
+    """The NNUE learns searched positions, and the boards after the legal actions of a minibatch."""
     trainer = trained(12, "search_guided.nnue_replay_ratio=6 search_guided.replay_ratio=2")
     worker = trainer.workers[0]
     nnue, buffer, learnt = worker.replica.model.nnue, worker.buffer, []
@@ -98,14 +98,15 @@ def test_what_the_nnue_learns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_position_takes_65_bytes() -> None:
-    """As training/README.md says: the file of a run holds its buffer."""
+    """training/README.md says so; the file of a run holds its buffer."""
     buffer = trained(0, "").workers[0].buffer
     assert sum(array.nbytes for array in vars(buffer).values()) - 8 == 65 * len(buffer.legal)
 
 
 @pytest.mark.slow
 def test_alphabeta_learns_to_guide_itself(tmp_path: Path) -> None:
-    """Its checkpoint holds the network and the NNUE, and both make guided alpha-beta stronger."""
+    """The run's checkpoint holds the network and the NNUE, and both make guided alpha-beta
+    stronger."""
     settings = (
         "hidden=[64] search_guided.nodes=100 search_guided.buffer=20000 envs=128 minibatch=256"
     )

@@ -63,12 +63,12 @@ LEARNERS = {
         "search_guided.nodes=20 search_guided.buffer=2000"
     ),
 }
-"""The settings of each method with which an update is fast."""
+"""Settings of each method that make an update fast."""
 
 
 @pytest.mark.parametrize("method", train.METHODS)
 def test_an_update_learns(method: str) -> None:
-    """Every layer changes, and the loss of what was played falls."""
+    """Every layer changes, and the loss of the played actions falls."""
     trainer = tiny(f"method={method} bfloat16=false workers=1 {LEARNERS[method]}")
     [worker] = trainer.workers
     decisions, targets, losses = np.array([], np.int64), None, []
@@ -240,9 +240,9 @@ def test_every_setting_is_described(says: Says) -> None:
 
 
 NEW = options(TINY + "evaluate_pairs=1")
-"""Words for a new tiny run."""
+"""Command-line words for a new tiny run."""
 ONLY_AT_THE_END = "evaluate_every=0 checkpoint_every=1e9"
-"""Settings of a run that is evaluated and saved once."""
+"""Settings with which a run is evaluated and saved only at its end."""
 
 
 def test_a_rule_file_and_a_seed(tmp_path: Path, says: Says) -> None:
@@ -289,7 +289,8 @@ class Gone(io.StringIO):
 def test_a_signal_saves_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, stream: Any
 ) -> None:
-    """Nobody needs to read what it says when it is stopped, evaluates, resumes and ends."""
+    """The run is saved even if its output cannot be printed when it is stopped, evaluates, resumes
+    and ends."""
     update, errors = TdTrainer.train_update, stream()
 
     def stop(self: TdTrainer) -> dict[str, float]:
@@ -362,7 +363,7 @@ def test_folder_that_cannot_be_made(tmp_path: Path, run: Fails) -> None:
 
 
 def test_resume_after_a_killed_write(saved_run: Path, tmp_path: Path, run: Fails) -> None:
-    """A temporary file is removed; of the metrics, the last line may be incomplete."""
+    """A temporary file is removed; the last line of the metrics may be incomplete."""
     folder = tmp_path / "r"
     shutil.copytree(saved_run, folder)
     (folder / f".{train.LAST}.12.tmp").write_bytes(b"begun")
@@ -381,7 +382,8 @@ def test_resume_after_a_killed_write(saved_run: Path, tmp_path: Path, run: Fails
 
 
 def test_resume_keeps_the_settings_of_the_run(tmp_path: Path, run: Fails) -> None:
-    """Also before the first checkpoint; what differs is named, and what may change does."""
+    """The settings are kept even before the first checkpoint; the error names what differs and what
+    may change."""
     note = tmp_path / "r" / "run.json"
     settings = options(TINY + "evaluate_pairs=1 steps=2048 learning_rate=5e-4")
     error = run("--resume")
@@ -434,7 +436,7 @@ def test_training_in_another_thread(tmp_path: Path) -> None:
 
 
 def test_metrics_of_a_resumed_run(tmp_path: Path) -> None:
-    """Both files lose what came after the checkpoint; a column of another program stays."""
+    """Both files lose the rows after the checkpoint; another program's column stays."""
     columns = ["update", "steps", "td_loss"]
     for first_update in (0, 1):  # the second begins after update 1
         log = Metrics(tmp_path, columns, first_update, 64 * first_update)
@@ -453,7 +455,8 @@ def test_metrics_of_a_resumed_run(tmp_path: Path) -> None:
 def test_a_run_holds_all_that_it_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Fails
 ) -> None:
-    """It starts from a checkpoint of other rules; then the files that its settings name may go."""
+    """The run starts from a checkpoint of other rules; after that, the files that its settings name
+    may be deleted."""
     monkeypatch.chdir(tmp_path)
     first = tiny()
     first.train_update()
@@ -483,7 +486,8 @@ def test_a_run_holds_all_that_it_needs(
 def test_an_archived_run_is_repeated_to_equal_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Fails
 ) -> None:
-    """Without the files that its settings name, and under whatever name; run.json says how."""
+    """The repetition needs none of the files that the settings name, and may have any name;
+    run.json gives the command."""
     monkeypatch.chdir(tmp_path)
     tiny().save_policy(Path("first.safetensors"))
     SolvedPositions.load("zanzibar")[:50].save("won.npz")
@@ -523,7 +527,8 @@ def test_an_archived_run_is_repeated_to_equal_files(
 def test_a_run_that_goes_on_names_the_code_that_does(
     tmp_path: Path, run: Fails, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may have been started by a version that noted less, and wrote seconds into checkpoints."""
+    """The run may have been started by a version that recorded less, and wrote seconds into
+    checkpoints."""
     run(f"{NEW} {options('steps=1024 evaluate_every=0')}", status=0)
     file, last = tmp_path / "r" / "run.json", tmp_path / "r" / train.LAST
     note = json.loads(file.read_text())
@@ -551,7 +556,8 @@ def test_a_run_that_goes_on_names_the_code_that_does(
 
 
 def test_the_next_commands_work_as_printed(tmp_path: Path, says: Says) -> None:
-    """In a folder with a space, and for rules that the ladder does not have."""
+    """The commands work in a folder with a space in its name, and for rules that the ladder does
+    not have."""
     out = tmp_path / "my runs"
     words = options(TINY + "evaluate_pairs=1 steps=1024")
     output = says(f"train --out '{out}' --run r --ruleset kujifunza {words}")

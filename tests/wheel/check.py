@@ -1,4 +1,5 @@
-"""Use an installed wheel as its users do; ``tests/wheel/run`` starts it. Arguments: as there."""
+"""Use an installed wheel as its users do; ``tests/wheel/run`` starts this, with the same
+arguments."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def bao(*words: str) -> str:
 
 
 def imports() -> None:
-    """Import all packages, with warnings as errors, and none from a checkout."""
+    """Import all packages, with warnings as errors; none may come from a checkout."""
     program = (
         "import bao_env, bao_agents, bao_training, bao_agents.cli.main as c; print(c.__file__)"
     )
@@ -39,14 +40,14 @@ def imports() -> None:
 
 
 def description() -> None:
-    """The package index shows the README without what only a clone has."""
+    """Check that the package index shows the README without the parts that only a clone needs."""
     text = metadata("bao_env")["Description"]
     assert "`pip install bao_env`" in text and "pip install 'bao_env[train]' && bao train" in text
     assert not re.search(r"<!--|pip install -e|\]\((?!http|#)", text), text
 
 
 def pages() -> None:
-    """The guides and examples that ``bao --help`` names have links that lead somewhere."""
+    """Check that the guides and examples that ``bao --help`` names have working links."""
     index = re.search(r"The guides begin with (.+)/docs/index\.md", bao("--help"))
     assert index is not None
     followed = 0
@@ -87,11 +88,11 @@ for name in PLAYERS:
 settings = load_config("quick", ["envs=64", "minibatch=64", "hidden=[8]"])
 make_trainer(*settings).train_update()
 """
-"""Prints what it compiles."""
+"""Code that uses everything and prints what it compiles."""
 
 
 def warm_up() -> None:
-    """After ``bao warm-up`` nothing is compiled."""
+    """Check that after ``bao warm-up`` nothing is compiled."""
     bao("warm-up")
     command = [sys.executable, "-c", PLAY_EVERYTHING]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -99,7 +100,8 @@ def warm_up() -> None:
 
 
 def environments() -> None:
-    """Run each kind of environment under its checker, and a vector against a player by name."""
+    """Run each kind of environment under its checker, and a vector environment against a named
+    player."""
     api_test(bao_env.env(), num_cycles=100)
     check_env(gymnasium.make("bao_env:bao/Bao-v0").unwrapped, skip_render_check=True)
     envs = gymnasium.make_vec("bao_env:bao/Bao-v0", num_envs=8, opponent="alphabeta:2")
@@ -126,7 +128,8 @@ def players() -> None:
 
 
 def train() -> None:
-    """Train for seconds, and again from the run; the network plays by its run and by its path."""
+    """Train for seconds, and again from the run; the network plays by the name of its run and by
+    its path."""
     assert "quick" in bao("train")
     small = ("steps=20_000", "envs=256", "evaluate_pairs=1", "search_guided.nodes=20")
     bao("train", "quick", *(word for setting in small for word in ("--set", setting)))
@@ -158,7 +161,7 @@ def render() -> None:
 
 
 def without(extra: str) -> Callable[[], None]:
-    """Return the check that commands say how to install their missing extra."""
+    """Return a check that commands say how to install a missing extra."""
 
     def check() -> None:
         Path("game.txt").write_text("1: 6L*;\n")

@@ -103,7 +103,7 @@ class TrainConfig(Settings):
     opening_plies: int = Field(20, ge=0, le=MAX_OPENING_PLIES)
     """Games start after up to this many random actions."""
     max_plies: int = Field(500, ge=10, le=100_000)
-    """A game that reaches this length is cut off as a draw."""
+    """A game that reaches this length is cut short, and counts as a draw."""
     bfloat16: bool = True
     """Compute in bfloat16 if the device supports it in hardware, else in float32. The weights stay
     float32."""
@@ -117,7 +117,7 @@ class TrainConfig(Settings):
     blunder_positions: str = ""
     """Won positions for the metric ``blunders``: each evaluation counts how often the network gives
     the win away. ``kujifunza`` and ``zanzibar`` are shipped; ``bao solve --sample`` writes such a
-    file. Empty: none."""
+    file. If empty, blunders are not measured."""
     keep_every: int = Field(0, ge=0, le=10**15)
     """Environment steps between two saved generations of the network, ``step-STEPS.safetensors``;
     0 saves none."""

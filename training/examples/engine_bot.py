@@ -1,4 +1,4 @@
-"""Play bao in plain Python, without bao_env and the rules: only with the lines of the protocol.
+"""Play bao in plain Python by the lines of the protocol alone, without bao_env and the rules.
 
 bao match greedy "pipe:python training/examples/engine_bot.py"
 """

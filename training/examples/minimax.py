@@ -1,8 +1,8 @@
-"""Play by plain minimax: look two moves ahead and take the best move. A model for a first player.
+"""Play by plain minimax: look two moves ahead, and take the best move. Copy this to write a player.
 
     bao match minimax:player greedy --path training/examples
 
-There is nothing to train, and this file is not run itself: commands call :func:`player`.
+There is nothing to train. Do not run this file: commands call :func:`player`.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ def browser() -> Iterator[Browser]:
 def open_page(browser: Browser, address: str) -> Iterator[Callable[..., Page]]:
     """Open the board in its own context; anything on the console fails the test.
 
-    ``allowed`` is a pattern of what may be there; ``new`` is for a new visitor. Other arguments are
-    Playwright's.
+    ``allowed`` is a pattern of messages that may appear there; ``new`` opens the page as a new
+    visitor. Other arguments are Playwright's.
     """
     contexts = []
     messages: list[str] = []

@@ -79,7 +79,7 @@ def at_rest(page: Page) -> None:
 
 
 def sow(page: Page, pit: Locator | str, side: str) -> None:
-    """Play a pit by mouse or touch: where it has two ways, choose it, and then an arrow."""
+    """Play a pit by mouse or touch: if it has two directions, choose the pit and then an arrow."""
     pit = page.locator(f"[data-pit={pit}]") if isinstance(pit, str) else pit
     touch = page.evaluate("matchMedia('(hover: none)').matches")
     two = {"to-left", "to-right"} <= set((pit.get_attribute("class") or "").split())
@@ -91,7 +91,7 @@ def sow(page: Page, pit: Locator | str, side: str) -> None:
 
 
 def click_any(page: Page, choice: int) -> None:
-    """Click a legal pit, on a side to which it may go, and answer for the house."""
+    """Click a legal pit, on a side to which it may go, and answer the question about the house."""
     legal, count = page.locator(".pit.legal"), len(moves(page))
     pit = legal.nth(choice % legal.count())
     left = "to-left" in (pit.get_attribute("class") or "")
@@ -123,7 +123,7 @@ def test_a_whole_game_against_greedy_by_clicks(open_page: Open) -> None:
 
 
 def test_the_seeds_move_one_by_one(open_page: Open) -> None:
-    """At slow speed every stage of a sowing is on the screen; skip ends it."""
+    """At slow speed every stage of a sowing is on the screen; skip ends the animation."""
     page = open_page(speed=1)
     page.select_option("#seat-1", "human")
     page.click("#new-game [type=submit]")
@@ -298,7 +298,8 @@ def test_players_are_those_of_the_rules(open_page: Open) -> None:
 
 
 def test_looking_back_changes_nothing(open_page: Open) -> None:
-    """A story, a move in the list and the arrow keys are views; only Play from here branches."""
+    """Stories, moves in the list and arrow keys only change the view; only "Play from here"
+    branches."""
     page = open_page()
     click_any(page, 0)
     click_any(page, 1)
@@ -346,7 +347,7 @@ def test_reduced_motion(open_page: Open) -> None:
 
 
 def test_the_picture_of_the_page(open_page: Open) -> None:
-    """With BAO_REMAKE=1 this makes agents/web-board.webp, the README's, anew."""
+    """With BAO_REMAKE=1 this test makes the picture in the README, agents/web-board.webp, again."""
     page, file = open_page(viewport={"width": 1280, "height": 700}), ROOT / "agents/web-board.webp"
     set_up(page, HOUSE)
     page.mouse.move(0, 0)

@@ -1,4 +1,4 @@
-"""Test choices: at every size all of them are seen, and each can be taken back."""
+"""Test choices: at every window size all of them are visible, and each can be taken back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ MTAJI = "2,10,0,3,1,1,2,1/0,5,3,0,2,1,1,0/2,1,1,2,1,3,2,3/2,3,3,1,6,0,0,2 0,0 - 
 """South captures with A4 to either side, and with A2, A7, B2 and B3 to one."""
 BACK = "0,0,0,1,0,0,0,0/2,4,0,2,0,1,3,1/2,8,0,5,12,1,7,1/0,2,0,5,1,3,1,2 0,0 - S -"
 EDGE = "2,2,3,4,3,1,0,0/0,0,1,0,1,1,0,8/3,0,2,1,8,1,6,1/3,0,2,4,3,1,2,1 0,0 - S -"
-"""South captures with pits of the back row to either side; with its last one in EDGE."""
+"""South captures with pits of the back row to either side; in EDGE, also with the last pit of that
+row."""
 NORTH = CAPTURE.replace("17,17 N S", "17,17 N N")
 PHONE: dict[str, Any] = {
     "viewport": {"width": 390, "height": 844},
@@ -47,7 +48,7 @@ def press(page: Page, selector: str) -> None:
 
 
 def boxes(page: Page, selector: str) -> list[tuple[float, float, float, float]]:
-    """Return the left, top, right and bottom of some places in the window."""
+    """Return the left, top, right and bottom of elements in the window."""
     sides: list[tuple[float, float, float, float]] = page.eval_on_selector_all(
         selector,
         """all => all.map((e) => e.getBoundingClientRect())
@@ -58,7 +59,7 @@ def boxes(page: Page, selector: str) -> list[tuple[float, float, float, float]]:
 
 
 def seen(page: Page, selector: str) -> bool:
-    """Return whether places lie within the window, to a pixel."""
+    """Return whether elements lie within the window, to a pixel."""
     assert page.viewport_size
     width, height = page.viewport_size["width"], page.viewport_size["height"]
     return all(
@@ -69,7 +70,8 @@ def seen(page: Page, selector: str) -> bool:
 
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES.keys())
 def test_a_choice_hides_nothing(open_page: Open, size: dict[str, Any]) -> None:
-    """Pits, arrows, answers and lessons are in the window; no arrow is on a pit or its question."""
+    """Pits, arrows, answers and lessons are in the window; no arrow covers a pit or its
+    question."""
     page = open_page(**size)
     for position in (CAPTURE, NORTH, BACK, EDGE, MTAJI):
         show(page, position)
@@ -110,7 +112,8 @@ def test_a_choice_hides_nothing(open_page: Open, size: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("size", [{}, PHONE], ids=["mouse", "touch"])
 def test_a_choice_is_taken_back(open_page: Open, size: dict[str, Any]) -> None:
-    """By Escape, the same pit, or anything else; another golden pit is chosen instead."""
+    """Escape, the same pit or anything else takes a choice back; another golden pit is chosen
+    instead."""
     page = open_page(**size)
     show(page, CAPTURE)
     pits = [f"[data-pit={pit}]" for pit in ("A3", "b5", "A8")]
@@ -141,7 +144,8 @@ def test_a_choice_is_taken_back(open_page: Open, size: dict[str, Any]) -> None:
 
 
 def test_the_right_button_sows_right(open_page: Open) -> None:
-    """An expert's short way; where the end of the row is to be chosen, it chooses."""
+    """This is an expert's shortcut. If the end of the row must still be chosen, it only chooses the
+    pit."""
     page = open_page()
     page.click("[data-pit=A6]", button="right")
     see(page, "#moves button:not(.undone)[data-move='6R*']").to_have_count(1)
@@ -184,7 +188,7 @@ RIGHT = "A3 from A8: captures 5 seeds at a6, captures 9 seeds at a5, ends at B1,
 
 
 def test_a_pit_shows_where_its_moves_go(open_page: Open) -> None:
-    """By mouse and keys, in both directions, and for an arrow alone; nothing is played."""
+    """Mouse and keys show it, in both directions, and for a single arrow; nothing is played."""
     page = open_page()
     show(page, CAPTURE)
     position = page.input_value("#position")
@@ -216,7 +220,7 @@ def test_a_pit_shows_where_its_moves_go(open_page: Open) -> None:
 
 
 def test_a_long_touch_shows_where_a_move_goes(open_page: Open) -> None:
-    """It plays nothing and chooses nothing; in a puzzle it shows nothing."""
+    """A long touch plays nothing and chooses nothing; in a puzzle it shows nothing."""
     page = open_page(**PHONE)
 
     def touch(pit: str) -> None:

@@ -1,4 +1,4 @@
-"""Test what outlives the server, the tab and other pages: games, lessons and their addresses."""
+"""Test that games, lessons and their addresses outlive the server, the tab and other pages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.board.browser.test_browser import (
 
 Server = Callable[[], None]
 LOST = r"ERR_|404|Failed to load"
-"""What the console says while the server is away."""
+"""Messages on the console while the server is away."""
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def visit(page: Page, address: str) -> None:
 
 
 def test_a_game_outlives_the_server(open_page: Open, restart: Callable[[], str]) -> None:
-    """It goes on with its bot, whether the page is open meanwhile or loaded later."""
+    """The game continues with its bot, whether the page stays open or is loaded later."""
     page = open_page(allowed=LOST)
     visit(page, restart())
     click_any(page, 0)
@@ -77,7 +77,7 @@ def test_a_game_outlives_the_server(open_page: Open, restart: Callable[[], str])
 
 
 def test_two_windows_stay_one_game(open_page: Open, restart: Callable[[], str]) -> None:
-    """After a restart of the server either begins it anew, and the other follows."""
+    """After a restart of the server either window restores the game, and the other follows."""
     page = open_page(allowed=LOST)
     visit(page, restart())
     page.select_option("#seat-1", "human")
@@ -106,7 +106,7 @@ def test_two_windows_stay_one_game(open_page: Open, restart: Callable[[], str]) 
 
 
 def test_the_slower_of_two_windows_is_told(open_page: Open) -> None:
-    """It gets no words about a position that it has not seen."""
+    """A window gets no messages about a position that it has not shown."""
     page = open_page(allowed="409")
     page.select_option("#seat-1", "human")
     page.click("#new-game [type=submit]")
@@ -127,7 +127,7 @@ DAMAGED = ["", "{", "null", "5", "[]", '"x"', '{"game": 7, "transcript": [], "se
 
 @pytest.mark.parametrize("name", ["game", "done", "language", "speed", "spelling", "counts", "met"])
 def test_a_damaged_memory_costs_only_itself(open_page: Open, name: str) -> None:
-    """Whatever the browser's storage holds, there is a board, and the lessons open."""
+    """Whatever the browser's storage contains, the page shows a board, and the lessons open."""
     page = open_page(allowed="400|404")
     for value in DAMAGED:
         page.evaluate("(pair) => localStorage.setItem(...pair)", [f"bao {name}", value])
@@ -140,7 +140,7 @@ def test_a_damaged_memory_costs_only_itself(open_page: Open, name: str) -> None:
 
 
 def test_a_dropped_game_can_be_saved_and_linked(open_page: Open) -> None:
-    """Both come from the page's own moves: they need no server."""
+    """The file and the link are made from the page's own moves, without the server."""
     page = open_page(allowed=LOST)
     click_any(page, 0)
     before = moves(page)
@@ -194,7 +194,7 @@ def test_lessons_do_not_touch_the_game(open_page: Open) -> None:
 
 
 def test_lessons_are_listed_with_ticks(open_page: Open) -> None:
-    """Captions last as long as they are read."""
+    """Captions stay for as long as reading them takes."""
     page = open_page(path="#lesson=1", speed=10)
     expect(page.locator("#lesson .list")).not_to_contain_text("✓")
     page.click("[data-pit=B1]")

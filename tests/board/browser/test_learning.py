@@ -47,7 +47,8 @@ def play(page: Page, position: str, text: str) -> None:
 
 @BOTH_SIZES
 def test_all_lessons(open_page: Open, size: dict[str, object]) -> None:
-    """Its move completes each lesson, which says so; after another move people can try again."""
+    """A lesson's move completes it, and the page says so; after another move people can try
+    again."""
     page = open_page(new=True, **size)
     see(page, "#lesson").to_contain_text("New to Bao?")
     page.click("#lesson button.main")
@@ -103,7 +104,7 @@ def test_takasia_says_why_a_pit_is_barred(open_page: Open) -> None:
 
 
 def test_a_puzzle(open_page: Open) -> None:
-    """The page says if a move gives the proven win away; another move keeps it."""
+    """The page says if a move gives the proven win away; another move keeps the win."""
     page = open_page(allowed="409")  # the bot thinks while the move is taken back
     page.click("#tab-learn")
     page.click("#lesson [aria-label='Puzzles: zanzibar']")

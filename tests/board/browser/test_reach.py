@@ -1,4 +1,4 @@
-"""Test that everyone reaches everything: by keys, by ear, by touch, and in time."""
+"""Test that everyone can use everything: with keys, a screen reader or touch, and without haste."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_skip_to_the_board_keeps_the_game(open_page: Open) -> None:
 
 
 def test_keys_after_a_mouse_move(open_page: Open) -> None:
-    """They belong to the page, not to the pit that was clicked."""
+    """The keys belong to the page, not to the pit that was clicked."""
     page = open_page()
     sow(page, "A6", "left")
     until(page, "document.querySelectorAll('#moves button').length == 2")
@@ -125,7 +125,8 @@ def test_pressed_buttons_show_in_forced_colours(open_page: Open) -> None:
 
 
 def test_set_up_by_touch(open_page: Open) -> None:
-    """An illegal position is refused in sight, or repaired by tools below the board."""
+    """An illegal position is refused with a visible message, or repaired by tools below the
+    board."""
     page = open_page(allowed="400", **SMALL)
     unfold(page, "panel-text")
     page.fill("#position", HOUSE.replace("20,20", "21,20"))
@@ -168,7 +169,7 @@ def test_the_level_follows_the_player(open_page: Open) -> None:
 
 @pytest.mark.parametrize("button", ["rematch", "easier", "harder"])
 def test_a_learner_plays_again(open_page: Open, button: str) -> None:
-    """The rules of the game, which the form shows, too, draw who begins."""
+    """The game's rules, which the form shows too, draw who begins."""
     page = open_page()
     page.select_option("#ruleset", "kujifunza")
     last = "1,3,5,15,4,1,0,0/3,0,0,1,0,5,2,1/0,7,2,0,0,0,0,0/1,2,1,1,3,3,0,3 0,0 - S -"
@@ -182,7 +183,8 @@ def test_a_learner_plays_again(open_page: Open, button: str) -> None:
 
 
 def test_what_a_blind_player_needs(open_page: Open) -> None:
-    """The stores have names, a move says what it won and whose turn it is, and moves are typed."""
+    """The stores have names, a move says what it won and whose turn it is, and moves can be
+    typed."""
     page = open_page(allowed="400")
     expect(page.get_by_role("img", name="South's store: 22 seeds")).to_have_count(1)
     page.keyboard.press("m")

@@ -31,7 +31,7 @@ LANDSCAPE: dict[str, Any] = {"viewport": {"width": 844, "height": 390}, "has_tou
 
 @pytest.mark.parametrize("size", [{}, PHONE], ids=["desk", "phone"])
 def test_a_review_names_the_win_that_was_given_away(open_page: Open, size: dict[str, Any]) -> None:
-    """Its answers are where the eye is, beside the board."""
+    """The answers are beside the board, where people look."""
     page = open_page(**size)
     losing = analyse(Board.from_text(WON), "alphabeta:2", lines=None).lines[-1].action
     game = Board.from_text(WON, moves=[losing])
@@ -63,7 +63,7 @@ def test_a_review_names_the_win_that_was_given_away(open_page: Open, size: dict[
 
 
 def test_a_review_says_since_when_the_game_was_lost(open_page: Open) -> None:
-    """The analysis is made up here; its numbers stand at the axes of the graph."""
+    """The analysis is invented here; its numbers stand at the axes of the graph."""
     page = open_page()
     south = [0.5, 0.4, 0.08, 0.04, 0.02, 0.0]
     move = {"seat": 0, "texts": ["7L*", "7<*"], "value": 0.0, "win": None}
@@ -85,7 +85,8 @@ def test_a_review_says_since_when_the_game_was_lost(open_page: Open) -> None:
 
 
 def test_a_loaded_game_keeps_its_head(open_page: Open) -> None:
-    """Its players stand on the page and in the file, and drawn moves are not judged."""
+    """The game's players stand on the page and in the file, and moves that no player chose are not
+    judged."""
     page = open_page()
     game = Board()
     for _ in range(3):
@@ -114,7 +115,8 @@ def test_a_loaded_game_keeps_its_head(open_page: Open) -> None:
 
 
 def test_the_editor_keeps_what_the_last_move_left(open_page: Open) -> None:
-    """Until a pit is clicked: then it says that the bar goes."""
+    """The editor keeps a barred pit until a pit is clicked, and then says that the bar is
+    dropped."""
     page = open_page()
     barred = "0,0,0,0,0,0,0,1/1,3,2,0,4,0,2,1/2,6,1,8,2,1,5,0/1,7,0,2,8,4,1,2 0,0 - N A1"
     set_up(page, barred)
@@ -131,7 +133,8 @@ def test_the_editor_keeps_what_the_last_move_left(open_page: Open) -> None:
 
 
 def test_the_bar_shows_no_old_number(open_page: Open) -> None:
-    """It is faded while it computes, and hidden while the board shows what it does not judge."""
+    """The evaluation bar is faded while the bot computes, and hidden while the board shows another
+    position."""
     page = open_page()
     unfold(page, "panel-study")
     page.check("#bar")
@@ -153,7 +156,7 @@ def test_the_bar_shows_no_old_number(open_page: Open) -> None:
 
 
 def test_links_hold_the_game_in_themselves(open_page: Open) -> None:
-    """They open on any server; a wrong link says so."""
+    """Links open on any server; the page says if a link is wrong."""
     page = open_page(allowed="400")
     click_any(page, 0)
     before, text = moves(page), page.input_value("#position")
@@ -177,7 +180,7 @@ def test_links_hold_the_game_in_themselves(open_page: Open) -> None:
 
 @pytest.mark.parametrize("size", [PHONE, LANDSCAPE], ids=["portrait", "landscape"])
 def test_on_a_phone_the_board_stays_in_view(open_page: Open, size: dict[str, Any]) -> None:
-    """It does at the start, and while a move is explained."""
+    """The board stays in view at the start, and while a move is explained."""
     page = open_page(is_mobile=True, **size)
     page.tap("#new-game [type=submit]")
     until(page, "document.getElementById('status').textContent == 'South to move'")
@@ -197,7 +200,7 @@ def test_on_a_phone_the_board_stays_in_view(open_page: Open, size: dict[str, Any
 
 
 def test_the_board_does_not_jump_for_a_longer_heading(open_page: Open) -> None:
-    """Not when people look back, and not at the end of a game."""
+    """The board stays in place when people look back, and at the end of a game."""
     page = open_page(**PHONE)
     top = "scrollTo(0, 0), document.getElementById('board').getBoundingClientRect().y"
     before = page.evaluate(top)
@@ -254,7 +257,8 @@ def test_keys_of_the_page(open_page: Open) -> None:
 
 
 def test_mistakes_become_puzzles(open_page: Open) -> None:
-    """After a review the page asks for a better move than each, and leads back to the game."""
+    """After a review the page asks for a better move at each mistake, and leads back to the
+    game."""
     page = open_page()
     legal = Board.from_text(WON)
     opinions = analyse(legal, "alphabeta:2", lines=None).lines

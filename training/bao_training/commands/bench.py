@@ -2,9 +2,9 @@
 
     bao bench train
 
-The reference is ``configs/quick.toml``, on one worker (one core), then on all. ``--set`` changes
-any setting. Give another configuration to measure it, for example zanzibar. In runs with a search,
-a step is a searched action.
+Without a configuration it measures ``configs/quick.toml``, with one worker (one core) and then with
+a worker for each core. ``--set`` changes any setting. In runs with a search, a step is a searched
+action.
 """
 
 from __future__ import annotations
