@@ -122,10 +122,10 @@ class Hand(NamedTuple):
     down: np.uint64
     """0 or 1, the step along the ring."""
     house_min: np.uint64
-    """The fewest seeds with which the house acts; all ones if hole 5 is an ordinary hole."""
+    """The house acts only from this many seeds on; all ones if hole 5 is an ordinary hole."""
     barred: np.uint64
     """Ring pit at which takasia stops the move, or NO_PIT."""
-    stops: np.uint64
+    stops_at_house: np.uint64
     """All ones to stop at a house that acts, zero to play it."""
     tally: np.uint64
     """Seeds sown in the move so far, and the flags above."""
@@ -210,26 +210,26 @@ def relay(rules, hand):
     shift = (last & IN_ROW) << PIT_BITS_SHIFT
     at_last = BYTE << shift
     count = (((front & ~in_back) | (back & in_back)) >> shift) & BYTE
-    prey = (facing >> shift) & BYTE & ~in_back
+    facing_seeds = (facing >> shift) & BYTE & ~in_back
     left_end = _mask(last < _BEHIND_LEFT_END)
     right_end = _mask(last >= _RIGHT_END) & ~in_back
 
     goes_on = live & finite & _mask(count != ONE)  # 1.5: a sowing that ends in an empty pit stops
-    captures = goes_on & _mask(prey != ZERO)  # 1.4, 1.6c
+    captures = goes_on & _mask(facing_seeds != ZERO)  # 1.4, 1.6c
     free_side = ZERO - ((tally >> _FREE_SIDE_SHIFT) & ONE)
     pauses = captures & ~left_end & ~right_end & free_side  # Dutch I.a
     wins = captures & ~pauses & _mask((facing & ~at_last) == ZERO)  # 1.2
     lifts = goes_on & ~captures
     at_house = lifts & _mask(last == HOUSE)
     house_acts = at_house & _mask(count >= hand.house_min)
-    tally |= house_acts & ~hand.stops & CHOICE  # 2.5b (2)
-    lifts &= ~(house_acts & hand.stops)  # 2.5b (1), and the choice not to play it
+    tally |= house_acts & ~hand.stops_at_house & CHOICE  # 2.5b (2)
+    lifts &= ~(house_acts & hand.stops_at_house)  # 2.5b (1), and the choice not to play it
     lifts &= _mask(last != hand.barred)  # 1.6b, 4.1b
     tally |= wins & WON
     tally |= pauses & PAUSED
     tally |= lifts & at_house & HOUSE_LIFTED  # 2.5a
     house_min = hand.house_min | (lifts & at_house)
-    eats = captures & ~wins & ~pauses
+    takes = captures & ~wins & ~pauses
 
     # 1.4b: a capture at a kichwa or kimbi is sown inward from the near kichwa; 1.4c: elsewhere
     # the running direction stays. Dutch I.a: endelea from there turns inward as well.
@@ -238,13 +238,15 @@ def relay(rules, hand):
     down = (turns & inward) | (~turns & down)
     front &= ~(lifts & at_last & ~in_back)
     back &= ~(lifts & at_last & in_back)
-    facing &= ~(eats & at_last)
-    seeds = (eats & prey) | (lifts & count)
+    facing &= ~(takes & at_last)
+    seeds = (takes & facing_seeds) | (lifts & count)
     from_kichwa = (ZERO - down) & RIGHT_KICHWA
     onward = (last + _step(down)) & RING_MASK
     stays = (live & last) | (~live & pit)
-    pit = (eats & from_kichwa) | (lifts & onward) | (~eats & ~lifts & stays)
-    return Hand(front, back, facing, seeds, pit, down, house_min, hand.barred, hand.stops, tally)
+    pit = (takes & from_kichwa) | (lifts & onward) | (~takes & ~lifts & stays)
+    return Hand(
+        front, back, facing, seeds, pit, down, house_min, hand.barred, hand.stops_at_house, tally
+    )
 
 
 @jit_inline
@@ -256,14 +258,14 @@ def play_out(rules, hand):
 
 
 @jit_inline
-def first_hand(rules, rows, capture_turn, start, stops):
+def first_hand(rules, rows, capture_turn, start, stops_at_house):
     """Return the hand after the first lift of a move.
 
     Args:
         capture_turn: whether the start captures.
         start: a start from :func:`candidates`.
-        stops: all ones if a capture move stops at a house that acts, zero if it plays the house; a
-            takasa always stops.
+        stops_at_house: all ones if a capture move stops at a house that acts, zero if it plays the
+            house; a takasa always stops.
     """
     front, back, meta = rows.front, rows.back, rows.meta
     ring, down = ring_of(start), down_of(start)
@@ -295,9 +297,20 @@ def first_hand(rules, rows, capture_turn, start, stops):
         pit = (ZERO - down) & RIGHT_KICHWA  # 1.4a
         if remaining == ZERO:  # 1.2: the first capture takes the last front seeds
             return Hand(
-                front, back, facing, ZERO, ring, down, house_min, NO_PIT, stops, tally | WON
+                front,
+                back,
+                facing,
+                ZERO,
+                ring,
+                down,
+                house_min,
+                NO_PIT,
+                stops_at_house,
+                tally | WON,
             )
-        return Hand(front, back, remaining, seeds, pit, down, house_min, NO_PIT, stops, tally)
+        return Hand(
+            front, back, remaining, seeds, pit, down, house_min, NO_PIT, stops_at_house, tally
+        )
 
     # 2.4, 3.3: the first hand is lifted from one of the mover's pits.
     store_seed = ONE if namua else ZERO  # 2.2
@@ -313,7 +326,7 @@ def first_hand(rules, rows, capture_turn, start, stops):
     if capture_turn:
         facing = byteswap(rows.other_front)
     else:
-        stops = FULL
+        stops_at_house = FULL
         barred = barred_of(meta)
         if owned and (namua or rules.house_stops_mtaji_takasa != ZERO):  # 2.5b (1); kibao 1.6.2
             house_min = rules.house_min
@@ -332,9 +345,18 @@ def first_hand(rules, rows, capture_turn, start, stops):
     if front == ZERO and pit >= ROW and ring < ROW:
         # 1.2: a lone kichwa was lifted toward the back row, so the mover's front row is empty.
         return Hand(
-            seeds << shift, back, facing, ZERO, pit, down, house_min, barred, stops, tally | LOST
+            seeds << shift,
+            back,
+            facing,
+            ZERO,
+            pit,
+            down,
+            house_min,
+            barred,
+            stops_at_house,
+            tally | LOST,
         )
-    return Hand(front, back, facing, seeds, pit, down, house_min, barred, stops, tally)
+    return Hand(front, back, facing, seeds, pit, down, house_min, barred, stops_at_house, tally)
 
 
 @jit_inline
@@ -402,17 +424,17 @@ def finish(rules, rows, capture_turn, hand, bars=True):
 
 
 @jit_inner
-def simulate(rules, rows, capture_turn, start, stops, bars=True):
+def simulate(rules, rows, capture_turn, start, stops_at_house, bars=True):
     """Play a start from :func:`candidates` to the end of its move.
 
     Args:
-        rules, rows, capture_turn, start, stops: see :func:`first_hand`.
+        rules, rows, capture_turn, start, stops_at_house: see :func:`first_hand`.
         bars: see :func:`finish`.
 
     Returns:
         a :class:`Played`.
     """
-    hand = play_out(rules, first_hand(rules, rows, capture_turn, start, stops))
+    hand = play_out(rules, first_hand(rules, rows, capture_turn, start, stops_at_house))
     after, result = finish(rules, rows, capture_turn, hand, bars)
     return Played(after, result, hand.tally, captured_by(rows, capture_turn, hand))
 
@@ -451,8 +473,8 @@ def begin_action(rules, rows, action):
     """Return whether a legal action captures, and the hand after its first lift."""
     capture_turn = is_capture(rules, rows, action)
     start = start_of(rows.meta, capture_turn, action)
-    stops = ZERO if action & ONE else FULL
-    return capture_turn, first_hand(rules, rows, capture_turn, start, stops)
+    stops_at_house = ZERO if action & ONE else FULL
+    return capture_turn, first_hand(rules, rows, capture_turn, start, stops_at_house)
 
 
 @jit_brief

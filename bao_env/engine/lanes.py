@@ -70,13 +70,13 @@ _FIELDS = len(Hand._fields)
     _DOWN,
     _HOUSE_MIN,
     _BARRED,
-    _STOPS,
+    _STOPS_AT_HOUSE,
     _TALLY,
 ) = range(0, _FIELDS * LANES, LANES)
 
 _JOB_START = U(31)
 _JOB_CAPTURE = U(32)
-_JOB_STOPS = U(64)
+_JOB_STOPS_AT_HOUSE = U(64)
 _JOB_ACTION_SHIFT = U(7)
 _JOB_GAME_SHIFT = U(13)
 _ACTION_MASK = U(63)
@@ -110,7 +110,9 @@ def legal_job(game, capture_turn, action, start):
 @jit_inline
 def play_job(game, capture_turn, action, start):
     """Return the job that plays an action."""
-    flags = (_JOB_CAPTURE if capture_turn else ZERO) | (ZERO if action & ONE else _JOB_STOPS)
+    flags = (_JOB_CAPTURE if capture_turn else ZERO) | (
+        ZERO if action & ONE else _JOB_STOPS_AT_HOUSE
+    )
     return (U(game) << _JOB_GAME_SHIFT) | flags | start
 
 
@@ -126,14 +128,14 @@ def _load(lanes, i):
         lanes[_DOWN + i],
         lanes[_HOUSE_MIN + i],
         lanes[_BARRED + i],
-        lanes[_STOPS + i],
+        lanes[_STOPS_AT_HOUSE + i],
         lanes[_TALLY + i],
     )
 
 
 @jit_inline
 def _save(lanes, i, hand):
-    """Write a hand back to lane i after relay(), which does not change ``barred`` and ``stops``."""
+    """Write a hand back to lane i, except for the fields that relay() does not change."""
     lanes[_FRONT + i] = hand.front
     lanes[_BACK + i] = hand.back
     lanes[_FACING + i] = hand.facing
@@ -159,11 +161,11 @@ def _fill(rules, positions, job, lanes, i):
         load_rows_at(positions, np.int64(job >> _JOB_GAME_SHIFT)),
         (job & _JOB_CAPTURE) != ZERO,
         job & _JOB_START,
-        FULL if job & _JOB_STOPS else ZERO,
+        FULL if job & _JOB_STOPS_AT_HOUSE else ZERO,
     )
     _save(lanes, i, hand)
     lanes[_BARRED + i] = hand.barred
-    lanes[_STOPS + i] = hand.stops
+    lanes[_STOPS_AT_HOUSE + i] = hand.stops_at_house
 
 
 @jit_inline

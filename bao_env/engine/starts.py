@@ -69,7 +69,7 @@ _SINGLETONS = code("singleton_takasa", "singletons")
 
 
 @jit_inline
-def _capture_pits(filled, prey, seeds):
+def _capture_pits(front_filled, facing_filled, seeds):
     """Return the front pits, as bits, in which a first sowing of ``seeds`` seeds ends in a capture.
 
     Such a pit must hold seeds before the last one lands, and the pit facing it must not be empty
@@ -77,13 +77,13 @@ def _capture_pits(filled, prey, seeds):
     lands in the pit they were lifted from, which is empty.
 
     Args:
-        filled: the player's front pits that hold seeds, as bits.
-        prey: the player's front pits that face a pit with seeds, as bits.
+        front_filled: the player's front pits that hold seeds, as bits.
+        facing_filled: the player's front pits that face a pit with seeds, as bits.
         seeds: the number of seeds sown.
     """
     if seeds < _ROUND:
-        return filled & prey
-    return prey if seeds > _ROUND else ZERO
+        return front_filled & facing_filled
+    return facing_filled if seeds > _ROUND else ZERO
 
 
 @jit_inner
@@ -96,9 +96,9 @@ def first_captures(front, back, facing, capture_limit):
     up = ZERO
     down = ZERO
     targets = ZERO
-    prey = nonzero(facing)
-    filled = nonzero(front)
-    if (filled & prey) == ZERO and (capture_limit < _ROUND or prey == ZERO):
+    facing_filled = nonzero(facing)
+    front_filled = nonzero(front)
+    if (front_filled & facing_filled) == ZERO and (capture_limit < _ROUND or facing_filled == ZERO):
         return up, down, targets
     starts = at_least_2(front) | (at_least_2(back) << ROW)
     while starts != ZERO:
@@ -107,7 +107,7 @@ def first_captures(front, back, facing, capture_limit):
         seeds = byte(back if ring >= ROW else front, ring & IN_ROW)
         if seeds > capture_limit:
             continue
-        hits = _capture_pits(filled, prey, seeds)
+        hits = _capture_pits(front_filled, facing_filled, seeds)
         end = (ring + seeds) & RING_MASK
         hit = (hits >> end) & ONE
         up |= hit << ring
@@ -171,7 +171,7 @@ def candidates(rules, rows):
     front, back, meta = rows.front, rows.back, rows.meta
     facing = byteswap(rows.other_front)
     pending = pending_of(meta)
-    filled = nonzero(front)
+    front_filled = nonzero(front)
 
     if pending != NO_PIT:  # Dutch I.a: the sides of the waiting capture
         return True, (ONE << pending) | (ONE << (pending + DOWN_STARTS_SHIFT))
@@ -181,7 +181,7 @@ def candidates(rules, rows):
         if captures != ZERO:  # 2.3b, 1.7a; side forced at kichwa and kimbi, 1.4b
             going_down = (captures & _NOT_LEFT_END) << DOWN_STARTS_SHIFT
             return True, (captures & _NOT_RIGHT_END) | going_down
-        starts = _namua_takasa(rules, front, back, filled, meta)
+        starts = _namua_takasa(rules, front, back, front_filled, meta)
     else:
         up, down, targets = first_captures(front, back, facing, rules.capture_limit)
         if targets != ZERO:  # 3.4, 1.7a
@@ -197,20 +197,20 @@ def candidates(rules, rows):
             return False, starts | (starts << DOWN_STARTS_SHIFT)
     up = starts
     down = starts
-    if _single(filled) and rules.lone_kichwa_takasa == _LONE_KICHWA_ILLEGAL:  # 2.4a, 3.5b
+    if _single(front_filled) and rules.lone_kichwa_takasa == _LONE_KICHWA_ILLEGAL:  # 2.4a, 3.5b
         up &= ~(ONE << RIGHT_KICHWA)
         down &= ~ONE
     return False, up | (down << DOWN_STARTS_SHIFT)
 
 
 @jit_inner
-def _namua_takasa(rules, front, back, filled, meta):
+def _namua_takasa(rules, front, back, front_filled, meta):
     """Return the front pits, as bits, from which a takasa in namua may start (2.4)."""
-    starts = filled
+    starts = front_filled
     owned = owns_house(meta)
     house = ONE << HOUSE
     acts = owned and byte(front, HOUSE) >= rules.house_min
-    if acts and filled != house:  # 2.4b
+    if acts and front_filled != house:  # 2.4b
         starts &= ~house
     if rules.singleton_takasa == _SINGLETONS:  # Dutch I.b
         fuller = at_least_2(front)
@@ -287,10 +287,10 @@ def is_capture(rules, rows, action):
     backward = ZERO - down_of(start)
     end = (ring + ((seeds ^ backward) - backward)) & RING_MASK
     entering = enters(rows.meta)
-    prey = nonzero(facing)
+    facing_filled = nonzero(facing)
     if entering != ZERO:  # 2.3: at the store seed's own pit
-        return ((prey >> ring) & ONE) != ZERO
-    hits = _capture_pits(nonzero(front), prey, seeds)
+        return ((facing_filled >> ring) & ONE) != ZERO
+    hits = _capture_pits(nonzero(front), facing_filled, seeds)
     return seeds <= rules.capture_limit and ((hits >> end) & ONE) != ZERO  # 3.4
 
 

@@ -158,11 +158,11 @@ class _Recorder:
 
     def capture(self, rule: str, ring: int, down: int) -> None:
         """Let the hand take the seeds that face a front pit, to be sown in direction ``down``."""
-        opponent, prey = 1 - self.mover, facing(ring)
-        seeds = self.pits[opponent][prey]
-        self.pits[opponent][prey] = 0
+        opponent, captured_pit = 1 - self.mover, facing(ring)
+        seeds = self.pits[opponent][captured_pit]
+        self.pits[opponent][captured_pit] = 0
         self.hand += seeds
-        self.add(EventKind.CAPTURE, rule, (prey,), seeds, seat=opponent, at=ring)
+        self.add(EventKind.CAPTURE, rule, (captured_pit,), seeds, seat=opponent, at=ring)
         if ring in KICHWA + KIMBI:
             rule = "Donkers 1.4b"
         elif rule != "Dutch I.a":
@@ -284,5 +284,5 @@ def _finish(rules, rows, captures, hand):
 
 
 def _uint64(hand: Hand) -> Hand:
-    """Convert a hand back for the kernel, which returns its fields to Python as plain integers."""
+    """Return a hand whose plain integers, as Python gets them, are uint64 again for the kernel."""
     return Hand(*map(np.uint64, hand))

@@ -53,7 +53,7 @@ def test_lambda_returns_follow_their_definition(gamma: float, lam: float) -> Non
 
 @pytest.mark.parametrize(("noise", "exploration"), [(0.0, 0.0), (0.5, 0.0), (0.0, 1.0), (0.5, 0.2)])
 def test_how_actions_are_chosen(noise: float, exploration: float) -> None:
-    """The best_values action, one drawn from the softmax of value / noise, or a random one."""
+    """The action is the best one, one drawn from the softmax of value / noise, or a random one."""
     size = 60_000
     values = np.tile(np.array([0.1, 0.6, -0.4], np.float32), size)
     legal = np.full(size, 1 << 3 | 1 << 20 | 1 << 63, np.uint64)
@@ -73,7 +73,7 @@ def test_how_actions_are_chosen(noise: float, exploration: float) -> None:
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_what_a_worker_records(compiled: bool) -> None:
-    """The network values each recorded action as high as it was when it was chosen."""
+    """The network gives each recorded action the value that it had when it was chosen."""
     trainer = make(f"{SMALL}bfloat16=false max_plies=60")
     torch.nn.init.normal_(trainer.network.head.weight, std=0.3)
     worker = trainer.workers[0]
@@ -83,7 +83,7 @@ def test_what_a_worker_records(compiled: bool) -> None:
     flat = torch.from_numpy(roll.encodings.reshape(-1, roll.encodings.shape[-1]))
     with torch.inference_mode():
         _, values = trainer.network(flat)
-    expected = (roll.best[:-1] - roll.costs).reshape(-1)
+    expected = (roll.best_values[:-1] - roll.costs).reshape(-1)
     np.testing.assert_allclose(values, expected, atol=1e-5)
     assert (roll.costs >= 0).all() and (roll.costs > 0).any()
 

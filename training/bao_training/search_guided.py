@@ -66,11 +66,12 @@ class SearchGuidedConfig(MethodConfig):
     replay_ratio: float = Field(2.0, ge=0, le=1000)
     """How often the network learns from each position, on average."""
     nnue_replay_ratio: float = Field(4.0, ge=0, le=1000)
-    """How often the NNUE learns from each position, on average; only in steps of the network."""
+    """How often the NNUE learns from each position, on average. It learns in the
+    network's steps."""
     value_weight: float = Field(1.0, ge=0, le=100)
     """Weight of the loss of the network's values; its policy's loss has weight 1."""
     search_value: float = Field(0.3, ge=0, le=1)
-    """Share of the search's value in the target result; the rest is who won."""
+    """Weight of the search's value in the target of a value; the game's result has the rest."""
 
     @override
     def check(self, config: TrainConfig) -> None:
@@ -215,16 +216,16 @@ class SearchGuidedWorker(Worker[SearchGuidedConfig, GuidedModel]):
         return totals
 
     @override
-    def targets(self, index: Int64Array) -> Targets:
+    def targets(self, decisions: Int64Array) -> Targets:
         """Return the targets of positions, from their searches and the results of their games.
 
         Args:
-            index: int64[N], the slots of the positions in the buffer.
+            decisions: int64[N], the slots of the positions in the buffer.
         """
         buffer, to_device = self.buffer, self.replica.to_device
         share = np.float32(self.method_config.search_value)
-        values = share * buffer.values[index] + (1 - share) * buffer.results[index]
-        return Targets(to_device(buffer.actions[index].astype(np.int64)), to_device(values))
+        values = share * buffer.values[decisions] + (1 - share) * buffer.results[decisions]
+        return Targets(to_device(buffer.actions[decisions].astype(np.int64)), to_device(values))
 
     @override
     def draw_minibatches(self, count: int) -> None:
@@ -232,24 +233,24 @@ class SearchGuidedWorker(Worker[SearchGuidedConfig, GuidedModel]):
         self.minibatches = [np.sort(self.buffer.draw(rng, share)) for _ in range(count)]
 
     @override
-    def loss(self, index: Int64Array, targets: Targets) -> tuple[Tensor, Tensor]:
+    def loss(self, decisions: Int64Array, targets: Targets) -> tuple[Tensor, Tensor]:
         """See :meth:`Worker.loss`: the loss is the cross-entropy to the search's action, plus
         ``value_weight`` times the squared error of the values, plus the loss of the NNUE."""
         buffer = self.buffer
         encodings, legal_actions, _ = encode(
-            self.games.engine.rules, buffer.positions[index], buffer.legal[index]
+            self.games.engine.rules, buffer.positions[decisions], buffer.legal[decisions]
         )
         logits, values = self.replica.network(torch.from_numpy(encodings))
         logits, values = logits[: len(legal_actions)], values[: len(legal_actions)]
         listed = self.replica.to_device(legal_actions)
-        log_probs = log_softmax(logits, listed >> 6, len(index))
+        log_probs = log_softmax(logits, listed >> 6, len(decisions))
         stats = search_statistics(listed, log_probs, values, targets)
-        nnue_loss = self.nnue_loss(index, legal_actions, values.detach().cpu().numpy())
+        nnue_loss = self.nnue_loss(decisions, legal_actions, values.detach().cpu().numpy())
         loss = stats[0] + self.method_config.value_weight * stats[1] + nnue_loss
         return loss, torch.cat([stats, nnue_loss[None]])
 
     def nnue_loss(
-        self, index: Int64Array, legal_actions: Int64Array, values: Float32Array
+        self, decisions: Int64Array, legal_actions: Int64Array, values: Float32Array
     ) -> Tensor:
         """Return the loss of the NNUE.
 
@@ -257,22 +258,22 @@ class SearchGuidedWorker(Worker[SearchGuidedConfig, GuidedModel]):
         values, and over further positions drawn from the buffer, with the values of their searches.
 
         Args:
-            index: int64[N], positions of the buffer.
+            decisions: int64[N], positions of the buffer.
             legal_actions: int64[K], their legal actions (position * 64 + action).
             values: float32[K], the network's values of these actions.
         """
         nnue, engine, buffer = self.replica.model.nnue, self.games.engine, self.buffer
-        positions = buffer.positions[index]
-        before, actions = np.divmod(legal_actions, 64)
-        after, legal = positions[before], buffer.legal[index][before]
+        positions = buffer.positions[decisions]
+        rows, actions = np.divmod(legal_actions, 64)
+        after, legal = positions[rows], buffer.legal[decisions][rows]
         winners = np.full(len(actions), -1, np.int8)
         engine.step(after, actions, legal, winners)
         running = winners < 0
-        same_mover = movers(after) == movers(positions)[before]
+        same_mover = movers(after) == movers(positions)[rows]
         results = np.where(same_mover, values, -values)[running]
         loss = nnue.loss(after[running], chances(results)) / max(1, len(results))
         ratio = self.method_config.nnue_replay_ratio / self.method_config.replay_ratio
-        drawn = buffer.draw(self.games.generator, round(ratio * len(index)))
+        drawn = buffer.draw(self.games.generator, round(ratio * len(decisions)))
         if len(drawn):
             searched = nnue.loss(buffer.positions[drawn], chances(buffer.values[drawn]))
             loss = loss + searched / len(drawn)

@@ -48,7 +48,7 @@ class TdConfig(MethodConfig):
     final_exploration: float = Field(0.02, ge=0, le=1)
     """Probability of a random action at the end."""
     max_cost: float = Field(0.1, ge=0, le=2)
-    """A return is cut at an action that is worth less than the best one by more than this."""
+    """A return ends at an action whose value is below that of the best action by more than this."""
     epochs: int = Field(2, ge=1, le=100)
     """Passes over each rollout."""
 
@@ -65,7 +65,7 @@ class Rollout:
         shape = (steps, games)
         self.encodings = np.empty((steps, games, ENCODING_SIZE), np.uint8)
         """uint8[T, B, ENCODING_SIZE], the encodings of the boards after the actions played."""
-        self.best = np.empty((steps + 1, games), np.float32)
+        self.best_values = np.empty((steps + 1, games), np.float32)
         """float32[T + 1, B], the highest value for the player to move."""
         self.costs = np.empty(shape, np.float32)
         """How much less the played action is worth than the best one."""
@@ -129,7 +129,7 @@ def choose_actions(values, indptr, legal, noise, exploration, rng, indices, acti
 
 
 @jit
-def lambda_returns(rewards, best, costs, dones, turn_passed, gamma, lam, max_cost, out):
+def lambda_returns(rewards, best_values, costs, dones, turn_passed, gamma, lam, max_cost, returns):
     """Compute the lambda-return of each action, for the player who takes it.
 
     This is equation 12.20 of Sutton and Barto, with the value of the best action as the value of a
@@ -138,27 +138,27 @@ def lambda_returns(rewards, best, costs, dones, turn_passed, gamma, lam, max_cos
     12.10).
 
     Args:
-        rewards: float32[T, B], for the player who acts; only the rewards of last actions are read.
-        best: float32[T + 1, B], the highest value of an action, for the player who acts.
+        rewards: float32[T, B], for the player who acts; only rewards at the end of games are read.
+        best_values: float32[T + 1, B], the highest value of an action, for the player who acts.
         costs: float32[T, B], the highest value minus the value of the action taken.
         dones: bool[T, B], whether the game ended with this action.
         turn_passed: bool[T, B], whether the turn passed to the other player after this action.
         gamma: the discount per ply, float32.
         lam: lambda, float32.
         max_cost: the cost above which a return is cut, float32.
-        out: float32[T, B], filled with the returns.
+        returns: float32[T, B], filled with the returns.
     """
     steps = rewards.shape[0]
     for b in range(rewards.shape[1]):
         for t in range(steps - 1, -1, -1):
             if dones[t, b]:
-                out[t, b] = rewards[t, b]
+                returns[t, b] = rewards[t, b]
                 continue
-            following = best[t + 1, b]
+            following = best_values[t + 1, b]
             if t + 1 < steps and costs[t + 1, b] <= max_cost:
-                following += lam * (out[t + 1, b] - following)
+                following += lam * (returns[t + 1, b] - following)
             sign = np.float32(-1.0) if turn_passed[t, b] else np.float32(1.0)
-            out[t, b] = gamma * sign * following
+            returns[t, b] = gamma * sign * following
 
 
 class TdWorker(Worker[TdConfig, Model]):
@@ -203,18 +203,18 @@ class TdWorker(Worker[TdConfig, Model]):
                 rng,
                 indices,
                 actions,
-                rollout.best[t],
+                rollout.best_values[t],
             )
             if last:
                 break
             rollout.encodings[t] = encodings[indices]
-            rollout.costs[t] = rollout.best[t] - values[indices]
+            rollout.costs[t] = rollout.best_values[t] - values[indices]
             ended = rollout.step(t, games, actions)
             totals += games.totals(ended)
             games.reset(ended)
         lambda_returns(
             rollout.rewards,
-            rollout.best,
+            rollout.best_values,
             rollout.costs,
             rollout.dones,
             rollout.turn_passed,
@@ -245,7 +245,7 @@ class TdWorker(Worker[TdConfig, Model]):
     def variances(self) -> Float64Array:
         """Return float64[2], the variance of the returns and the variance of the values' errors."""
         rollout = self.rollout
-        values = rollout.best[:-1] - rollout.costs
+        values = rollout.best_values[:-1] - rollout.costs
         return np.array([rollout.returns.var(), (rollout.returns - values).var()], np.float64)
 
     @override
@@ -254,14 +254,14 @@ class TdWorker(Worker[TdConfig, Model]):
         self.minibatches = np.array_split(shuffled, count)
 
     @override
-    def targets(self, index: Int64Array) -> Float32Array:
-        """Return float32[N], the lambda-returns of the actions with the indices int64[N]."""
-        return self.rollout.returns.reshape(-1)[index]
+    def targets(self, decisions: Int64Array) -> Float32Array:
+        """Return float32[N], the lambda-returns of the actions at int64[N] in the rollout."""
+        return self.rollout.returns.reshape(-1)[decisions]
 
     @override
-    def loss(self, index: Int64Array, targets: Float32Array) -> tuple[Tensor, Tensor]:
+    def loss(self, decisions: Int64Array, targets: Float32Array) -> tuple[Tensor, Tensor]:
         """See :meth:`Worker.loss`: the loss is the squared error of the values."""
-        encodings = self.rollout.encodings.reshape(-1, ENCODING_SIZE)[index]
+        encodings = self.rollout.encodings.reshape(-1, ENCODING_SIZE)[decisions]
         _, values = self.replica.network(torch.from_numpy(encodings))
         loss = (values - self.replica.to_device(targets)).square().mean()
         return loss, loss[None]

@@ -86,11 +86,11 @@ class Games:
         seed = np.random.SeedSequence(self._seed.entropy, spawn_key=key)
         self.generator = np.random.default_rng(seed)
 
-    def reset(self, index: Int64Array) -> None:
+    def reset(self, games: Int64Array) -> None:
         """Restart games by number, int64[N], each after some random actions that do not end it."""
-        starts = self._openings.draw(len(index), self.generator)
-        self.positions[index], self.legal[index] = starts
-        self.winners[index] = -1
+        starts = self._openings.draw(len(games), self.generator)
+        self.positions[games], self.legal[games] = starts
+        self.winners[games] = -1
 
     def step(self, actions: Actions) -> None:
         """Play an action, int64[B], in every game that is not over."""
@@ -208,15 +208,15 @@ class Worker(ABC, Generic[C, M]):
         """Draw this worker's part of ``count`` minibatches into :attr:`minibatches`."""
 
     @abstractmethod
-    def targets(self, index: Int64Array) -> Any:
+    def targets(self, decisions: Int64Array) -> Any:
         """Return the targets of decisions int64[N]: what the model should say about them."""
 
     @abstractmethod
-    def loss(self, index: Int64Array, targets: Any) -> tuple[Tensor, Tensor]:
+    def loss(self, decisions: Int64Array, targets: Any) -> tuple[Tensor, Tensor]:
         """Return the loss of the model on some decisions, and statistics of it.
 
         Args:
-            index: int64[N], the decisions.
+            decisions: int64[N], the indices of the decisions.
             targets: their targets, as :meth:`targets` returns them.
 
         Returns:

@@ -28,9 +28,9 @@ _MAX_CAPTURE = U(64)
 
 
 @jit
-def _play_out(rules, rows, capture_turn, start, stops):
+def _play_out(rules, rows, capture_turn, start, stops_at_house):
     """Return the tally of a start, and the seeds that it captures."""
-    hand = play_out(rules, first_hand(rules, rows, capture_turn, start, stops))
+    hand = play_out(rules, first_hand(rules, rows, capture_turn, start, stops_at_house))
     return hand.tally, captured_by(rows, capture_turn, hand)
 
 

@@ -88,9 +88,9 @@ def _random_move(rules, rows, rng):
     while starts != ZERO:
         rng = xorshift(rng)
         start = select_bit(starts, ((rng >> _HALF_WORD) * popcount(starts)) >> _HALF_WORD)
-        stops = ZERO - (rng & ONE)
-        played = simulate(rules, rows, capture_turn, start, stops)
-        if played.tally & INFINITE and stops == ZERO:
+        stops_at_house = ZERO - (rng & ONE)
+        played = simulate(rules, rows, capture_turn, start, stops_at_house)
+        if played.tally & INFINITE and stops_at_house == ZERO:
             played = simulate(rules, rows, capture_turn, start, FULL)
         if (played.tally & INFINITE) == ZERO:
             return rng, played.after, played.result

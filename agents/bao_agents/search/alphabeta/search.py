@@ -442,9 +442,9 @@ def _search_frontier(rules, evaluator, work, rows, turn, ply, beta):
     while starts != ZERO:
         start = trailing_zeros(starts)
         starts &= starts - ONE
-        stops = ZERO
+        stops_at_house = ZERO
         while True:
-            played = simulate(rules, rows, capture_turn, start, stops, False)
+            played = simulate(rules, rows, capture_turn, start, stops_at_house, False)
             if (played.tally & INFINITE) == ZERO:
                 nodes += 1
                 if played.result == ONE:
@@ -458,8 +458,8 @@ def _search_frontier(rules, evaluator, work, rows, turn, ply, beta):
                     if best >= beta:
                         work.nodes += nodes
                         return best
-            if stops != ZERO or (played.tally & CHOICE) == ZERO:
+            if stops_at_house != ZERO or (played.tally & CHOICE) == ZERO:
                 break
-            stops = FULL  # 2.5b: the house may be kept
+            stops_at_house = FULL  # 2.5b: the house may be kept
     work.nodes += nodes
     return best
