@@ -128,7 +128,7 @@ def rules_in_words(ruleset: Ruleset) -> str:
         store=store,
         first="South begins."
         if ruleset.first_player == "south"
-        else "The first player is drawn at random.",
+        else "The player who begins is drawn at random.",
     )
     if store:
         unless = "no front hole has more"
