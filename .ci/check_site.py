@@ -24,18 +24,18 @@ def faults(pages: dict[str, str]) -> list[str]:
             titles[re.sub("<.*?>", "", title[1])].append(name)
         code = unescape(" ".join(re.findall(r"<(?:pre|code)\b.*?</(?:pre|code)>", page, re.DOTALL)))
         if quote := re.search("[\u201c\u201d\u2018\u2019].{0,30}", code):
-            problems.append(f"{name}: curly quotes in code, {quote[0]!r}")
+            problems.append(f"{name}: code has curly quotes: {quote[0]!r}")
         if re.search(r"\d%\|", page):
-            problems.append(f"{name}: a progress bar")
+            problems.append(f"{name}: an example's output has a progress bar")
         if 'Type<span class="colon">' in page:
-            problems.append(f"{name}: a docstring's words before a colon were taken for a type")
+            problems.append(f"{name}: words before a colon in a docstring are shown as a type")
         for link in re.findall(r'<a\b[^>]*\bhref="(?!\w+:)([^"]*#[^"]+)"', page):
             path, _, anchor = unquote(unescape(link)).partition("#")
             target = posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
             if anchor not in anchors.get(target if path else name, ()):
-                problems.append(f"{name}: {link} leads nowhere")
+                problems.append(f"{name}: the link {link} leads nowhere")
     return problems + [
-        f"{' and '.join(names)}: one title, {title!r}"
+        f"{' and '.join(names)} have the same title, {title!r}"
         for title, names in titles.items()
         if len(names) > 1
     ]

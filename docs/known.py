@@ -32,11 +32,11 @@ if kind == "strong":
     agent = NetworkAgent(network, engine.ruleset)
     positions, legal, winners = engine.new_games(3 * count)
     for _ in range(8):
-        found = agent.evaluate(positions, legal)
-        logits = found.logits + rng.gumbel(size=len(found.logits)).astype(np.float32)
-        engine.step(positions, best_legal_actions(logits, found.indptr, legal), legal, winners)
-    first = np.sort(np.unique(positions, axis=0, return_index=True)[1])  # all different
-    positions = positions[first[legal[first] != 0]][:count]
+        outputs = agent.evaluate(positions, legal)
+        logits = outputs.logits + rng.gumbel(size=len(outputs.logits)).astype(np.float32)
+        engine.step(positions, best_legal_actions(logits, outputs.indptr, legal), legal, winners)
+    different = np.sort(np.unique(positions, axis=0, return_index=True)[1])
+    positions = positions[different[legal[different] != 0]][:count]
 elif kind == "random":
     positions = draw_openings(engine.ruleset, count, 8, seed=1, balance=None).positions
 else:
