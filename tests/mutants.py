@@ -84,7 +84,7 @@ class Mutant(NamedTuple):
         first, last = self.node.lineno - 1, (self.node.end_lineno or 0) - 1
         before = lines[first][: self.node.col_offset]
         after = lines[last][self.node.end_col_offset :]
-        # A parenthesis may hold the line breaks of what is replaced.
+        # Parentheses keep the line breaks of the replaced code valid.
         breaks = b"\\\n" * (last - first)
         changed = before + self.replacement.encode() + breaks + after
         return b"".join([*lines[:first], changed, *lines[last + 1 :]]).decode()
@@ -132,7 +132,7 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, str]]:
     elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         yield str(node.value + 1), "constant"
     elif isinstance(node, ast.If | ast.While | ast.IfExp):
-        return  # their conditions are nodes of their own
+        return  # their conditions are mutated as nodes of their own
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         yield f"bool({ast.unparse(node.operand)})", "condition"
     elif isinstance(node, ast.Raise):
@@ -165,7 +165,7 @@ def tests_by_line(package: str, folder: Path, tests: list[str]) -> dict[tuple[st
     for file in measured.measured_files():
         for line, contexts in measured.contexts_by_lineno(file).items():
             names = [context for context in contexts if "test_" in context]
-            if names:  # else it only runs at import
+            if names:  # without tests, the line runs only at import
                 lines[file, line] = names
                 size.update(names)
     return {place: sorted(names, key=size.__getitem__) for place, names in lines.items()}

@@ -77,7 +77,7 @@ def refusal(call: str, names: dict[str, Any]) -> str:
     before = held(names)
     try:
         exec(call, names)
-    except (AssertionError, NameError):  # the text is wrong
+    except (AssertionError, NameError):  # a mistake in the text, not a refusal
         raise
     except SystemExit as error:
         message = str(error)

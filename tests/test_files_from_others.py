@@ -166,7 +166,7 @@ def _watch(event: str, arguments: tuple[Any, ...]) -> None:
 
 @cache
 def _hook() -> None:
-    sys.addaudithook(_watch)  # for ever
+    sys.addaudithook(_watch)  # cannot be removed again
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from tests.processes import ROOT, python
 LIBRARIES = {"torch", "jax", "tensorflow", "matplotlib", "PIL", "pygame"}
 HEAVY = (
     LIBRARIES
-    | {"numba.cuda", "cuda", "cupy"}  # numba looks for a driver where its cuda is imported
+    | {"numba.cuda", "cuda", "cupy"}  # importing numba.cuda looks for a driver
     | {"tqdm", "bao_agents", "bao_training", "bao_env.adapters"}
 )
 MAIN = "from bao_agents.cli.main import main; main"

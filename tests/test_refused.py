@@ -15,7 +15,7 @@ from tests.record import ENTRY_POINTS, compare
 
 @pytest.mark.parametrize("entry_point", ENTRY_POINTS)
 def test_refusals_are_as_recorded(entry_point: str) -> None:
-    """Nothing changes meanwhile: no object of the text and, by a command, no file."""
+    """A refused call changes no object of its text, and a refused command writes no file."""
     compare("refused", entry_point)
 
 
@@ -54,4 +54,4 @@ def test_long_words_give_short_errors(line: str, piece: str) -> None:
     stderr = io.StringIO()
     with contextlib.redirect_stderr(stderr):
         assert main([part.replace("{}", word) for part in line.split()]) == 2
-    assert len(stderr.getvalue()) < 5000, stderr.getvalue()[:200]  # the usage comes with it
+    assert len(stderr.getvalue()) < 5000, stderr.getvalue()[:200]  # includes the usage

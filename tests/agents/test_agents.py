@@ -52,7 +52,7 @@ def test_greedy_captures_most(ruleset: str) -> None:
             gains[option] = seeds_of(after, mover) - seeds_of(position, mover)
             if result == 1:
                 winning.append(option)
-            # A loss or a waiting capture: not told apart by counting seeds.
+            # Counting seeds does not tell a loss from a waiting capture.
             plain &= result == 0 and unpack(after).pending is None
         best = max(gains.values(), default=0)
         captures += plain and best > 0
@@ -354,7 +354,9 @@ def load(name, *, ruleset, **_):
     board = Board()
     assert bao_agents.load("fullest:3").choose(board) == bao_agents.load("greedy").choose(board)
     assert "fullest:3" in says("match random fullest:3 --pairs 2 --balance 9 --threads 1")
-    with pytest.raises(ValueError, match="unknown player 'fullest:3'"):  # on ladders and the board
+    with pytest.raises(
+        ValueError, match="unknown player 'fullest:3'"
+    ):  # ladders and the board refuse it
         parse("fullest:3", checkpoints={})
     with pytest.raises(ValueError, match="unknown player 'fullst': expected fullest:3"):
         bao_agents.load("fullst")

@@ -139,7 +139,7 @@ def test_own_rules_borrow_the_nearest_tables() -> None:
         (7, 4, False, 100, True),  # within the window: exact, for the depth asked for ...
         (7, 3, False, -9, False),
         (7, 5, True, -9, False),
-        (7, 3, True, -9, True),  # ... or for lower ones, if they will do
+        (7, 3, True, -9, True),  # ... or for a lower depth, if that is enough
         (60, 4, False, 59, True),  # beta or more: a lower bound
         (60, 4, False, 60, False),
         (-60, 4, False, -60, True),  # alpha or less: an upper bound
@@ -318,7 +318,7 @@ def test_memory_of_games_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert memory.find(np.array([1, 2, 3, 4])) is NO_MEMORY
     epochs[rows[1]] = EPOCHS
     tables[rows[1]] = 5
-    memory.find(np.array([11]))  # in the place of 8
+    memory.find(np.array([11]))  # replaces game 8
     assert epochs[rows[1]] == 8 and not tables[rows[1]].any()
 
 

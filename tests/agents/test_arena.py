@@ -202,7 +202,7 @@ def test_a_fault_loses_one_game() -> None:
         match_without_faults.games
     )
     assert match.faults == (["was late"], [])
-    assert match.plies[1, 0] == 8 and match.points[1, 0] == 0.0  # the opening alone
+    assert match.plies[1, 0] == 8 and match.points[1, 0] == 0.0  # only the opening was played
     other_games = np.arange(6) != 2
     np.testing.assert_array_equal(
         match.plies.ravel()[other_games], match_without_faults.plies.ravel()[other_games]
@@ -219,7 +219,7 @@ def test_a_decision_is_not_an_estimate(says: Says) -> None:
     text = says(line.removesuffix("--json "))
     assert "H1 accepted: nearer to +400 than to +0." in text and "leans to the verdict" in text
     assert "not decided within these games" in says("match greedy random --sprt 0 5 --pairs 3")
-    line = "match greedy random --sprt 0 100 --pairs 20 --balance 1 "  # a look is due after 50
+    line = "match greedy random --sprt 0 100 --pairs 20 --balance 1 "  # checked after 50 pairs
     [row] = json.loads(says(line + "--json -"))["results"]
     assert row["sprt"] == "H1" and not row["stopped_early"] and row["games"] == 40
     text = says(line)
@@ -276,7 +276,9 @@ def test_tables_for_papers_and_programs(says: Says) -> None:
     assert head + "\n" == title and comment.startswith("<!--\n") and comment.endswith("\n-->")
     assert all(f"\n{name}: {value}\n" in comment for name, value in source.items())
     assert len(table.splitlines()) == 4 and "\n| greedy " in table
-    assert "guide: greedy, alphabeta:1" in says(line)  # its intervals are a rough one
+    assert "guide: greedy, alphabeta:1" in says(
+        line
+    )  # the note says that intervals are a rough guide
 
 
 def test_pictures_name_the_player_and_the_rules(tmp_path: Path, says: Says) -> None:

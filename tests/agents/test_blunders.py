@@ -112,7 +112,7 @@ def test_the_command(solved: SolvedPositions, tmp_path: Path, says: Says) -> Non
         percentage = 100 * everything["mistakes"] / everything[name]
         assert float(printed[column]) == pytest.approx(percentage, abs=0.06)
     assert max(map(len, out.splitlines())) <= 80
-    assert "of kujifunza" in says(f"{line} --csv -")  # those that come with the rules
+    assert "of kujifunza" in says(f"{line} --csv -")  # the positions shipped for these rules
 
 
 # --- in training --------------------------------------------------------------------------------

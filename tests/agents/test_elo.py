@@ -125,7 +125,7 @@ def test_ratings_of_two_players_are_an_elo_difference() -> None:
     slope = 400.0 / math.log(10.0) / (means.mean() * (1.0 - means.mean()))
     half = 1.959964 * slope * means.std(ddof=1) / math.sqrt(len(means))
     assert (ratings.low[0], ratings.high[0]) == pytest.approx((elo - half, elo + half), abs=1e-3)
-    assert (elo - half, elo + half) == pytest.approx((low, high), abs=0.5)  # score_pairs' own
+    assert (elo - half, elo + half) == pytest.approx((low, high), abs=0.5)  # from score_pairs
 
 
 def test_names_do_not_decide_who_has_a_rating() -> None:

@@ -101,7 +101,7 @@ def test_encoding_of_an_action(ruleset: str) -> None:
             assert encoding[CAPTURES_AT:].tolist() == [0, 0, 1] + [0] * 32
             continue
         if unpack(position).pending is not None:
-            continue  # who waits for their side replies to themselves
+            continue  # a mover who must choose a side makes the reply, too
         side = 1 - turn_of(position)
         best = win = 0
         by_start = np.zeros(32, int)
@@ -119,7 +119,9 @@ def test_encoding_of_an_action(ruleset: str) -> None:
                 by_start[start] = max(by_start[start], captured + 1)
                 several += 1
         assert encoding[CAPTURES_AT:STARTS_AT].tolist() == [best, win, not replies]
-        np.testing.assert_array_equal(encoding[STARTS_AT:], by_start)  # the most of both choices
+        np.testing.assert_array_equal(
+            encoding[STARTS_AT:], by_start
+        )  # the larger count of both choices
         wins += win
         stuck += not replies
     assert (wins > 3 or ruleset == "dutch") and several > 300

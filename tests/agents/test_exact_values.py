@@ -78,14 +78,16 @@ def test_finished_later_and_on_more_threads_it_is_the_same_file(
     monkeypatch.setattr(exact_values, "CHUNK", 60)
     path = tmp_path / "values.npz"
     with monkeypatch.context() as patch:
-        patch.setattr(exact_values, "without_seats", None)  # it stops before the file is written
+        patch.setattr(
+            exact_values, "without_seats", None
+        )  # makes it stop before the file is written
         with pytest.raises(TypeError):
             generate(SETTINGS, 120, path)
     assert not path.exists()
     parts = {file: file.stat().st_mtime_ns for file in path.with_name("values.npz.parts").iterdir()}
     whole_parts = {file: time for file, time in parts.items() if file.suffix == ".npz"}
     damaged, _ = max(whole_parts.items(), key=lambda item: item[1])
-    damaged.write_bytes(damaged.read_bytes()[:-200])  # it is made again
+    damaged.write_bytes(damaged.read_bytes()[:-200])  # the damaged part is made again
     del whole_parts[damaged]
     generate(SETTINGS, 200, path, threads=2)
     assert path.read_bytes() == dataset[0].read_bytes()

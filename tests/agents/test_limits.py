@@ -82,7 +82,7 @@ def test_a_limit_of_time_is_used_and_a_clock_is_saved() -> None:
 def test_clocks(text: str, clock: Clock) -> None:
     assert Clock.parse(text) == clock == Clock.parse(str(clock))
     seconds, moves = clock.seconds, 0
-    while seconds > 0.01 and moves < 200:  # at its most, a move never uses the clock up
+    while seconds > 0.01 and moves < 200:  # even its longest move never uses up the clock
         most = clock._replace(seconds=seconds).most_seconds
         assert most < seconds
         seconds, moves = seconds - most + clock.increment, moves + 1

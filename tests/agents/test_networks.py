@@ -69,7 +69,7 @@ def test_compiled_network_has_the_same_outputs(hidden: tuple[int, ...]) -> None:
     forward(weights, encodings, len(encodings) - 1, make_network_workspace(weights), out)
     expected = network.head_outputs(torch.from_numpy(encodings)).detach().numpy()
     np.testing.assert_allclose(out[:-1], expected[:-1], rtol=1e-4, atol=1e-4)
-    assert np.isnan(out[-1]).all()  # beyond the count
+    assert np.isnan(out[-1]).all()  # the row after the counted ones
 
 
 def test_a_network_says_what_it_thinks(tmp_path: Path) -> None:

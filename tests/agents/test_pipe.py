@@ -234,11 +234,11 @@ def test_a_program_plays_all_parts_of_a_match(tmp_path: Path, says: Says) -> Non
         seed=3,
         keep_games=True,
     )
-    anew = ""
+    transcripts = ""
     for part in cut("front", "random", 60, FIRST_PARTS):
-        anew += "\n".join([*event.play(part).games, ""])
+        transcripts += "\n".join([*event.play(part).games, ""])
         events.program.cache_clear()
-    assert games.read_text() + "\n" == anew
+    assert games.read_text() + "\n" == transcripts
 
 
 def test_opponent_in_an_environment() -> None:
@@ -339,7 +339,9 @@ def test_our_engine_answers_what_a_file_asks() -> None:
     ours = EngineProtocol("greedy", lines.append)
     ours.serve(iter((ASK + asked("kujifunza")).splitlines()))
     words = [word for line in lines if (word := line.split()[0]) in ("info", "ready", "move")]
-    assert words == ["info", "ready", "move"] * 2  # each after what it needs has been loaded
+    assert (
+        words == ["info", "ready", "move"] * 2
+    )  # each answer comes when the player for it is loaded
     with pytest.raises(ValueError, match="go came before isready"):
         ours.serve(iter(["seed 2", "go"]))
     with pytest.raises(ValueError, match="expected a JSON object of switches, not a nested one"):

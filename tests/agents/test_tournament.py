@@ -159,7 +159,9 @@ def test_workers_change_nothing(monkeypatch: pytest.MonkeyPatch, kind: str) -> N
             ray = "local" if kind == "ray" else None
             workers = Backwards(1) if kind == "backwards" else Workers(2, ray)
             assert run(played_event, plan, workers) == expected
-    assert [len(points) for points, _ in expected.values()] == [52]  # 50 or more, in parts of 4
+    assert [len(points) for points, _ in expected.values()] == [
+        52
+    ]  # the first multiple of 4 from 50 on
 
 
 class RayError(Exception):
@@ -331,7 +333,9 @@ def test_killed_and_continued(
 ) -> None:
     """The results are those of an undisturbed tournament. While one runs, another is refused; when
     it is killed, its workers end."""
-    monkeypatch.setattr(scheduler, "LocalPool", ThreadPoolExecutor)  # here; not in those killed
+    monkeypatch.setattr(
+        scheduler, "LocalPool", ThreadPoolExecutor
+    )  # in this process, not in the killed ones
     alone, out = tmp_path / "alone", tmp_path / "out"
     line = "tournament random greedy mcts:60 --pairs 75 --threads 2 --out "
     says(f"{line}{alone}")

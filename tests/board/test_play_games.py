@@ -67,7 +67,9 @@ def test_undo_and_redo(client: TestClient) -> None:
     look = game("look", ply=5)["state"]
     assert (look["text"], look["ply"], look["current_ply"]) == (texts[5], 5, 3)
     state = play_on(game, game("goto", ply=3)["state"], 1)
-    assert state["length"] == state["ply"] == 4  # the moves taken back are a line beside
+    assert (
+        state["length"] == state["ply"] == 4
+    )  # the moves taken back become a line beside the game
     [line] = state["lines"]
     assert line["ply"] == 4 and len(line["moves"]) == 4  # the same move was made again
     state = game("line", index=0)["state"]
@@ -89,7 +91,9 @@ def test_transcripts_go_round(client: TestClient) -> None:
     state = play_on(game, state, 30)
     assert state["ruleset"] == "dutch" and state["ply"] == 30
     for text in state["transcripts"]:
-        loaded = start(client, transcript=f"\ufeff{text}")[1]  # some editors begin so
+        loaded = start(client, transcript=f"\ufeff{text}")[
+            1
+        ]  # some editors begin files with this mark
         assert loaded | {"version": state["version"]} == state
 
 

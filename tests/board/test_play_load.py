@@ -268,7 +268,8 @@ def test_newcomers_do_not_wait_for_one_address(flood: str) -> None:
             beside = [begin(number) for number in range(9, 40)]
         finally:
             ended.set()
-    # Medians, which a busy machine moves less; on the server that starved newcomers all waited.
+    # Medians, because a busy machine changes them less. On a server that starves newcomers, all of
+    # them would wait.
     assert statistics.median(beside) < 3 * statistics.median(alone) + 1
 
 

@@ -86,14 +86,16 @@ def test_sessions_are_limited() -> None:
     assert not dropped
 
     assert sessions.call(lambda item: item, names[0]) == 0
-    name, dropped = sessions.add(3, "one client")  # in place of its own second one, which is told
+    name, dropped = sessions.add(
+        3, "one client"
+    )  # replaces the client's own second one, and says so
     assert dropped
     names.append(name)
     with pytest.raises(Refused, match="no longer"):
         sessions.call(lambda item: item, names[1])
-    assert sessions.add(11, "a third", second) == (second, False)  # it is kept already
+    assert sessions.add(11, "a third", second) == (second, False)  # already stored
     assert sessions.call(lambda item: item, second) == 10
-    sessions.add(4, "a third")  # in place of the oldest that nobody has used
+    sessions.add(4, "a third")  # replaces the oldest session that nobody has used
     with pytest.raises(Refused, match="no longer"):
         sessions.call(lambda item: item, names[2])
     sessions.add(5, "a fourth")
@@ -132,7 +134,7 @@ def test_the_style_sheet_has_the_colours_of_the_pictures() -> None:
     style = (STATIC / "style.css").read_text(encoding="utf-8")
     variables = dict(re.findall(r"--([\w-]+): (#\w+);", style[style.index("Those of the board") :]))
     for colour, name in COLOUR_NAMES.items():
-        if name not in ("paper", "shadow", "status"):  # the page has its own
+        if name not in ("paper", "shadow", "status"):  # these colours are set by the page
             assert variables[name] == colour, name
     parts = json.dumps([board_parts(layout) for layout in LAYOUTS])
     for name in set(re.findall(r"bao-[\w-]+", parts)):
@@ -141,7 +143,7 @@ def test_the_style_sheet_has_the_colours_of_the_pictures() -> None:
         assert f".{name} {{ {kind}: var(--{variable}); }}" in style, name
     rules = re.sub(r"/\*.*?\*/", "", style, flags=re.DOTALL)
     rules = rules[rules.index("* { box-sizing") :]
-    assert re.findall(r"#[0-9a-f]{3,8}\b(?=[^{}]*})", rules) == []  # colours are in one place
+    assert re.findall(r"#[0-9a-f]{3,8}\b(?=[^{}]*})", rules) == []  # all colours are in one place
 
 
 def test_all_rules_have_texts_and_swahili_has_words(thorough: bool) -> None:
@@ -171,7 +173,7 @@ def test_all_rules_have_texts_and_swahili_has_words(thorough: bool) -> None:
 
 
 def test_both_languages_have_the_same_words() -> None:
-    extra = SWAHILI.keys() - ENGLISH.keys()  # in English the server says these itself
+    extra = SWAHILI.keys() - ENGLISH.keys()  # the server has the English ones
     assert all(key.startswith(("event ", "reason ", "rule ")) for key in extra - {"rules"})
     for key, text in ENGLISH.items():
         if isinstance(text, str):

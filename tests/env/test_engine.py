@@ -124,7 +124,7 @@ def test_stale_kernels_are_dropped_wherever_the_cache_is(tmp_path: Path) -> None
             command,
             NUMBA_CACHE_DIR=str(tmp_path / "cache"),
             PYTHONPATH=path,
-            PYTHONDONTWRITEBYTECODE="1",  # which would not notice a change within a second
+            PYTHONDONTWRITEBYTECODE="1",  # Python would miss a change within a second
         )
         assert run.stdout.split() == [str(rule), str(hits)]
     assert list((tmp_path / "cache").rglob("*.nbc"))

@@ -210,7 +210,9 @@ def test_copies_continue_the_games(make: Make, duplicate: Callable[[Any], Any]) 
     play(env, 12, np.random.default_rng(8))
     twin = duplicate(env)
     if duplicate is copy.deepcopy and not isinstance(env, VectorEnv):
-        assert twin.ruleset is env.ruleset and twin.observer is env.observer  # or it takes long
+        assert (
+            twin.ruleset is env.ruleset and twin.observer is env.observer
+        )  # otherwise a copy takes long
     mine, theirs = (play(copied, 60, np.random.default_rng(9)) for copied in (env, twin))
     assert same(mine, theirs) and np.array_equal(env.positions, twin.positions)
     assert any(np.any(result[2]) for result in mine if result is not None and len(result) == 5)

@@ -178,7 +178,7 @@ def interrupt(call: Callable[[], Any], count: int) -> None:
             except KeyboardInterrupt:
                 armed = False
                 landed += 1
-            call()  # RuntimeError: in use, if the interrupt has left it locked
+            call()  # raises RuntimeError if the interrupt has left a lock held
     finally:
         armed, landed = False, count
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -35,7 +35,7 @@ def captured(before: str, after: str, rules: Any) -> int:
     """Return the seeds that the mover of ``before`` captures on the way to ``after``."""
     position_before = reference.parse(before, rules)
     opponent = OPPONENT[position_before.mover]
-    if after == WINS[position_before.mover]:  # all that lay in their front row
+    if after == WINS[position_before.mover]:  # all seeds of their front row
         return seeds_in(position_before, FRONT[opponent])
     if after == WINS[opponent]:  # the mover has emptied their own front row, by a takasa
         return 0

@@ -22,7 +22,7 @@ def test_openings_have_the_plies_asked_for(ruleset: str) -> None:
     plies = positions[:, PLY]
     lengths, counts = np.unique(plies, return_counts=True)
     assert lengths.tolist() == [*range(3, 41)]
-    assert counts.min() > 3000 / 38 / 2  # each length as often as the others
+    assert counts.min() > 3000 / 38 / 2  # all lengths are about equally frequent
     assert len(np.unique(positions[plies > 8], axis=0)) > 0.95 * (plies > 8).sum()
 
 

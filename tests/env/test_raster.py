@@ -144,7 +144,7 @@ def test_copies_with_an_open_window(kind: str, duplicate: Callable[[Any], Any]) 
     game.reset()
     twin = duplicate(game)
     twin.close()
-    assert shown() is not None  # the window is the first one's
+    assert shown() is not None  # the window belongs to the first environment
     twin.step(20)
     assert np.array_equal(shown(), picture(20))
     assert game.position.ply == 0

@@ -11,7 +11,8 @@ from tests.rulesets import EVERY_RULESET
 @EVERY_RULESET
 @pytest.mark.parametrize("folder", ["playthroughs", "numbers"])
 def test_what_is_recorded_is_made_again(folder: str, ruleset: str) -> None:
-    """If a signature changes, the rules or the encoding did: then increase RULES_VERSION.
+    """A changed signature means that the rules or the action encoding have changed: then increase
+    RULES_VERSION.
 
     The perft numbers of zanzibar agree with those of other programs.
     """

@@ -80,7 +80,7 @@ def test_a_cache_that_cannot_be_written_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "refuse",
-    [  # a full disk, on which Python would cut its own cache short; and no writable folder
+    [  # a full disk, on which Python must not write its own cache; and no writable folder
         "import resource as r, sys; sys.dont_write_bytecode = True; "
         "r.setrlimit(r.RLIMIT_FSIZE, (200, r.RLIM_INFINITY))",
         REFUSE,

@@ -375,7 +375,7 @@ def test_resume_after_a_killed_write(saved_run: Path, tmp_path: Path, run: Fails
         table.write_bytes(content)
         assert reason in (error := run("--resume")) and str(table) in error
         assert table.read_bytes() == content
-    table.write_text("update,steps,exploration\n1,64,0.5\n2")  # cut short in 24
+    table.write_text("update,steps,exploration\n1,64,0.5\n2")  # cut short within the number 24
     assert f"resumed {folder} at step" in run("--resume", status=0)
     assert [row["update"] for row in metrics(tmp_path)] == ["1", *map(str, range(4, 13))]
     assert not list(folder.glob(".*.tmp"))
@@ -438,7 +438,7 @@ def test_training_in_another_thread(tmp_path: Path) -> None:
 def test_metrics_of_a_resumed_run(tmp_path: Path) -> None:
     """Both files lose the rows after the checkpoint; another program's column stays."""
     columns = ["update", "steps", "td_loss"]
-    for first_update in (0, 1):  # the second begins after update 1
+    for first_update in (0, 1):  # the second run begins after update 1
         log = Metrics(tmp_path, columns, first_update, 64 * first_update)
         for update in range(first_update + 1, 4):
             log.write({"update": update, "steps": 64 * update, "td_loss": first_update})

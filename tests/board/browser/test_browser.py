@@ -159,7 +159,7 @@ def test_undo_and_turn_while_seeds_move(open_page: Open) -> None:
     until(page, "document.querySelectorAll('#moves button').length > 0")
     page.click("#undo")
     see(page, "#position").to_have_value(before)
-    page.wait_for_timeout(500)  # nothing that was under way may arrive later
+    page.wait_for_timeout(500)  # no answer to an earlier request may arrive now
     see(page, "#position").to_have_value(before)
     assert page.evaluate("document.querySelectorAll('#board .seed').length") == 64
     assert page.evaluate("document.querySelectorAll('.hand .seed').length") == 0
@@ -307,7 +307,7 @@ def test_looking_back_changes_nothing(open_page: Open) -> None:
     unfold(page, "panel-study")
     page.click("#explain")
     see(page, "#story-title").to_have_text(f"Move 2, North: {before[3]}")
-    at_rest(page)  # a click while seeds move would only skip that
+    at_rest(page)  # a click while seeds move would only skip the animation
     page.click("[data-pit=A6]")
     see(page, "#message").to_contain_text("You are looking back.")
     page.click("#back")

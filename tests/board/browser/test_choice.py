@@ -133,7 +133,9 @@ def test_a_choice_is_taken_back(open_page: Open, size: dict[str, Any]) -> None:
     press(page, "[data-pit=A3]")
     press(page, "[data-pit=A4]")
     see(page, ".pit.chosen").to_have_attribute("data-pit", "A4")
-    arrow = page.locator(".arrows .right")  # it is the way the hand goes, from the end of the row
+    arrow = page.locator(
+        ".arrows .right"
+    )  # the arrow shows the way of the hand from the end of the row
     assert arrow.get_attribute("aria-label") == "Capture with A4, sow from A8"
     expect(arrow).to_have_text("◀")
     page.wait_for_timeout(500)
@@ -174,12 +176,12 @@ def test_a_choice_by_keys(open_page: Open) -> None:
         page.keyboard.press(back)
         see(page, ".arrows").to_be_hidden()
         assert page.evaluate(name) == focus
-    page.click("[data-pit=A6]")  # by mouse, and the answer by keys
+    page.click("[data-pit=A6]")  # choose by mouse, and answer by keys
     page.keyboard.press("ArrowRight")
     see(page, "#status").to_have_text("North to move")
     assert moves(page) == ["6R*"]
     at_rest(page)
-    page.keyboard.press("ArrowLeft")  # with no pit chosen, it looks back
+    page.keyboard.press("ArrowLeft")  # if no pit is chosen, the key looks back
     see(page, "#status").to_have_text("Looking back, move 1: South to move")
 
 

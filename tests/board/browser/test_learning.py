@@ -69,7 +69,7 @@ def test_all_lessons(open_page: Open, size: dict[str, object]) -> None:
         see(page, "#lesson p").to_have_text(lesson["en"]["done"])
         see(page, ".pit.legal").to_have_count(0)
         page.click("#lesson button.main")
-    see(page, "#players").to_contain_text("First steps")  # the whole game, as the last lesson says
+    see(page, "#players").to_contain_text("First steps")  # the last lesson leads to a whole game
     see(page, "#why").to_contain_text("Namua")
     see(page, "#lesson").to_be_hidden()
 

@@ -51,7 +51,7 @@ def test_a_review_names_the_win_that_was_given_away(open_page: Open, size: dict[
     see(page, "#board .marks .hint").not_to_have_count(0)
     see(page, "#board .marks .last").not_to_have_count(0)  # the move that was played
     see(page, "#graph .shown").to_have_count(1)
-    see(page, "#graph .shown ~ .blunder").to_have_count(1)  # drawn over it
+    see(page, "#graph .shown ~ .blunder").to_have_count(1)  # the blunder is drawn over it
     see(page, "#caption").to_contain_text("Better here: ")
     for selector in ("#board", "#caption"):
         see(page, selector).to_be_in_viewport(ratio=0.95)
@@ -171,7 +171,7 @@ def test_links_hold_the_game_in_themselves(open_page: Open) -> None:
         friend.wait_for_selector("body[data-ready]")
         see(friend, "#position").to_have_value(text)
         assert moves(friend) == (before if button == "link-game" else [])
-        assert "#game=" in friend.url  # it is a game of this server now
+        assert "#game=" in friend.url  # the game now belongs to this server
         friend.close()
     page.evaluate("location.hash = 'position=rubbish'")
     see(page, "#message").not_to_be_empty()
