@@ -68,7 +68,7 @@ class _Ply(NamedTuple):
     """One position of a game; it never changes."""
 
     packed: PackedPositions
-    """uint64[6]."""
+    """The packed position, uint64[6]."""
     legal: int
     """The legal actions, as bits."""
     outcome: Outcome | None
@@ -92,18 +92,18 @@ class Board:
 
     Args:
         ruleset: name of a rule set, or a :class:`Ruleset`.
-        first_player: ``"south"`` or ``"north"``. A board never draws the first player, not
-            even under rules where chance decides.
+        first_player: who begins, ``"south"`` or ``"north"``. A board never draws who begins, not
+            even under rules in which chance decides.
 
     Raises:
-        ValueError: the rule set or the first player is unknown.
+        ValueError: ``ruleset`` or ``first_player`` is unknown.
     """
 
     def __init__(self, ruleset: str | Ruleset = "zanzibar", first_player: Seat = SOUTH) -> None:
         if isinstance(ruleset, str) and "/" in ruleset:
             raise ValueError(
-                f"unknown rule set {ruleset!r:.80}: Board.from_text reads a position, "
-                "bao_env.load_ruleset the file of a rule set"
+                f"unknown rule set {ruleset!r:.80}: expected its name; to read a position use "
+                "Board.from_text, and to read the file of a rule set bao_env.load_ruleset"
             )
         rules = get_ruleset(ruleset)
         self._reset(rules, opening(rules, seat_number(first_player, "first_player")))
@@ -207,7 +207,7 @@ class Board:
             games = list(islice(iterate_transcripts(transcript), 2))
             if len(games) != 1:
                 number = "more than one game" if games else "no game"
-                raise NotationError(f"{number} in the text; expected one")
+                raise NotationError(f"the text contains {number}; expected exactly one")
             transcript = games[0]
         record = replay(transcript, ruleset, spelling=spelling, strict=strict)
         board = cls(record.ruleset)
@@ -294,7 +294,7 @@ class Board:
             IndexError: no action has been played.
         """
         if len(self._plies) == 1:
-            raise IndexError("no move to look at: the board is at its start")
+            raise IndexError("there is no last move: none has been played on this board")
         return self._now.action
 
     def parse_move(self, move: str | int) -> int:
@@ -361,7 +361,7 @@ class Board:
             IndexError: no action has been played.
         """
         if len(self._plies) == 1:
-            raise IndexError("no move to take back: the board is at its start")
+            raise IndexError("there is no move to take back: none has been played on this board")
         return self._plies.pop().action
 
     def move_text(self, move: str | int, spelling: str = "donkers") -> str:

@@ -211,7 +211,7 @@ def check_rules(agent: object, ruleset: Ruleset) -> None:
     elif isinstance(own, Ruleset) and own.kernel != ruleset.kernel:
         name = getattr(agent, "name", type(agent).__name__)
         raise ValueError(
-            f"{name} plays by the rules of {own.contrast(ruleset)}: make one for each rule set"
+            f"{name} plays by the rules of {own.contrast(ruleset)}: make a bot for each rule set"
         )
 
 

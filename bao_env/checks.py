@@ -55,8 +55,8 @@ def check_agent(
     for i in np.flatnonzero(legal) if deterministic else ():
         if alone[i] != together[i]:
             raise ValueError(
-                f"the agent chose action {together[i]} in position {i} of a batch, and {alone[i]} "
-                "in the same position alone"
+                f"the agent chose action {together[i]} for position {i} in a batch, but {alone[i]} "
+                "for the same position alone: a deterministic agent chooses by the position only"
             )
 
 
@@ -84,6 +84,6 @@ def check_observer(observer: str | Observer, ruleset: str | Ruleset = "zanzibar"
         alone = checked.try_out(positions[part], legal[part], viewers[part])
         if not data_equivalence(observation, take_rows(alone, 0), exact=True):
             raise ValueError(
-                f"observation={observer!r}: position {i} has another observation in a batch, "
-                f"{one_line(observation)}, than alone, {one_line(alone)}"
+                f"observation={observer!r}: fill wrote {one_line(observation)} for position {i} in "
+                f"a batch, but {one_line(alone)} for the same position alone; expected the same"
             )

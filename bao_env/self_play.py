@@ -177,7 +177,8 @@ class OpponentPool(Bot):
             fits = shares.shape == (len(self.members),) and np.isfinite(shares).all()
             if not fits or shares.min() < 0 or not shares.any():
                 raise ValueError(
-                    f"weights={weights}: expected {len(self.members)} numbers from 0, not all 0"
+                    f"weights={weights}: expected {len(self.members)} numbers of 0 or more, not "
+                    "all 0"
                 )
             index = int(self._rng.choice(len(shares), p=shares / shares.sum()))
         elif self._rng.random() < self.newest:
@@ -192,8 +193,8 @@ class OpponentPool(Bot):
             self._process = os.getpid()
             if multiprocessing.parent_process() is not None:
                 warnings.warn(
-                    "this OpponentPool is a copy in a subprocess: members added elsewhere do not "
-                    "reach it. Run the environments in the process of the pool",
+                    "this OpponentPool is a copy in a subprocess, and does not get the members "
+                    "added to the original. Run the environments in the process of the original",
                     stacklevel=2,
                 )
         return self.playing.agent.act(positions, legal)

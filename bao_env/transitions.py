@@ -80,7 +80,9 @@ def transitions(
         for episode in _episodes(record, number, observation)
     ]
     if not episodes:
-        raise ValueError("no transition in these games: expected games with moves")
+        raise ValueError(
+            "these games have no moves, and so no transitions: expected at least one move"
+        )
     columns = zip(*(vars(episode).values() for episode in episodes), strict=True)
     return Transitions(*map(_joined, columns))
 

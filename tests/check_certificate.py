@@ -1,13 +1,13 @@
-"""Check the proof that whoever begins wins kujifunza, by the literal rules alone.
+"""Check the proof that the player who begins wins kujifunza, by the literal rules alone.
 
     python -m tests.check_certificate [FILE]
 
-A certificate is a table with tabs: ``position``, ``move``, ``plies``. It lists each position that
-the winner can meet on their turn when they follow it from the opening, their move there, and the
-most plies until the game ends. The check plays every reply to every listed move.
+A certificate is a table with the columns ``position``, ``move`` and ``plies``, separated by tabs. A
+winner who follows it from the opening finds there each position that can arise on their turn, the
+move to play, and the most plies until the game ends. The check plays every reply to every move.
 
-Nothing here knows the engine or the solver. The rules are the literal ones with which tests compare
-the engine, ``tests/reference.py``.
+This file uses neither the engine nor the solver. The rules are those of ``tests/reference.py``, the
+literal implementation that tests compare with the engine.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ KUJIFUNZA = SimpleNamespace(
 
 
 class CertificateError(ValueError):
-    """Raised for a table that proves nothing."""
+    """Raised for a table that does not prove the win."""
 
 
 class Entry(NamedTuple):
@@ -77,7 +77,7 @@ def read(path: Path) -> dict[str, Entry]:
     """Return the entries of a certificate, by position.
 
     Raises:
-        ValueError: it is not a table in ASCII of positions, moves and plies.
+        ValueError: the file is not such a table in ASCII.
     """
     head, *lines = path.read_text(encoding="ascii").splitlines()
     if head != "position\tmove\tplies":
@@ -105,26 +105,29 @@ def check(entries: dict[str, Entry]) -> Proof:
         for text in sorted(following):
             if text not in entries:
                 raise CertificateError(
-                    f"{text!r} is not listed, but can follow {position!r} "
-                    f"and the move {entries[position].move}"
+                    f"{text!r} is not listed, but a reply to {entries[position].move} in "
+                    f"{position!r} leads to it"
                 )
         # Each is lower than the one before it, so no game goes on forever.
         plies = max([2 + entries[text].plies for text in following], default=2 if results else 1)
         if entries[position].plies != plies:
             raise CertificateError(
-                f"{position!r}: {entries[position].plies} plies, but what follows takes {plies}"
+                f"{position!r}: expected {plies} plies, as its replies need, not "
+                f"{entries[position].plies}"
             )
         todo += sorted(following - reached)
         reached |= following
     if surplus := entries.keys() - reached:
         raise CertificateError(
-            f"{len(surplus)} positions are listed that do not arise, for example {min(surplus)!r}"
+            f"the proof never reaches {len(surplus)} of the listed positions, such as "
+            f"{min(surplus)!r}"
         )
     return Proof(SOUTH, entries[first].plies, len(entries), replies)
 
 
 def _results(position: str, move: str) -> list[str]:
-    """Return what each reply to the winner's move leads to; nothing if the move itself wins.
+    """Return the position after each reply to the winner's move; an empty list if the move itself
+    wins.
 
     Raises:
         CertificateError: the move is illegal, or the winner loses.
@@ -141,7 +144,7 @@ def _results(position: str, move: str) -> list[str]:
 
 
 def main(argv: list[str]) -> int:
-    """Check the file that is named, or else the proof that comes with the package."""
+    """Check the file given as an argument, or else the proof that comes with the package."""
     file = Path(argv[0]) if argv else SHIPPED
     try:
         proof = check(read(file))

@@ -91,7 +91,9 @@ class BaoGame(pyspiel.Game):
             ValueError: ``state`` was given.
         """
         if state is not None:
-            raise ValueError("state is not supported: take the opening and play actions from there")
+            raise ValueError(
+                "new_initial_state(state) is not supported: call it without state and apply actions"
+            )
         return BaoState(self)
 
     def make_py_observer(self, iig_obs_type: Any = None, params: Any = None) -> Any:

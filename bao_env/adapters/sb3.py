@@ -71,7 +71,8 @@ class SB3VecEnv(VecEnv):
             isinstance(s, spaces.Dict) for s in space.values()
         ):
             raise ValueError(
-                "observation: Stable-Baselines3 does not support nested dicts; add flat=True"
+                "Stable-Baselines3 does not support observations that are nested dicts: pass "
+                "flat=True"
             )
         self._actions: npt.NDArray[Any] = np.zeros(num_envs, np.int64)
         self._start_time = time.time()
@@ -84,7 +85,10 @@ class SB3VecEnv(VecEnv):
             ValueError: ``set_options`` has set different options for different games.
         """
         if any(options != self._options[0] for options in self._options):
-            raise ValueError("set_options: expected one dict for all; its position may be a list")
+            raise ValueError(
+                "set_options: expected the same dict for all games; its 'position' may be a list "
+                "with one text for each game"
+            )
         observation, infos = self.envs.reset(seed=self._seeds[0], options=self._options[0])
         self.reset_infos = self._split(infos)
         self._reset_seeds()
@@ -158,7 +162,10 @@ class SB3VecEnv(VecEnv):
         Raises:
             NotImplementedError: always.
         """
-        raise NotImplementedError("the games share their attributes: make a new SB3VecEnv")
+        raise NotImplementedError(
+            "set_attr is not supported, because all games share their attributes: make a new "
+            "SB3VecEnv"
+        )
 
     def env_method(self, method_name: str, *args: Any, indices: Indices = None, **kw: Any) -> Any:
         """Call ``action_masks`` or ``render`` and return its result for each game.
@@ -167,7 +174,9 @@ class SB3VecEnv(VecEnv):
             NotImplementedError: ``method_name`` is another method.
         """
         if method_name not in ("action_masks", "render"):
-            raise NotImplementedError(f"{method_name}: expected 'action_masks' or 'render'")
+            raise NotImplementedError(
+                f"env_method: expected 'action_masks' or 'render', not {method_name!r}"
+            )
         rows = getattr(self.envs, method_name)(*args, **kw)
         return [rows[game] for game in self._get_indices(indices)]
 

@@ -55,7 +55,9 @@ def jit_inner(function: F, **options: Any) -> F:
     compiled = jit(function, no_cpython_wrapper=True, **options)
 
     def refuse(*args: Any, **kwargs: Any) -> None:
-        raise TypeError(f"{function.__name__}() is for compiled code only: give it @jit")
+        raise TypeError(
+            f"{function.__name__}() has no Python wrapper: call it from a function compiled by @jit"
+        )
 
     if compiled is not function:
         # Without these, numba would call the missing wrapper and crash.

@@ -157,7 +157,9 @@ class Ruleset:
                 f"the store, not {side}"
             )
         if not any(self.opening_front):
-            raise ValueError("opening_front is empty: a player without front seeds has lost")
+            raise ValueError(
+                "opening_front has no seeds: a player whose front row is empty has lost"
+            )
         if self.house and self.opening_front[HOUSE] == 0:
             raise ValueError(
                 "house=True needs seeds in hole 5 at the start: an empty house is lost"
@@ -199,7 +201,8 @@ class Ruleset:
             )
         if _MOVE_LINE.search(name):
             raise ValueError(
-                f"name={name!r}: expected a name, without a move line such as '1: 7L;'"
+                f"name={name!r}: a transcript would read part of it as a move line such as '1: "
+                "7L;': choose another name"
             )
         if name in _NAMED and self.changed_switches() != _NAMED[name]:
             object.__setattr__(self, "name", f"{name}+")

@@ -57,9 +57,11 @@ def _check_counts(position: Position, seat: int, finished: bool) -> None:
     owner = _SEAT_NAMES[seat]
     lengths = [len(row[seat]) for row in (position.front, position.back)]
     if lengths != [8, 8]:
-        raise ValueError(f"{owner}: rows of {lengths} holes; expected 8 each")
+        raise ValueError(
+            f"{owner} has rows of {lengths[0]} and {lengths[1]} holes; expected 8 in each"
+        )
     if min(*position.pits(seat), position.store[seat]) < 0:
-        raise ValueError(f"{owner}: a count of seeds is negative; expected 0 or more")
+        raise ValueError(f"{owner} has a negative count of seeds; expected 0 or more")
     lost = not any(position.front[seat])
     if lost and not (finished and any(position.front[1 - seat])):
         raise ValueError(f"{owner}'s front row is empty: the game is over (Donkers 1.2)")
@@ -71,41 +73,50 @@ def _check_house(seeds: int, seat: int, ruleset: Ruleset) -> None:
     if not ruleset.house:
         raise ValueError(f"{owner} owns a house, but rule set {ruleset.name!r} has none")
     if seeds == 0:
-        raise ValueError(f"{owner} owns an empty house: a house ends when emptied (Donkers 2.5a)")
+        raise ValueError(
+            f"{owner} owns an empty house: a house is lost when emptied (Donkers 2.5a)"
+        )
     if ruleset.house_lost_below_min and seeds < ruleset.house_min:
         raise ValueError(
-            f"{owner} owns a house, but rule set {ruleset.name!r} ends it below "
-            f"{ruleset.house_min} seeds, and it has {seeds} (Dutch footnote 2)"
+            f"{owner} owns a house of {seeds} seeds, but under rule set {ruleset.name!r} a house "
+            f"with fewer than {ruleset.house_min} is lost (Dutch footnote 2)"
         )
 
 
 def _check_waiting_capture(position: Position, pit: int, ruleset: Ruleset) -> None:
     """Check that a capture at the mover's pit may be waiting for the mover to choose its side."""
     if ruleset.capture_side != "free":
-        raise ValueError(f"a waiting capture, but rule set {ruleset.name!r} has no choice of side")
+        raise ValueError(
+            f"a capture waits for the mover to choose its side, but rule set {ruleset.name!r} has "
+            "no such choice"
+        )
     if not KIMBI[LEFT] < pit < KIMBI[RIGHT]:
         raise ValueError(
-            "only a capture at A3 to A6 can wait for the choice of its side (Dutch I.a)"
+            f"a capture waits at {pit_name(pit)}, but its side can be chosen only at A3 to A6 "
+            "(Dutch I.a)"
         )
     if not position.front[position.mover][pit]:
-        raise ValueError(f"the capture at {pit_name(pit)} waits at an empty hole")
+        raise ValueError(f"a capture waits at {pit_name(pit)}, but that hole is empty")
     if not position.front[1 - position.mover][facing(pit)]:
-        raise ValueError(f"the capture at {pit_name(pit)} faces an empty hole")
+        raise ValueError(f"a capture waits at {pit_name(pit)}, but the hole facing it is empty")
     if not 0 <= position.pending_sown <= ruleset.sow_limit:
         raise ValueError(
-            f"{position.pending_sown} seeds sown so far: expected 0 to {ruleset.sow_limit}"
+            f"{position.pending_sown} seeds sown so far in the turn: expected 0 to "
+            f"{ruleset.sow_limit}"
         )
 
 
 def _check_bar(position: Position, barred: int, ruleset: Ruleset) -> None:
     """Check that takasia can have barred the mover's pit ``barred``."""
     if ruleset.takasia != "zanzibar":
-        raise ValueError(f"a barred hole, but rule set {ruleset.name!r} bars none in a position")
+        raise ValueError(
+            f"a hole is barred, but under rule set {ruleset.name!r} a position has no barred hole"
+        )
     if not 0 <= barred < 8:
-        raise ValueError("takasia bars a front hole, A1 to A8 (Donkers 4.1)")
+        raise ValueError(f"barred={barred}: takasia bars only front holes, 0 to 7 (Donkers 4.1)")
     for seat, role in ((position.mover, "mover"), (1 - position.mover, "opponent")):
         if position.store[seat]:
             raise ValueError(
-                f"takasia bars a hole in mtaji only, but the {role}'s store is not empty "
+                f"takasia bars holes in mtaji only, but the {role}'s store is not empty "
                 "(Donkers 4.1)"
             )

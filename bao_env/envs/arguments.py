@@ -35,7 +35,9 @@ def check_seat(seat: Seat | None, opponent: object) -> int | None:
         ValueError: ``seat`` is not a seat, or is given although there is no opponent.
     """
     if seat is not None and opponent is None:
-        raise ValueError(f"seat={seat!r}: self-play has none; give one only against an opponent")
+        raise ValueError(
+            f"seat={seat!r}: self-play has no learner's seat; give a seat only with an opponent"
+        )
     return seat_or_none(seat, "seat")
 
 
@@ -96,7 +98,7 @@ def check_options(options: Options | None, *keys: str) -> Options:
 
     Raises:
         TypeError: ``options`` is not a dict.
-        ValueError: a key is unknown, or the options give both a position and a first player.
+        ValueError: a key is unknown, or the options have both ``position`` and ``first_player``.
     """
     if options is None:
         return {}

@@ -52,7 +52,10 @@ def check_opening_plies(
             f"opening_plies={plies!r}: expected a number, or the lowest and the highest of a range"
         )
     if bounds[1] >= max_plies:
-        raise ValueError(f"opening_plies={plies!r}: max_plies={max_plies} would leave none to play")
+        raise ValueError(
+            f"opening_plies={plies!r}: expected fewer than max_plies={max_plies}, so that plies "
+            "are left to play"
+        )
     return bounds
 
 
@@ -111,9 +114,9 @@ class Openings:
 
         Args:
             count: number of games.
-            rng: the generator for random first players and plies, if there are any.
+            rng: the generator for who begins and for the opening plies, if they are random.
             first_player: the seat that begins; None for the rule set's own rule: South, or a random
-                player for each game.
+                seat for each game.
         """
         first: int | npt.NDArray[np.int8] = SOUTH if first_player is None else first_player
         if first_player is None and self._ruleset.first_player == "random":

@@ -262,8 +262,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     ) -> tuple[Observation, Infos]:
         """Begin new games: all of them, or those of ``options["reset_mask"]``.
 
-        ``seed`` seeds the learner's seats, the random first players and opening plies, the random
-        bot and :meth:`sample_legal_actions`.
+        ``seed`` seeds the learner's seats, who begins, the opening plies, the random bot and
+        :meth:`sample_legal_actions`.
 
         Raises:
             ResetNeeded: the first reset, or the first after an interruption, would begin only some
@@ -372,7 +372,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         self._batch.observe_some(games, self._last_view)
 
     def _masked_games(self, mask: Any) -> GameIndices:
-        """Return the games that a reset begins, from its ``reset_mask``."""
+        """Return the games that a reset begins: those of its ``reset_mask``, or all for None."""
         if mask is None:
             return np.arange(self.num_envs)
         if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
@@ -380,11 +380,11 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         if mask.shape != (self.num_envs,) or not mask.any():
             raise ValueError(
                 f"options['reset_mask']: expected bool[{self.num_envs}] with at least one "
-                f"True, not bool{list(mask.shape)} with {mask.sum()}"
+                f"True, not bool{list(mask.shape)} with {mask.sum()} True"
             )
         if not self.guard.ready and not mask.all():
             raise ResetNeeded(
-                "the first reset, and one after an interruption, must reset all games"
+                "reset_mask must be True for all games at the first reset and after an interruption"
             )
         return np.flatnonzero(mask)
 
@@ -406,7 +406,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         texts = list(position) if several else [position] * self.num_envs
         if len(texts) != self.num_envs:
             raise ValueError(
-                f"options['position']: expected one text or {self.num_envs}, not {len(texts)}"
+                f"options['position']: expected one text, or a list of {self.num_envs} texts, not "
+                f"of {len(texts)}"
             )
         return self._openings.from_texts([texts[game] for game in games])
 
@@ -507,7 +508,7 @@ def make_vec(num_envs: int = 1, **arguments: Any) -> BaoVectorEnv:
     """
     if "max_episode_steps" in arguments:
         raise ValueError(
-            "max_episode_steps is Gymnasium's limit of the learner's steps: give max_plies, the "
-            "limit of both players' plies"
+            "max_episode_steps would limit only the learner's steps: give max_plies, which limits "
+            "the plies of both players"
         )
     return BaoVectorEnv(num_envs, **arguments)

@@ -69,7 +69,7 @@ def why_illegal(packed: PackedPositions, ruleset: Ruleset, action: int) -> Reaso
     mover, name = position.mover, hole_name(position.mover, pit)
     if position.pending not in (None, pit):
         waiting = hole_name(mover, position.pending or 0)
-        return Reason(f"the capture at {waiting} waits for its side, left or right", "Dutch I.a")
+        return Reason(f"a capture waits at {waiting}: choose its side, left or right", "Dutch I.a")
     captures, starts = startable(ruleset.kernel, packed)
     namua = stage_of(position) is Stage.NAMUA
     if int(starts) >> (action & ~1) & 1:
@@ -81,16 +81,18 @@ def why_illegal(packed: PackedPositions, ruleset: Ruleset, action: int) -> Reaso
     other_way = bool(int(starts) >> pack_action(pit, 1 - direction) & 1)
     if captures and other_way and namua:
         return Reason(
-            f"at a kichwa or kimbi the side is forced, and {name} names the other", "Donkers 1.4b"
+            f"a capture at {name}, a kichwa or kimbi, is sown from the nearer end of the row",
+            "Donkers 1.4b",
         )
     if captures:
-        which = name if namua else f"{name} that way"
+        start = name if namua else f"{name} in this direction"
         return Reason(
-            f"a capture is possible and must be made; {which} does not capture", "Donkers 1.7a"
+            f"a capture is possible and must be made; a move from {start} does not capture",
+            "Donkers 1.7a",
         )
     if other_way:
         return Reason(
-            "the only filled front hole, a kichwa, may not go to the back row",
+            "the only filled front hole is a kichwa, and it may not be sown towards the back row",
             "Donkers 2.4a" if namua else "Donkers 3.5b",
         )
     return (_why_no_namua_takasa if namua else _why_no_mtaji_takasa)(position, ruleset, pit)
@@ -103,7 +105,7 @@ def _why_endless(packed: PackedPositions, ruleset: Ruleset, action: int) -> Reas
         raise ValueError(f"action {action} is legal")
     if action & 1 and legal >> (action - 1) & 1:
         return Reason(
-            "the move reaches no house that may be played, or would never end if it played one",
+            "the move reaches no house that it may play, or would never end after playing it",
             "Donkers 2.5b, 1.5a",
         )
     return Reason(
@@ -257,7 +259,7 @@ def _resolve(
         owner, opponent = SEAT_NAMES[mover], SEAT_NAMES[1 - mover]
         raise NotationError(f"row {row} is {opponent}'s, but {owner} is to move")
     if not row and stage_of(position) is Stage.MTAJI and position.pending is None:
-        raise NotationError("in mtaji a move needs its row letter (Donkers part 5)")
+        raise NotationError("a move in mtaji needs the letter of its row, A or B (Donkers part 5)")
     pit = int(hole) - 1 + (8 if row in ("B", "b") else 0)
     if side:
         direction = sides.index(side)
@@ -265,8 +267,8 @@ def _resolve(
         direction = LEFT if pit < 4 else RIGHT
     else:
         raise NotationError(
-            f"needs a direction, {' or '.join(sides)}: it is left out only for a capture in namua "
-            "at a kichwa or kimbi (Donkers part 5)"
+            f"the move needs a direction, {' or '.join(sides)}: only a capture in namua at a "
+            "kichwa or kimbi is written without it (Donkers part 5)"
         )
     action = pack_action(pit, direction, len(house))
     if action not in legal_actions(packed, ruleset):
@@ -275,9 +277,9 @@ def _resolve(
         strict or not expected_stars
     ):
         kind = {
-            "": "captures: no star",
-            "*": "is a takasa that bars no hole: one star",
-            "**": "is a takasa that bars a hole by takasia: two stars",
+            "": "captures, so it is written without a star",
+            "*": "is a takasa that bars no hole, so it is written with one star",
+            "**": "is a takasa that bars a hole by takasia, so it is written with two stars",
         }[expected_stars]
         raise NotationError(f"the move {kind} (Donkers part 5)")
     return action

@@ -127,7 +127,7 @@ def _read_position(text: str) -> Position:
         raise ValueError(f"a position text has at most {_MAX_POSITION_TEXT} characters")
     if unprintable := re.search("[^ -~]", text):
         raise ValueError(
-            f"a position text has no {quoted(unprintable[0])}: expected printable ASCII"
+            f"a position text must not contain {quoted(unprintable[0])}: expected printable ASCII"
         )
     fields = text.upper().split()
     if len(fields) not in (5, 6):

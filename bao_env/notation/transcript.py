@@ -79,8 +79,8 @@ _LOST_BREAK = re.compile(
 _OPENING = "opening plies"
 _START_KEYS = {"ruleset", "rules", "position", "first player", "spelling"}
 _END_KEYS = {"winner", "end", "result"}
-"""Keys whose values are in other fields of a :class:`GameRecord`: the start keys always, the end
-keys if the game has ended."""
+"""Keys about the end of a game. A :class:`GameRecord` has their values in other fields if the game
+has ended; the values of ``_START_KEYS`` are always there."""
 _UNWRITABLE = {"Cc": "control character", "Cs": "surrogate", "Zl": "line break", "Zp": "line break"}
 """The categories of characters that a line cannot hold."""
 _REORDERING = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
@@ -99,7 +99,7 @@ class Turn:
     text: str
     """One move text, or several joined by slashes."""
     seat: int
-    """SOUTH or NORTH: whether the turn is the first or the second in its line."""
+    """SOUTH or NORTH. In a line, South's turn is the first and North's the second."""
     number: int
     """Move number, from 1."""
     line: int = field(default=0, compare=False)
@@ -233,7 +233,7 @@ def iterate_transcripts(text: str, file: str | None = None) -> Iterator[Transcri
             after_blank = False
             size += len(line) + 1
             if size > MAX_GAME:
-                raise NotationError(f"too long: a game has at most {MAX_GAME} characters")
+                raise NotationError(f"the game is too long: expected at most {MAX_GAME} characters")
         except NotationError as error:
             raise error.located(file, line_number, None) from None
     if ended or head or turns:
@@ -255,7 +255,7 @@ def check_line(text: str) -> None:
             kind = "direction mark"
         if kind:
             raise NotationError(
-                f"a {kind}, {quoted(character)}; expected one line of text", token=text
+                f"contains a {kind}, {quoted(character)}; expected one line of text", token=text
             )
 
 
@@ -300,18 +300,20 @@ def _read_moves(number: int, moves: str, line_number: int, earlier: Sequence[Tur
     if number == 0 and not tokens and not earlier:
         return []
     if number != expected:
-        raise NotationError(f"move number {number}; expected {expected}")
+        raise NotationError(f"the move line has number {number}; expected {expected}")
     if earlier and earlier[-1].seat == SOUTH:
         raise NotationError(f"move {expected - 1} lacks North's part, but the game continues")
     if not 1 <= len(tokens) <= 2:
-        raise NotationError(f"{len(tokens)} moves; expected South's and North's", number=number)
+        raise NotationError(
+            f"the line has {len(tokens)} moves; expected South's and North's", number=number
+        )
     turns = [
         Turn(token, seat, number, line_number)
         for seat, token in zip((SOUTH, NORTH), tokens, strict=False)
         if not (token == _NOBODY and seat == SOUTH and not earlier)
     ]
     if not turns:
-        raise NotationError("no move after '-'", number=number)
+        raise NotationError("expected North's move after '-'", number=number)
     return turns
 
 
@@ -327,8 +329,8 @@ def replay(
     Args:
         transcript: the game.
         ruleset: the rules; None means the rules that the head names, or zanzibar.
-        spelling: ``"donkers"`` or ``"kibao"``; None means the spelling that the head names, or the
-            one that the signs in the moves belong to.
+        spelling: ``"donkers"`` or ``"kibao"``; None means the spelling that the head names, or
+            else the one whose signs the moves have.
         strict: see :func:`~bao_env.notation.moves.read_move`.
 
     Raises:
@@ -363,13 +365,14 @@ def replay(
     stated_end = _stated_end(transcript, turn_of(packed))
     if outcome is not None and stated_end not in (None, outcome):
         raise NotationError(
-            f"the header ends it by {stated_end.reason.value}, but {outcome}", file=file
+            f"the header says that the game ended by {stated_end.reason.value}, but {outcome}",
+            file=file,
         )
     outcome = outcome or stated_end
     if outcome is None and (transcript.get("result") or "").casefold() == "draw":
         outcome = CUT_SHORT  # as earlier versions wrote it
     if outcome is not None and transcript.stated_winner() not in (None, outcome.winner):
-        raise NotationError(f"the header names another winner, but {outcome}", file=file)
+        raise NotationError(f"the header names the wrong winner; {outcome}", file=file)
     expressed = _START_KEYS | _END_KEYS if outcome else _START_KEYS
     head = {key: text for key, text in transcript.head.items() if key.casefold() not in expressed}
     comments = {lengths.get(number, 0): text for number, text in transcript.comments.items()}
@@ -418,9 +421,9 @@ def _stated_end(transcript: Transcript, mover: int) -> Outcome | None:
 
 
 def _stated_spelling(transcript: Transcript) -> str | None:
-    """Return the spelling that the head names, or that the signs in the turns belong to.
+    """Return the spelling that the head names, or else the only one whose signs the turns have.
 
-    Return None if they belong to both or neither.
+    Return None if the turns have signs of both or of neither.
     """
     stated = transcript.get("spelling")
     if stated is None:
@@ -448,7 +451,9 @@ def _start(transcript: Transcript, ruleset: Ruleset) -> Position:
         return opening(ruleset, SOUTH if seat is None else seat)
     position = parse_position(text, ruleset, finished=True)
     if seat not in (None, position.mover):
-        raise NotationError("the header's first player is not the mover of its position")
+        raise NotationError(
+            "the header's 'first player' is not the player to move in its 'position'"
+        )
     return position
 
 
@@ -458,7 +463,8 @@ def _check_turn(turn: Turn, index: int, packed: PackedPositions, underway: bool)
     if position.pending is not None and index == 0 and underway:
         waiting = hole_name(position.mover, position.pending)
         raise NotationError(
-            f"the capture at {waiting} still waits for its side; '/' joins it to the turn before"
+            f"the turn before is not over, since a capture waits at {waiting}: add the choice of "
+            "its side to that turn, after a '/'"
         )
     if position.pending is None and index > 0:
         raise NotationError("no capture waits for a side, so nothing can follow the '/'")
@@ -545,7 +551,7 @@ def format_transcript(transcript: Transcript) -> str:
     text = "".join(f"{line.rstrip()}\n" for line in parts)
     if parse_transcripts(text) != [transcript]:
         raise NotationError(
-            "this game would not read back the same: keys must be words, header values and "
-            "comments must not begin or end with a space, and turns must alternate"
+            "the written game would be read back differently: keys must be words, header values "
+            "and comments must not begin or end with a space, and turns must alternate"
         )
     return text

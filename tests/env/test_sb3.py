@@ -68,7 +68,7 @@ def test_options_and_invalid_arguments() -> None:
     )
     for arguments, match in (
         ({"opponent": None}, "opponent=None"),
-        ({"observation": observer}, "nested dicts; add flat=True"),
+        ({"observation": observer}, "nested dicts: pass flat=True"),
     ):
         with pytest.raises(ValueError, match=match):
             make(3, **arguments)

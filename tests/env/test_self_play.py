@@ -84,7 +84,7 @@ def test_probabilities_of_the_members() -> None:
 
 
 def test_the_drawn_member_plays() -> None:
-    """A new one waits until it is drawn."""
+    """A new member does not play until it is drawn."""
     pool = OpponentPool(PolicyAgent(first_legal), newest=1.0)
     pool.add(PolicyAgent(last_legal))
     env = BaoEnv(pool, seat="north", opening_plies=0)
@@ -162,7 +162,7 @@ def test_games_name_the_member_that_they_were_played_against() -> None:
             pass
         assert (ended[4]["final_info"]["opponent"][ended[2]] == number).all()
     for wrong in ([1], [0, 0], [-1, 2], [np.nan, 1]):
-        with pytest.raises(ValueError, match="expected 2 numbers from 0"):
+        with pytest.raises(ValueError, match="expected 2 numbers of 0 or more"):
             pool.draw(wrong)
 
 

@@ -30,13 +30,13 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def drawn(lines: list[Line], metric: str) -> tuple[Any, str]:
-    """Draw lines; matplotlib's types leave open what a picture holds."""
+    """Draw lines, and return the figure and the table."""
     curves = Curves(lines, [metric])
     return curves.draw(), curves.table()
 
 
 def test_words_are_runs_or_groups(runs: Path) -> None:
-    """What exists is no pattern."""
+    """The name of an existing folder or file is never a pattern."""
     (runs / "a" / "s[01]").mkdir()
     (runs / "a" / "s[01]" / "metrics.csv").write_text("steps,m\n1,2\n")
     words = ["a/s0", "x=a/s[01]", "large=b/*"]
@@ -55,7 +55,7 @@ def test_the_file_is_what_its_name_says(runs: Path, name: str, begins: bytes, sa
     assert [[cell.strip() for cell in row] for row in rows] == [
         ["one", "2", "180", "35.0 (-28.5 to 98.5)"],
         ["two", "2", "180", "55.0 (-8.5 to 118.5)"],
-        ["two - one", "2, 2", "180", "20.0 (-10.4 to 50.4)"],  # 4.303 of them
+        ["two - one", "2, 2", "180", "20.0 (-10.4 to 50.4)"],  # 4.303 standard errors
     ]
     assert name in output
 
@@ -71,12 +71,12 @@ def test_several_runs_are_not_drawn_into_one_of_them(runs: Path, says: Says) -> 
     ("freedom", "expected"), [(1, 12.7062), (2, 4.3027), (4, 2.7764), (9.5, 2.2443), (1e5, 1.96)]
 )
 def test_t_is_that_of_tables(freedom: float, expected: float) -> None:
-    """The one of 9.5 degrees lies between 2.2622 and 2.2281."""
+    """The value for 9.5 degrees of freedom lies between 2.2622 and 2.2281."""
     assert student_t(freedom) == pytest.approx(expected, abs=1e-3)
 
 
 def test_intervals_over_seeds_cover_the_truth() -> None:
-    """Simulated: 95% of them hold the true mean, and the true difference."""
+    """In simulations 95% of the intervals contain the true mean, and the true difference."""
     rng, seeds, covered = np.random.default_rng(1), (3, 5), np.zeros(2)
     for _ in range(400):
         groups = [rng.normal(70 + 10 * i, 2 + 4 * i, count) for i, count in enumerate(seeds)]
@@ -94,7 +94,7 @@ def test_intervals_over_seeds_cover_the_truth() -> None:
 
 
 def test_many_lines_do_not_hide_each_other(runs: Path) -> None:
-    """Their intervals are bars at other places; panels of single points come last."""
+    """Their intervals are bars at different places; panels of single points come last."""
     tables = [
         {
             "steps": str(10 * step),
@@ -121,7 +121,7 @@ def test_the_headline_names_rules_and_ladder(runs: Path, says: Says) -> None:
     curves = Curves(read_lines(["elo.csv"]))
     figure: Any = curves.draw()
     assert figure.get_suptitle() == "zanzibar, Elo on bao-ladder-3"
-    assert "1 row without steps: elo.csv, c" in curves.table()
+    assert "elo.csv, c: 1 row without steps" in curves.table()
     (runs / "a/s0/run.json").write_text('{"config": {"ruleset": "kibao", "rules": {}}}')
     figure = Curves(read_lines(["a/s0"])).draw()
     assert figure.get_suptitle() == "a/s0, kibao"
@@ -135,7 +135,8 @@ RUNS = st.lists(
 @settings(max_examples=40)
 @given(RUNS.filter(any), st.integers(0, 2**32))
 def test_a_mean_stays_within_all_of_its_runs(steps_of_runs: list[list[int]], seed: int) -> None:
-    """It is drawn where all runs with values have rows, and each run that cuts it is named."""
+    """The mean is drawn where all runs with values have rows, and each run that shortens it is
+    named."""
     rng = np.random.default_rng(seed)
     values = [np.round(rng.normal(size=len(steps)), 6) for steps in steps_of_runs]
     tables = {
@@ -145,12 +146,12 @@ def test_a_mean_stays_within_all_of_its_runs(steps_of_runs: list[list[int]], see
     figure, text = drawn([Line("g", tables)], "m")
     with_values = [(np.array(x), y) for x, y in zip(steps_of_runs, values, strict=True) if x]
     for name, steps in zip(tables, steps_of_runs, strict=True):
-        assert (f"no m: {name}" in text) == (not steps)
+        assert (f"{name}: no m" in text) == (not steps)
         if steps:
             cut = any(x[0] < steps[0] or x[-1] > steps[-1] for x, _ in with_values)
-            assert (f"only from {steps[0]} to {steps[-1]} steps: {name}" in text) == cut
+            assert (f"{name}: only from {steps[0]} to {steps[-1]} steps" in text) == cut
     start, end = max(x[0] for x, _ in with_values), min(x[-1] for x, _ in with_values)
-    assert ("no steps that all runs" in text) == (start > end)
+    assert ("have no steps in common" in text) == (start > end)
     line = figure.axes[0].lines[1]
     drawn_points = np.isfinite(line.get_ydata())
     expected = {x for run, _ in with_values for x in run.tolist() if start <= x <= end}
@@ -179,7 +180,7 @@ def test_interval_baseline_and_whole_dots(tmp_path: Path) -> None:
 
 
 def test_a_table_of_ratings_is_no_log(tmp_path: Path) -> None:
-    """Each run in it is a line in the order of its steps, and a bound is an arrow."""
+    """Each run in the table is a line in the order of the run's steps, and a bound is an arrow."""
     file = tmp_path / "elo.csv"
     file.write_text(
         "player,steps,elo,elo_low,elo_high,games\n"
@@ -193,8 +194,8 @@ def test_a_table_of_ratings_is_no_log(tmp_path: Path) -> None:
     ]
     assert ("o", [700, 1100]) in lines and ("s", [500]) in lines
     assert ("^", [2400.0]) in lines and ("v", [300.0]) in lines
-    assert "only a bound at 2,000 steps, above 2400" in text
-    assert "only a bound at 500 steps, below 300" in text
+    assert "at 2,000 steps only a bound is known, above 2400" in text
+    assert "at 500 steps only a bound is known, below 300" in text
     assert "1100 (1050 to 1150)" in text and f"{file}, guided:b/:5ms" in text
 
 

@@ -89,7 +89,7 @@ def hold(folder: Path) -> Iterator[None]:
             except (files.HeldError, OSError) as error:
                 problem = error
         if any_rank(problem is not None)[0]:
-            raise problem or files.HeldError(f"the first process cannot hold {folder}")
+            raise problem or files.HeldError(f"the first process cannot lock {folder}")
         yield
 
 

@@ -94,14 +94,15 @@ def _read_start(config: TrainConfig, copy: Path | None) -> Checkpoint:
     path = copy or find_checkpoint(config.start)
     if path is None:
         raise ConfigError(
-            f"start={config.start!r}: there is no such checkpoint; expected a file or a shipped "
-            "name"
+            f"start={config.start!r}: there is no such checkpoint; expected a file, or the name of "
+            "a shipped checkpoint"
         )
     start = checkpoint.load(path)
     if start.hidden != [*config.hidden]:
         raise ConfigError(
-            f"start={config.start!r} has hidden={start.hidden}, this run has "
-            f"hidden={list(config.hidden)}"
+            f"start={config.start!r} has hidden={start.hidden}, but this run has "
+            f"hidden={list(config.hidden)}: set hidden={start.hidden}, or start from another "
+            "checkpoint"
         )
     return start
 

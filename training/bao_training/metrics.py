@@ -90,8 +90,8 @@ def _rows_until(file: Path, update: int) -> tuple[Sequence[str], list[dict[str, 
         rows = [row for row in table if None not in row.values() and int(row["update"]) <= update]
     except (ValueError, KeyError, csv.Error) as error:
         raise ValueError(
-            f"{file} is not a metrics table, so its history cannot go on ({error!r:.80}): fix it "
-            "or move it away"
+            f"{file} is not a metrics table, so no rows can be added to it ({error!r:.80}): repair "
+            "or move the file"
         ) from error
     return table.fieldnames or [], rows
 

@@ -76,7 +76,7 @@ def read_lines(words: Sequence[str]) -> list[Line]:
             paths = paths or sorted(glob(pattern))
         if not paths:
             raise ValueError(
-                f"{word!r:.200}: no such run, or it cannot be read; expected its folder or CSV"
+                f"{word!r:.200}: no such run, or it cannot be read; expected a folder or a CSV file"
             )
         runs = {source: rows for path in paths for source, rows in read_runs(Path(path)).items()}
         lines += [Line(name, runs)] if name else [Line(run, {run: runs[run]}) for run in runs]
@@ -173,8 +173,8 @@ class Curves:
         if not drawn or len(drawn) < len(metrics):
             missing = next(name for name in metrics or CURVES if name not in drawn)
             raise ValueError(
-                f"{next(iter(lines[0].runs))} has nothing to draw against {x}: expected numbers in "
-                f"columns {x} and {missing}"
+                f"{next(iter(lines[0].runs))} has nothing to draw: expected numbers in the columns "
+                f"{x} and {missing}"
             )
         panels = {metric: [self._curve(line, metric) for line in lines] for metric in drawn}
         # Panels of single points say no more than the table, so they come last.
@@ -189,7 +189,7 @@ class Curves:
             points = _points(rows, self._x, metric)
             if lost := sum(_has(row, metric) for row in rows) - len(points):
                 self._notes.append(
-                    f"{lost} {'row' if lost == 1 else 'rows'} without {self._x}: {source}"
+                    f"{source}: {lost} {'row' if lost == 1 else 'rows'} without {self._x} left out"
                 )
             for position, value, low, high in points:
                 if np.isnan(value):
@@ -197,13 +197,14 @@ class Curves:
                     bound, side = (low, "above") if is_low else (high, "below")
                     bounds.append((position, bound, "^" if is_low else "v"))
                     self._notes.append(
-                        f"only a bound at {position:,.0f} {self._x}, {side} {bound:.4g}: {source}"
+                        f"{source}: at {position:,.0f} {self._x} only a bound is known, {side} "
+                        f"{bound:.4g}"
                     )
             points = points[np.isfinite(points[:, 1])]
             if len(points):
                 tables[source] = points.T
             else:
-                self._notes.append(f"no {metric}: {source}")
+                self._notes.append(f"{source}: no {metric}")
         if not tables:
             nothing = np.empty(0)
             return Curve(line, nothing, nothing, nothing, nothing, np.empty((0, 0)), bounds)
@@ -217,12 +218,14 @@ class Curves:
         for source, run in tables.items():
             if (run[0, 0], run[0, -1]) != (x[0], x[-1]):
                 self._notes.append(
-                    f"only from {run[0, 0]:,.0f} to {run[0, -1]:,.0f} {self._x}: {source}"
+                    f"{source}: only from {run[0, 0]:,.0f} to {run[0, -1]:,.0f} {self._x}"
                 )
         mean = runs.mean(axis=0)
         arm = student_t(len(runs) - 1) * runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
         if not np.isfinite(mean).any():
-            self._notes.append(f"no {self._x} that all runs of {line.name} have")
+            self._notes.append(
+                f"{line.name}: its runs have no {self._x} in common, so it has no mean"
+            )
         return Curve(line, x, mean, mean - arm, mean + arm, runs, bounds)
 
     def table(self) -> str:

@@ -166,8 +166,8 @@ def resume_run(folder: Path, overrides: Mapping[str, Any] | None = None) -> Trai
         config_from_dict(settings)
     except ConfigError as error:
         raise ConfigError(
-            f"{folder} cannot be resumed: {error}. A run goes on with the version of the project "
-            "that started it"
+            f"{folder} cannot be resumed: {error}. Resume a run with the version of bao_env that "
+            "started it"
         ) from error
     config, method_config = config_from_dict(new_settings)
     path = folder / LAST
@@ -213,7 +213,7 @@ class _StopSignals:
         if self.received:
             raise KeyboardInterrupt
         self.received = signal.Signals(number)
-        output.say("stopping after this update; repeat to stop at once")
+        output.say("stopping after this update; another Ctrl-C or signal stops at once")
 
 
 class _Record:

@@ -354,7 +354,7 @@ class Trainer(ABC, Generic[W, C]):
         info, arrays = saved.info, saved.arrays
         try:
             if "digest" not in info:
-                raise ValueError("it holds only a network, or has another version")
+                raise ValueError("it holds only a network, or was written by another version")
             if info["digest"] != digest(info, arrays | model_arrays(saved)):
                 raise ValueError("it is damaged: its digest does not match")
             check_arrays(arrays, self.state())

@@ -16,8 +16,9 @@ from bao_env.rules_in_words import rules_in_words
 URL, MODEL = os.environ.get("OPENAI_BASE_URL", ""), os.environ.get("OPENAI_MODEL", "")
 KEY = os.environ.get("OPENAI_API_KEY", "none").strip()
 FORM = """\
-On the board, [6] is a house that is still owned, (3) a hole that takasia bars, <4> a capture that \
-waits for its end. Think as long as you like, then end with one of the legal moves, in this form:
+On the board, [6] is a house that is still owned, (3) a hole that takasia bars, <4> a capture \
+whose direction is still to be chosen. Think as long as you like, then end with one of the legal \
+moves, in this form:
 Move: A7L"""
 
 

@@ -102,7 +102,7 @@ def report(
         description=f"Train by {route}, save the player, and measure it.",
         argument_default=argparse.SUPPRESS,  # the example has its own defaults
     )
-    parser.add_argument("--steps", type=int, help="actions to learn from, rounded to updates")
+    parser.add_argument("--steps", type=int, help="actions to learn from, rounded to whole updates")
     parser.add_argument("--seed", type=int, help=f"seed of the training (default: {SEED})")
     parser.add_argument(
         "--log", type=Log, default="", metavar="FOLDER", help="keep metrics.csv and players there"

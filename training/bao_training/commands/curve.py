@@ -4,10 +4,10 @@
     bao curve 'small=runs/small*' 'large=runs/large*'
     bao curve elo.csv          a table of bao rate --csv
 
-The second form compares settings over seeds: a line is the mean over the runs, with the 95%
-interval of that mean, and the table has the differences from the first setting. In the other forms,
-intervals are taken over the games. All forms print a table of the last values, and what was left
-out.
+The second form compares settings over seeds: a line is the mean over the runs of a setting, with
+the 95% interval of that mean, and the table has the differences from the first setting. In the
+other forms intervals are taken over the games. All forms print a table of the last values, and say
+what was left out.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "runs",
         nargs="+",
         metavar="RUN",
-        help="folder of a run, or the CSV of bao rate; NAME=PATTERN is the mean of the runs that "
-        "match, with its 95%% interval over them",
+        help="folder of a run, or the CSV of bao rate; NAME=PATTERN draws the mean of all runs "
+        "that match the pattern, with its 95%% interval over these runs",
     )
     parser.add_argument(
         "--out",
@@ -42,7 +42,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
     )
     parser.add_argument("--x", choices=X_AXES, default="steps", help="the x axis (default: steps)")
     parser.epilog = (
-        "bao tournament runs/x/step-*.safetensors tells the strength of a run's\ngenerations."
+        "To compare the strength of a run's checkpoints:\nbao tournament runs/x/step-*.safetensors"
     )
     return _run
 

@@ -23,9 +23,9 @@ def command(parser: argparse.ArgumentParser) -> Run:
     """``bao train``: train an agent by self-play."""
     parser.epilog = (
         "Most runs change the settings steps, hidden, workers or method; bao train\n"
-        "--settings explains all, with their defaults. To learn from your own\n"
-        "observation, or by your own method, train another library's agent in\n"
-        "BaoVectorEnv(observation=...)."
+        "--settings explains all settings and gives their defaults. To learn from\n"
+        "your own observation, or by your own method, train an agent of another\n"
+        "library in BaoVectorEnv(observation=...)."
     )
     parser.add_argument(
         "config",
@@ -43,7 +43,9 @@ def command(parser: argparse.ArgumentParser) -> Run:
         help="override one setting, for example td.epochs=1",
     )
     add_options(parser, ruleset=None, seed=None)
-    parser.add_argument("--run", metavar="NAME", help="run's name; default: the config's file name")
+    parser.add_argument(
+        "--run", metavar="NAME", help="name of the run (default: the configuration's name)"
+    )
     parser.add_argument("--resume", action="store_true", help="continue the run if it exists")
     parser.add_argument("--settings", action="store_true", help="list all settings and exit")
     add_options(parser, out=Path("runs"))
@@ -87,7 +89,7 @@ def _train(args: argparse.Namespace) -> int:
         if len(Path(name).parts) != 1 or not Path(name).name.strip(".") or len(name) > 200:
             raise ConfigError(
                 f"--run {name!r:.200}: expected the name of a folder, of at most 200 characters, "
-                "without slashes; --out says where it lies"
+                "without slashes; --out gives the folder that it lies in"
             )
         options = ruleset_settings(args.ruleset) if args.ruleset else {}
         options |= {} if args.seed is None else {"seed": args.seed}
@@ -136,7 +138,7 @@ def closing_table(trainer: Trainer[Any, Any], folder: Path) -> str:
             *lines,
             "",
             f"  {folder / 'final.safetensors'}  the player",
-            f"  {folder / 'curves.png'}  how it learnt; metrics.csv has the numbers",
+            f"  {folder / 'curves.png'}  the learning curves; metrics.csv has the numbers",
             "",
             f"  bao match {strongest} {rival}",
             *([f"  bao rate {strongest}"] if has_ladder else []),

@@ -70,5 +70,5 @@ def _run(args: argparse.Namespace) -> None:
         if not_kept:
             raise OSError(
                 "compiled code cannot be cached; set NUMBA_CACHE_DIR to a writable folder with "
-                "space"
+                "free space"
             )
