@@ -2,9 +2,9 @@
 
     python -m tests.check_certificate [FILE]
 
-A certificate is a table with the columns ``position``, ``move`` and ``plies``, separated by tabs. A
-winner who follows it from the opening finds there each position that can arise on their turn, the
-move to play, and the most plies until the game ends. The check plays every reply to every move.
+A certificate is a table with the columns ``position``, ``move`` and ``plies``, separated by tabs.
+For each position that can arise on the winner's turn while they follow the table, it gives the move
+to play and the most plies until the game ends. The check plays every reply to every move.
 
 This file uses neither the engine nor the solver. The rules are those of ``tests/reference.py``, the
 literal implementation that tests compare with the engine.

@@ -34,7 +34,7 @@ def _unpack_masks(legal, masks):
 
 @jit_inline
 def _allows(legal, action):
-    """Return whether ``action``, int64, is legal, or the game is over (``legal`` is 0)."""
+    """Return True if ``action``, int64, is legal or the game is over (``legal`` is 0)."""
     inside = action >= 0 and action < NUM_ACTIONS
     return legal == ZERO or (inside and (legal >> U(action)) & ONE != ZERO)
 

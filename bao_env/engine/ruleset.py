@@ -275,7 +275,7 @@ class Ruleset:
 
     @classmethod
     def from_dict(cls, switches: Mapping[str, Any]) -> Ruleset:
-        """Return the rule set of a mapping as :meth:`to_dict` returns it.
+        """Return the rule set that a mapping describes; :meth:`to_dict` returns such mappings.
 
         Missing keys get the defaults.
 

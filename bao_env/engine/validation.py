@@ -84,7 +84,7 @@ def _check_house(seeds: int, seat: int, ruleset: Ruleset) -> None:
 
 
 def _check_waiting_capture(position: Position, pit: int, ruleset: Ruleset) -> None:
-    """Check that a capture at the mover's pit may be waiting for the mover to choose its side."""
+    """Check that a capture can wait at the mover's pit until the mover chooses its side."""
     if ruleset.capture_side != "free":
         raise ValueError(
             f"a capture waits for the mover to choose its side, but rule set {ruleset.name!r} has "

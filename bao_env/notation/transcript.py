@@ -131,7 +131,8 @@ class Transcript:
 
 
 class GameRecord(NamedTuple):
-    """A game in full: :func:`transcribe` makes a transcript of it, and :func:`replay` reads one."""
+    """A game in plain values. :func:`transcribe` turns it into a transcript, and :func:`replay`
+    makes it from one."""
 
     ruleset: Ruleset
     """The rules of the game."""

@@ -356,7 +356,7 @@ def drawing(
         position: the position to show.
         marks: marks of holes. A hole shows at most one mark with a ring and one without, which has
             only arrows; later marks replace earlier ones. If takasia bars a hole, or a capture
-            there waits for its side to be chosen, the mark for that replaces the one with a ring.
+            there waits for its side to be chosen, this mark replaces the one with a ring.
         status: see :func:`status_line`; if given, no player is marked as the one to move.
         layout: positions and sizes, including the size of the drawing.
         viewer: the seat at the bottom.

@@ -42,7 +42,7 @@ class Opponent(NamedTuple):
 
 
 OPPONENTS = (Opponent("greedy"), Opponent("alphabeta:2"), Opponent("alphabeta:4"))
-"""The opponents of a network alone."""
+"""The opponents of a network that plays alone, without a search."""
 GUIDED_OPPONENT = Opponent(f"alphabeta:{NODES}n", guided=True)
 """The opponent of guided alpha-beta: alpha-beta with the shipped tables."""
 

@@ -38,7 +38,7 @@ def games(observation: str) -> None:
 
 
 def player(name: str) -> None:
-    """Compile a player, and the code that tells its move in words."""
+    """Compile a player, and the code that describes its move in words."""
     board = Board()
     board.trace(load(name).choose(board))
 
