@@ -5,8 +5,9 @@ The **position text** is one line. Each row lists its seeds from its owner's lef
     A1..A8/B1..B8/a1..a8/b1..b8 store,store HOUSES MOVER BARRED [PENDING:SOWN]
 
 Rows and stores list South first. HOUSES names the owners of a house (``SN``, ``S``, ``N``, ``-``).
-BARRED is the mover's hole that takasia bars (``A3``; ``-`` for none). PENDING is the mover's hole at
-which a capture waits for its side, and SOWN the seeds that the move has sown so far (``A3:17``).
+BARRED is the mover's hole that takasia bars (``A3``, or ``-`` for none). PENDING is the mover's
+hole at which a capture waits for its side, and SOWN the seeds that the move has sown so far
+(``A3:17``).
 
 A **canonical name** means the same action in every position: the mover's own row ``A`` (front) or
 ``B`` (back), the hole 1..8 from the mover's left, ``L`` or ``R``, and ``>`` to play the house:

@@ -57,7 +57,7 @@ def test_options_and_invalid_arguments() -> None:
     envs.reset()
     assert [info["seat"] for info in envs.reset_infos] == [1, 1, 1]
     envs.set_options([{"seat": "north"}, {}, {}])
-    with pytest.raises(ValueError, match="one dict"):
+    with pytest.raises(ValueError, match="the same dict"):
         envs.reset()
     assert envs.has_attr("action_masks") and not envs.has_attr("nothing")
     assert len(envs.env_method("action_masks", indices=[0, 2])) == 2
