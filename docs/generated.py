@@ -173,14 +173,21 @@ def _cell(text: str) -> str:
 
 
 def ladder(file: str) -> str:
-    """Return a table of the players of a ladder, the strongest first."""
-    anchors = json.loads((ROOT / file).read_text(encoding="utf-8"))["anchors"]
+    """Return what made a ladder, and a table of its players, the strongest first."""
+    data = json.loads((ROOT / file).read_text(encoding="utf-8"))
+    event = data["tournament"]
+    command = " ".join(["bao tournament", *event["players"], "--anchor random"])
     rows = [
         f"| `{anchor['player']}` "
-        f"| {anchor['elo']:.0f} ({anchor['low']:.0f} to {anchor['high']:.0f}) |"
-        for anchor in reversed(anchors)
+        f"| {anchor['elo']:.0f} ({anchor['low']:.0f} to {anchor['high']:.0f}) "
+        f"| {anchor['ms_a_move']:.2g} |"
+        for anchor in reversed(data["anchors"])
     ]
-    return "\n".join(["| player | Elo (95% interval) |", "|---|---:|", *rows])
+    return (
+        f"Commit `{event['made_with']['commit']}`, "
+        f"`{command} --pairs {event['pairs']} --seed {event['seed']}`:\n\n"
+        + "\n".join(["| player | Elo (95% interval) | ms a move |", "|---|---:|---:|", *rows])
+    )
 
 
 # --- commands ---------------------------------------------------------------------------------

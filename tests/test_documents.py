@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 
 import bao_env
-from bao_agents.arena.ladder import anchors_elo
+from bao_agents.arena.ladder import anchors_elo, load_ladder
 from bao_agents.cli.main import COMMANDS, parse
 from bao_agents.support.provenance import digest
 from bao_env.engine.ruleset import RULESETS
+from docs.results import shipped_file
 from tests.conftest import Capsys
 
 ROOT = Path(__file__).parent.parent
 PLAYERS = ROOT / "agents" / "bao_agents"
-CHECKPOINTS = PLAYERS / "checkpoints"
 DOCUMENTS = sorted(
     path
     for folder in (".", "bao_env", "agents", "training", "docs", "tests")
@@ -163,7 +163,7 @@ def test_model_card_has_the_numbers_of_its_file() -> None:
         scores = [games[bot]["score"] for bot in ("greedy", "alphabeta:2", "alphabeta:4")]
         percents = [float(share) for share in re.findall(r"\| ([\d.]+) \(", row)]
         assert np.allclose(percents, 100 * np.array(scores), atol=0.051)
-        assert network["file"] == digest(CHECKPOINTS / f"{name}.safetensors"), "measure it again"
+        assert network["file"] == digest(shipped_file(name)), "measure it again"
 
 
 def test_the_card_has_the_digest_of_each_file_that_ships() -> None:
@@ -172,32 +172,45 @@ def test_the_card_has_the_digest_of_each_file_that_ships() -> None:
     for name, mark in re.findall(
         r"^\| `(\S+)` \| `(\w{16})`", TEXTS["agents/MODELS.md"], re.MULTILINE
     ):
-        digests[PLAYERS / name if "." in name else CHECKPOINTS / f"{name}.safetensors"] = mark
+        digests[shipped_file(name)] = mark
     patterns = "checkpoints/**/*.safetensors", "**/*.npz", "**/*.tsv", "arena/ladders/*.json"
     shipped = {file for pattern in patterns for file in PLAYERS.glob(pattern)}
     assert digests == {file: digest(file) for file in shipped}
 
 
-def test_numbers_of_the_guide_name_its_file() -> None:
-    guide = digest(CHECKPOINTS / "guides" / "zanzibar.safetensors")
-    assert f"the guide `{guide}`" in TEXTS["docs/known.md"], "measure its numbers again"
+@pytest.mark.parametrize("name", [name for name in TEXTS if "/api/" not in name])
+def test_a_table_of_numbers_has_its_command(name: str) -> None:
+    """A section with measured numbers, those with an interval or decimals, says how to repeat them.
+
+    What an Elo means is Elo's formula, which ``test_what_an_elo_means`` computes.
+    """
+    for section in re.split(r"^(?=#+ )", TEXTS[name], flags=re.MULTILINE):
+        numbers = re.search(
+            r"^\|.*\| [\d,.%]*\d( \([\d.,%]+ to [^|]*\))?%? \|", section, re.MULTILINE
+        )
+        command = re.search(
+            r"`(bao|python|uv|git|lab|bench) |^(bao|python) ", section, re.MULTILINE
+        )
+        assert command or not numbers or section.startswith("## What an Elo"), section[:80]
 
 
-def test_numbers_of_a_network_name_its_file() -> None:
-    """If a network changes, measure the numbers that depend on it again."""
-    digests = re.findall(r"`([\w/]+)`\s+`([0-9a-f]{16})`", "\n".join(TEXTS.values()))
+def test_numbers_of_a_file_name_its_digest() -> None:
+    """If a file changes, measure the numbers that depend on it again."""
+    digests = re.findall(r"`([\w./-]+)`\s+`([0-9a-f]{16})`", "\n".join(TEXTS.values()))
     assert len(digests) >= 9
     for name, mark in digests:
-        assert mark == digest(CHECKPOINTS / f"{name}.safetensors"), f"measure {name} again"
+        assert mark == digest(shipped_file(name)), f"measure again what names {name}"
 
 
-def test_readme_has_the_elos_of_the_ladder() -> None:
-    elo = {player: f"{rating:.0f}" for player, rating in anchors_elo().items()}
-    rows = re.findall(r"^\| (`[^|]+) \|[^|]+\| ([\d, ]+) \|", TEXTS["README.md"], re.MULTILINE)
-    elos = {players: numbers.split(", ") for players, numbers in rows}
-    assert len(elos) == 4
-    for players, numbers in elos.items():
-        assert [elo[player] for player in re.findall("`(.+?)`", players)] == numbers
+def test_readme_has_the_numbers_of_the_ladder() -> None:
+    anchors = {anchor.player: anchor for anchor in load_ladder().anchors}
+    row = r"^\| (`[^|]+) \|[^|]+\| ([\d, ]+) \| ([\d.]*) *\|"
+    rows = re.findall(row, TEXTS["README.md"], re.MULTILINE)
+    assert len(rows) == 4
+    for names, elos, milliseconds in rows:
+        players = [anchors[player] for player in re.findall("`(.+?)`", names)]
+        assert [f"{player.elo:.0f}" for player in players] == elos.split(", ")
+        assert not milliseconds or float(milliseconds) == float(f"{players[0].ms_a_move:.2g}")
 
 
 def test_what_an_elo_means() -> None:

@@ -1,0 +1,163 @@
+"""Measure tables of the pages: ``python docs/results.py [TABLE ...]``, by default all of them.
+
+The results of finished parts are kept in a folder, so that a run that was stopped, even by SIGKILL,
+goes on where it was. Results of another commit, command or shipped file are not used. ``--list``
+prints the parts, and how long those that are missing take on one core.
+
+A table is printed with what made it: commit, digests, machine, packages and commands. ``--write``
+also puts it on its page, between ``<!-- measured TABLE -->`` and ``<!-- end -->``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / folder) for folder in ("", "agents", "training")]
+
+from bao_agents.support.files import hold, write_atomically  # noqa: E402  (it needs the path above)
+from bao_agents.support.output import say  # noqa: E402
+from bao_agents.support.provenance import current_commit, facts, provenance  # noqa: E402
+from bao_env.engine.ruleset import RULESETS  # noqa: E402
+from docs.measurements import TABLES, Part, Table  # noqa: E402
+
+PAGES = sorted(ROOT.glob("*/*.md"))
+_END = "<!-- end -->\n"
+
+
+def shipped_file(name: str) -> Path:
+    """Return the file of a name on the pages: ``guides/kibao``, ``evaluators/tables.npz``."""
+    folder = ROOT / "agents" / "bao_agents"
+    return folder / name if "." in name else folder / "checkpoints" / f"{name}.safetensors"
+
+
+class Results:
+    """The results of the parts of a table that are finished.
+
+    Args:
+        name: the name of the table.
+        table: the table.
+        folder: the folder of all results; those of each commit have a folder there.
+    """
+
+    def __init__(self, name: str, table: Table, folder: Path) -> None:
+        self.name, self.table = name, table
+        self.folder = (folder / current_commit() / name).absolute()
+
+    def _record(self, part: Part) -> dict[str, Any]:
+        """Return what makes a part that is measured now."""
+        files = {name: shipped_file(name) for name in self.table.files}
+        command = shlex.split(part.command)
+        return provenance(RULESETS["zanzibar"], networks=files, command=command)
+
+    def _file(self, part: Part) -> Path:
+        return self.folder / f"{self.table.parts.index(part)}.json"
+
+    def kept(self, part: Part) -> dict[str, Any] | None:
+        """Return the result of a part and what made it; None if it has to be measured."""
+        if not self._file(part).exists():
+            return None
+        kept: dict[str, Any] = json.loads(self._file(part).read_text(encoding="utf-8"))
+        record, made_with = self._record(part), kept["made_with"]
+        names = ("command", "networks")  # the folder has the commit
+        return kept if all(made_with.get(name) == record.get(name) for name in names) else None
+
+    def missing(self) -> list[Part]:
+        """Return the parts that have to be measured."""
+        return [part for part in self.table.parts if self.kept(part) is None]
+
+    def measure(self) -> None:
+        """Measure the missing parts.
+
+        Raises:
+            HeldError: another process measures this table.
+        """
+        with hold(self.folder):
+            for part in self.missing():
+                say(f"{self.name}: {part.command}, about {part.minutes:g} minutes")
+                made_with = self._record(part)
+                result = {"made_with": made_with, "result": part.measure(self.folder)}
+                write_atomically(self._file(part), json.dumps(result, indent=1))
+
+    def markdown(self) -> str:
+        """Return the measured table and its head as Markdown, with the markers around them."""
+        parts = self.table.parts
+        kept = [result for part in parts if (result := self.kept(part)) is not None]
+        heads, *rows = self.table.lines([part["result"] for part in kept])
+        rule = ["---", *["---:"] * (len(heads) - 1)]
+        lines = [f"| {' | '.join(cells)} |" for cells in (heads, rule, *rows)]
+        head = head_of(self.name, self.table, [part["made_with"] for part in kept])
+        return "\n\n".join([f"<!-- measured {self.name} -->", head, "\n".join(lines), _END])
+
+
+def head_of(name: str, table: Table, records: Sequence[Mapping[str, Any]]) -> str:
+    """Return what made a table in words.
+
+    Args:
+        name: the name of the table.
+        table: the table.
+        records: the :func:`~bao_agents.support.provenance.provenance` of its parts.
+    """
+    texts = [facts(record) for record in records]
+    made = {
+        key: "; ".join(sorted({text[key] for text in texts}))
+        for key in ("commit", "machine", "versions")
+    }
+    digests = records[0].get("networks", {}) if records else {}
+    files = [f"`{file}` `{digest}`" for file, digest in digests.items()]
+    first, *others = [part.command for part in table.parts]
+    more = f" and {len(others)} more" if others else ""
+    words = ", ".join([f"Commit `{made['commit']}`", *files, made["machine"], made["versions"]])
+    return f"{words}.\n`python docs/results.py {name}` ran `{first}`{more}:"
+
+
+def with_table(page: str, name: str, text: str) -> str:
+    """Return a page with a new table in place of the old one, markers included."""
+    before, marker, after = page.partition(f"<!-- measured {name} -->\n")
+    return before + text + after.partition(_END)[2] if marker else page
+
+
+def main() -> None:
+    """Measure, print and write tables, or list their parts."""
+    parser = argparse.ArgumentParser(description="Measure tables of the pages.")
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help="default: all of them")
+    parser.add_argument("--list", action="store_true", help="measure nothing, and list the parts")
+    parser.add_argument("--write", action="store_true", help="also put the tables on their pages")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("runs/results"),
+        metavar="FOLDER",
+        help="where the results are kept (default: %(default)s)",
+    )
+    args = parser.parse_args()
+    if unknown := set(args.tables) - set(TABLES):
+        parser.error(f"{', '.join(unknown)}: there are {', '.join(TABLES)}")
+    selected = [Results(name, TABLES[name], args.out) for name in args.tables or TABLES]
+    total = 0.0
+    for results in selected:
+        parts, missing = results.table.parts, results.missing()
+        minutes = sum(part.minutes for part in missing)
+        total += minutes
+        say(f"{results.name}: {len(missing)} of {len(parts)} parts missing, {minutes:g} minutes")
+        for part in parts if args.list else ():
+            say(f"  {'missing' if part in missing else 'kept'}: {part.command}")
+    say(f"about {total / 60:.1f} hours of one core")
+    for results in selected if not args.list else ():
+        results.measure()
+        text = results.markdown()
+        print(text)
+        for page in PAGES if args.write else ():
+            old = page.read_text(encoding="utf-8")
+            if (new := with_table(old, results.name, text)) != old:
+                write_atomically(page, new)
+
+
+if __name__ == "__main__":
+    main()
