@@ -214,6 +214,24 @@ def training_lines(results: list[Any]) -> list[list[str]]:
     return [["rule set", "points against `alphabeta:3ms`, %"], *rows_of(names, results[1::2])]
 
 
+BOTS = "greedy alphabeta:2 alphabeta:4"
+"""The opponents of the shipped networks without a search."""
+
+
+def network_parts() -> tuple[Part, ...]:
+    """Return the matches of each shipped network without a search."""
+    return tuple(
+        match(f"bao match {name} {BOTS} --ruleset {name} --pairs 1000 --seed 1", 2)
+        for name in RULESETS
+    )
+
+
+def network_lines(results: list[Any]) -> list[list[str]]:
+    """Return the cells of the table of networks without a search."""
+    names = [f"`{name}`" for name in RULESETS]
+    return [["network", *(f"`{bot}`, %" for bot in BOTS.split())], *rows_of(names, results)]
+
+
 def guide_parts() -> tuple[Part, ...]:
     """Return the matches of each shipped guide against alpha-beta, at each limit."""
     players = [
@@ -410,6 +428,7 @@ TABLES: Mapping[str, Table] = {
         lambda results: [["", "cold", "warm"], *rows_of(STARTS, results)],
     ),
     "training": Table(training_parts(), training_lines, (EVALUATION,)),
+    "networks": Table(network_parts(), network_lines, (EVALUATION, *RULESETS)),
     "guides": Table(guide_parts(), guide_lines, (EVALUATION, *GUIDES)),
     "blunders": Table(
         (blunders("kujifunza", 1), blunders("zanzibar", 1)),

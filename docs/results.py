@@ -21,7 +21,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / folder) for folder in ("", "agents", "training")]
 
-from bao_agents.support.files import hold, write_atomically  # noqa: E402  (it needs the path above)
+import bao_agents  # noqa: E402  (it needs the path above)
+from bao_agents.support.files import hold, write_atomically  # noqa: E402
 from bao_agents.support.output import say  # noqa: E402
 from bao_agents.support.provenance import current_commit, facts, provenance  # noqa: E402
 from bao_env.engine.ruleset import RULESETS  # noqa: E402
@@ -33,7 +34,7 @@ _END = "<!-- end -->\n"
 
 def shipped_file(name: str) -> Path:
     """Return the file of a name on the pages: ``guides/kibao``, ``evaluators/tables.npz``."""
-    folder = ROOT / "agents" / "bao_agents"
+    folder = Path(bao_agents.__file__).parent
     return folder / name if "." in name else folder / "checkpoints" / f"{name}.safetensors"
 
 
