@@ -5,9 +5,22 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from typing import BinaryIO
 
 MAX_BYTES = 256 << 20
 """The default limit on a file's length."""
+
+
+def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a file to read its bytes.
+
+    Raises:
+        OSError: the file cannot be read, or is not a regular file but, for example, a device.
+    """
+    path = Path(path)
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return path.open("rb")
 
 
 def read_bytes(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> bytes:
@@ -21,10 +34,7 @@ def read_bytes(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> byte
         OSError: the file cannot be read, or is not a regular file but, for example, a device.
         ValueError: the file is longer than ``max_bytes``; the message names the file.
     """
-    path = Path(path)
-    if path.exists() and not path.is_file():
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         data = file.read(max_bytes + 1)
     if len(data) > max_bytes:
         raise ValueError(f"{path} is too long: expected at most {max_bytes} bytes")

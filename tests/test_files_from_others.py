@@ -25,6 +25,7 @@ from bao_agents.arena.openings import BALANCED, read_openings
 from bao_agents.arena.pairs import Pairs
 from bao_agents.arena.resumable import read_part
 from bao_agents.exact.proof_tree import head_of, read_answers
+from bao_agents.exact.resumable_search import ResumableSearch
 from bao_agents.exact.solved_positions import SHIPPED, SolvedPositions
 from bao_agents.nets.checkpoint_files import GUIDES
 from bao_env import RULESETS, Board, get_ruleset, load_ruleset
@@ -127,6 +128,21 @@ def _proof() -> bytes:
     return "\n".join([head_of(RULESETS["zanzibar"]), line, ""]).encode()
 
 
+def _search(path: Path) -> ResumableSearch:
+    return ResumableSearch(RULESETS["kujifunza"], Board("kujifunza").packed, path, 4, 1)
+
+
+def _table() -> bytes:
+    search = _search(Path("kujifunza.table"))
+    list(search.run(nodes=100))
+    search.save()
+    return Path("kujifunza.table").read_bytes()
+
+
+def _read_table(path: Path) -> None:
+    list(_search(path).run(nodes=200))
+
+
 KINDS = {
     "rule file": Kind(lambda: b'base = "kibao"\nhouse_min = 8\nsow_limit = 500\n', load_ruleset),
     "position": Kind(OPENING.encode, _read_position),
@@ -138,6 +154,7 @@ KINDS = {
     "ladder": Kind(_small_ladder, _read_ladder),
     "results of an event": Kind(_record, _read_record),
     "proof in pieces": Kind(_proof, lambda path: read_answers(path, RULESETS["zanzibar"])),
+    "table of a proof": Kind(_table, _read_table),
     "solved positions": Kind(_solved, lambda path: SolvedPositions.load(str(path))),
     "checkpoint": Kind((GUIDES / "kujifunza.safetensors").read_bytes, _read_checkpoint),
     "settings": Kind((ROOT / "configs" / "quick.toml").read_bytes, _read_settings),

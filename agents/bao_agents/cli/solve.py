@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from bao_agents.arena.pools import LocalPool, RayPool
@@ -17,7 +21,8 @@ from bao_agents.cli.options import (
 from bao_agents.exact import exact_values
 from bao_agents.exact.exact_values import DatasetSettings, generate
 from bao_agents.exact.proof_tree import ProofTree, read_answers
-from bao_agents.search.limits import Limit
+from bao_agents.exact.resumable_search import ResumableSearch
+from bao_agents.search.limits import MAX_NODES, Limit
 from bao_agents.search.memory import check_memory
 from bao_agents.search.solver.solver import Solution, solve, table_bits
 from bao_agents.support.files import hold_file
@@ -56,8 +61,16 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "--memory",
         type=at_least(1),
         metavar="MB",
-        help="megabytes of the table (default: 12 bytes for each position of the limit, at most a "
+        help="megabytes of the table (default: 10 bytes for each position of the limit, at most a "
         "fourth of what is free)",
+    )
+    parser.add_argument(
+        "--table",
+        type=new_file,
+        metavar="FILE",
+        help="keep the search in this file, and continue it from there: on one machine, without a "
+        "limit unless --seconds or --nodes sets one; saved every half hour and at the end, also "
+        "after Ctrl-C or SIGTERM",
     )
     many = parser.add_argument_group(
         "a file of exact values",
@@ -90,10 +103,11 @@ def command(parser: argparse.ArgumentParser) -> Run:
     )
     add_options(many, "seed")
     pieces = parser.add_argument_group(
-        "a proof of hours or days",
-        "It consists of searches of --nodes positions each, one after another on all\n"
-        "cores, or side by side on the cores of a cluster, with 400 MB each. The same\n"
-        "command continues a stopped one, on another machine too.",
+        "a proof of many machines",
+        "Unlike --table, this leaves a proof that others can check. It consists of\n"
+        "searches of --nodes positions each, one after another on all cores, or side by\n"
+        "side on the cores of a cluster, with 335 MB each. The same command continues a\n"
+        "stopped one, on another machine too.",
     )
     pieces.add_argument(
         "--pieces", type=new_file, metavar="FILE", help="the file that gets each answer"
@@ -112,7 +126,7 @@ def _run(args: argparse.Namespace) -> None:
         else:
             _prove(args)
     except KeyboardInterrupt:
-        if args.out or args.pieces:
+        if args.out or args.pieces or args.table:
             raise KeyboardInterrupt("run the same command to continue") from None
         raise
 
@@ -121,7 +135,7 @@ def _sample(args: argparse.Namespace) -> None:
     """Write a file of exact values."""
     if args.position is not None:
         raise ValueError("POSITION changes nothing with --sample: leave it out")
-    refuse_unused(args, "with --sample", "moves", "seconds", "pieces", "ray", "memory")
+    refuse_unused(args, "with --sample", "moves", "seconds", "pieces", "ray", "memory", "table")
     lowest = max(0, 2 * args.ruleset.opening_store - exact_values.NAMUA_PLIES)
     plies = tuple(args.plies or (lowest, 999))
     nodes = args.nodes or _SAMPLE_NODES
@@ -138,12 +152,16 @@ def _prove(args: argparse.Namespace) -> None:
     board = Board.from_text(args.position or "start", args.ruleset)
     for move in args.moves:
         board.push(move)
-    if args.pieces is not None:
-        refuse_unused(args, "with --pieces", "seconds", "shortest")
+    if args.pieces or args.table:
+        option = "--pieces" if args.pieces else "--table"
+        unused = ("seconds", "table") if args.pieces else ("ray",)
+        refuse_unused(args, f"with {option}", "shortest", *unused)
         if (outcome := board.outcome()) is not None:
             print(describe(Solution(outcome.winner, 0, True, (), 0)))
-        else:
+        elif args.pieces:
             _prove_in_pieces(board, args)
+        else:
+            _prove_with_table(board, args)
         return
     refuse_unused(args, "without --pieces", "ray")
     seconds = _SECONDS if args.seconds is None and args.nodes is None else args.seconds
@@ -156,6 +174,35 @@ def _prove(args: argparse.Namespace) -> None:
         memory=args.memory,
     )
     print(describe(solution))
+
+
+@contextmanager
+def _sigterm_interrupts() -> Iterator[None]:
+    """Let SIGTERM raise KeyboardInterrupt in the block."""
+    if threading.current_thread() is not threading.main_thread():  # only it may handle signals
+        yield
+        return
+    handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+
+
+def _prove_with_table(board: Board, args: argparse.Namespace) -> None:
+    """Print who wins a position, by a search that a file keeps."""
+    file = Path(args.table)
+    bits = table_bits(Limit(nodes=MAX_NODES), args.threads, check_memory(args.memory))
+    with hold_file(file), _sigterm_interrupts():
+        search = ResumableSearch(board.ruleset, board.packed, file, bits, args.threads)
+        try:
+            with Progress(unit=" positions", unit_scale=True, initial=search.visited) as bar:
+                for _ in search.run(seconds=args.seconds, nodes=args.nodes):
+                    bar.set_postfix_str("numbers {:,} and {:,}".format(*search.numbers), False)
+                    bar.update(search.visited - bar.n)
+        finally:
+            search.save()
+    print(describe(search.solution()))
 
 
 def _prove_in_pieces(board: Board, args: argparse.Namespace) -> None:

@@ -19,16 +19,16 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from bao_agents.exact.solved_positions import rules_of
+from bao_agents.exact.solved_positions import names_rules, rules_of
 from bao_agents.search.solver.proof_number import PART
 from bao_agents.search.solver.proof_search import KnownAction, ProofSearch
 from bao_agents.support.files import fault, read_lines, write_atomically
 from bao_env.engine.position import PackedPositions, to_packed, turn_of, unpack
-from bao_env.engine.ruleset import RULES_VERSION, Ruleset
+from bao_env.engine.ruleset import Ruleset
 from bao_env.notation.positions import format_position, parse_position
 
 TABLE_BITS = 22
-"""Size of the table of a process that runs jobs: 2^22 slots, 400 MB."""
+"""Size of the table of a process that runs jobs: 2^22 slots, 335 MB."""
 
 
 class Answer(NamedTuple):
@@ -74,16 +74,6 @@ def head_of(ruleset: Ruleset) -> str:
     return json.dumps(rules_of(ruleset))
 
 
-def _names_rules(line: str, ruleset: Ruleset) -> bool:
-    """Return whether the first line of a file names these rules, also in earlier formats."""
-    try:
-        head = json.loads(line)
-        rules = Ruleset.from_dict(head["ruleset"])
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return False
-    return head["rules_version"] == RULES_VERSION and rules == ruleset
-
-
 def read_answers(file: Path, ruleset: Ruleset) -> Answers:
     """Return the answers in a file; none if the file does not exist.
 
@@ -94,7 +84,7 @@ def read_answers(file: Path, ruleset: Ruleset) -> Answers:
         OSError: the file cannot be read.
     """
     what = f"a proof in pieces under the rules of {ruleset.name}"
-    lines = read_lines(file, lambda head: _names_rules(head, ruleset), what)
+    lines = read_lines(file, lambda head: names_rules(head, ruleset), what)
     answers = {}
     for number, line in enumerate(lines, 2):
         try:

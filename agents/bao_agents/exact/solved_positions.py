@@ -228,6 +228,16 @@ def rules_of(ruleset: Ruleset) -> dict[str, Any]:
     return {"rules_version": RULES_VERSION, "ruleset": ruleset.to_dict()}
 
 
+def names_rules(line: str | bytes, ruleset: Ruleset) -> bool:
+    """Return whether the first line of a file names these rules, also in earlier formats."""
+    try:
+        head = json.loads(line)
+        rules, version = Ruleset.from_dict(head["ruleset"]), head["rules_version"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return False
+    return bool(version == RULES_VERSION and rules == ruleset)
+
+
 def archive(arrays: Arrays) -> bytes:
     """Return the bytes of an ``.npz`` file."""
     file = io.BytesIO()

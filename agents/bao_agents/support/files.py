@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:  # slow to import and rarely needed
     from pydantic import ValidationError
@@ -26,12 +26,21 @@ def pages_folder() -> Path:
 
 
 def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
-    """Replace a file; at any moment ``path`` holds either the old content or the new.
+    """Replace a file by ``data``, in UTF-8 if it is text; see :func:`replace_file`."""
+    with replace_file(path) as file:
+        file.write(data.encode() if isinstance(data, str) else data)
+
+
+@contextmanager
+def replace_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Replace a file by what the block writes.
+
+    At any moment ``path`` holds either the old content or the new. After an exception in the block
+    it holds the old one.
 
     Args:
         path: the file; its folder must exist. The new file has the permissions of the old one. A
             symbolic link is replaced, and its target stays as it is.
-        data: the whole content; text is written as UTF-8.
 
     Raises:
         OSError: the file cannot be written, or is not a regular file but, for example, a device.
@@ -49,7 +58,7 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
         with open(temporary, "xb", opener=partial(os.open, mode=mode)) as file:
             if keeps_mode:  # restores permissions that the umask has removed
                 temporary.chmod(mode)
-            file.write(data.encode() if isinstance(data, str) else data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

@@ -41,7 +41,7 @@ import numpy as np
 
 from bao_agents.evaluators.tables import SCALE, PairTables, tables_value
 from bao_agents.search.limits import is_late
-from bao_agents.support.array_types import Int16Array, Int64Array, Uint64Array
+from bao_agents.support.array_types import Int16Array, Int32Array, Int64Array, Uint64Array
 from bao_env.compiled.compile import jit, jit_inline
 from bao_env.engine.bits import ONE, ZERO, U, popcount
 from bao_env.engine.kernel import legal_of
@@ -79,6 +79,7 @@ INFINITE = np.int64((1 << 31) - 1)
 """The value of one number if the other is 0."""
 _LARGE = np.int64(1 << 30)
 """The highest number of a position that is not proven."""
+_MOST_WORK = np.int64((1 << 31) - 1)
 _ROWS = 1 + MAX_LINE * MAX_SUCCESSORS
 WAYS = 4
 """Entries in a slot of the table."""
@@ -106,8 +107,9 @@ class Table(NamedTuple):
     numbers: Uint64Array
     """uint64[4 * slots], ``phi`` in the low half and ``delta`` in the high half. If one of them is
     0, the other is 1 plus the plies to the end of the game in the proof found."""
-    work: Int64Array
-    """int64[4 * slots], positions visited for an entry. The entry with the fewest is replaced."""
+    work: Int32Array
+    """int32[4 * slots], positions visited for an entry, or the highest number if there are more.
+    The entry with the fewest is replaced."""
     cells: Int16Array
     """int16[CELLS], the tables that evaluate a new position."""
     first_phi: Int64Array
@@ -117,7 +119,7 @@ class Table(NamedTuple):
 
     @classmethod
     def empty(cls, bits: int, cells: Int16Array) -> Table:
-        """Return an empty table of 2^``bits`` slots, 96 bytes each.
+        """Return an empty table of 2^``bits`` slots, 80 bytes each.
 
         Args:
             bits: the logarithm of the number of slots.
@@ -129,7 +131,7 @@ class Table(NamedTuple):
         return cls(
             np.zeros(size, np.uint64),
             np.zeros(size, np.uint64),
-            np.zeros(size, np.int64),
+            np.zeros(size, np.int32),
             cells,
             (middle * np.exp(-1.15 * logits)).round().clip(1, _MAX_NUMBER).astype(np.int64),
             (middle * np.exp(0.3 * logits)).round().clip(1, _MAX_NUMBER).astype(np.int64),
@@ -175,6 +177,8 @@ PROOF_MEMORY = np.dtype(
             ("node_limit", np.int64),
             ("deadline", np.int64),  # see bao_agents.search.limits
             ("look_at", np.int64),  # nodes at which to check the limits
+            ("phi", np.int64),  # the numbers of the position
+            ("delta", np.int64),
             ("plies", np.int64),  # plies to the end of the game in the proof found
             ("bound", np.int64),  # plies within which the attacker must win, or UNBOUNDED
             ("attacker", np.int64),  # 1 for the player to move at the root, -1 for the other
@@ -240,7 +244,7 @@ def _store(table, key, phi, delta, plies, work, is_shared):
             if is_shared != 0 and phi != 0 and delta != 0 and _is_proof(word):
                 return
             slot_entry = entry
-            work = max(work, table.work[entry])
+            work = max(work, np.int64(table.work[entry]))
             break
         if word == ZERO:
             slot_entry = entry
@@ -254,7 +258,7 @@ def _store(table, key, phi, delta, plies, work, is_shared):
     word = U(phi) | (U(delta) << _HALF)
     table.keys[slot_entry] = key ^ word
     table.numbers[slot_entry] = word
-    table.work[slot_entry] = work
+    table.work[slot_entry] = np.int32(min(work, _MOST_WORK))
 
 
 @jit_inline
@@ -405,8 +409,8 @@ def prove(rules, table, work, packed):
     Args:
         rules: the :class:`KernelRules`.
         table: a :class:`Table`. Its entries may come from other positions under the same rules.
-        work: a record of :data:`PROOF_MEMORY`, with its limits and bound set. ``nodes`` and, with a
-            proof, ``plies`` are written to it.
+        work: a record of :data:`PROOF_MEMORY`, with its limits and bound set. ``nodes``, ``phi``,
+            ``delta`` and, with a proof, ``plies`` are written to it.
         packed: uint64[6], the position.
 
     Returns:
@@ -415,7 +419,7 @@ def prove(rules, table, work, packed):
     """
     work.nodes = 0
     work.look_at = 0
-    work.plies = 0
+    work.phi, work.delta, work.plies = INFINITE, np.int64(0), 0
     root = load_rows(packed)
     store_rows_at(work.stack, 0, root)
     work.rows[0].key = _key(root, work.bound, work.bound != UNBOUNDED and work.attacker == 1)
@@ -433,7 +437,7 @@ def prove(rules, table, work, packed):
             visited = work.nodes - frame.before
             _store(table, work.rows[r].key, phi, delta, plies, visited, work.is_shared)
             if ply == 0:
-                work.plies = plies
+                work.phi, work.delta, work.plies = phi, delta, plies
                 return np.int64(WIN if phi == 0 else LOSS if delta == 0 else UNKNOWN)
             _report(work, r, phi, delta, plies)
             ply -= 1

@@ -34,7 +34,7 @@ from bao_env.engine.successors import (
 )
 
 TABLE_BITS = 18
-"""Size of the table of a short search: 2^18 slots, 24 MiB."""
+"""Size of the table of a short search: 2^18 slots, 20 MiB."""
 GROW_NODES = 500_000
 """Positions visited before the table grows; it has space for about twice as many."""
 EASY_NODES = 20_000
@@ -89,7 +89,7 @@ class ProofSearch:
 
     Args:
         ruleset: the rules.
-        table_bits: the table has up to 2^``table_bits`` slots of 96 bytes.
+        table_bits: the table has up to 2^``table_bits`` slots of 80 bytes.
         threads: number of threads that search a hard position together. The winner does not depend
             on the number; the proof and its length may.
     """
@@ -154,6 +154,11 @@ class ProofSearch:
         else:
             self.table.clear()
 
+    def replace_table(self, table: Table) -> None:
+        """Search with another table, such as one from a file."""
+        self._table, self._bits = table, (len(table.keys) // WAYS).bit_length() - 1
+        self.allow(self._bits)
+
     def allow(self, table_bits: int) -> None:
         """Let the table grow to 2^``table_bits`` slots."""
         self._most_bits = max(self._most_bits, table_bits)
@@ -175,6 +180,12 @@ class ProofSearch:
             new_array[entries] = array[used]
         self._table = empty._replace(first_phi=old.first_phi, first_delta=old.first_delta)
         self._bits = self._most_bits
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """``phi`` and ``delta`` of the last position (:mod:`.proof_number`)."""
+        memory = self._memories[self._last]
+        return int(memory["phi"]), int(memory["delta"])
 
     @property
     def plies(self) -> int:

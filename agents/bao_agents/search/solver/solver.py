@@ -34,7 +34,7 @@ from bao_env.engine.position import WORDS, Legal, PackedPositions, turn_of
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 
 JUDGE_TABLE_BITS = 16
-"""Size of each thread's table for a batch, which is cleared every few positions: 6 MiB."""
+"""Size of each thread's table for a batch, which is cleared every few positions: 5 MiB."""
 DEFAULT_NODES = 10_000_000
 """Default limit of positions to visit, if there is no time limit."""
 LOWEST = Limit(None, LEAST_SECONDS, 1)
@@ -45,7 +45,8 @@ _SPEED = 1e6
 """Positions per second that one thread visits, roughly."""
 _NODES_A_SLOT = 8
 """Expected positions visited for each slot of a table; a slot holds four entries."""
-_SLOT_BYTES = 96
+SLOT_BYTES = 80
+"""Bytes of a slot of a table."""
 _PART = 16
 """Positions in a batch that a thread solves with one table."""
 
@@ -80,7 +81,7 @@ def table_bits(limit: Limit, threads: int, memory: int | None) -> int:
     if memory is None and bits == TABLE_BITS:  # to ask the system takes a millisecond
         return bits
     max_bytes = default_memory() if memory is None else memory
-    return min(bits, (max_bytes // _SLOT_BYTES).bit_length() - 1)
+    return min(bits, (max_bytes // SLOT_BYTES).bit_length() - 1)
 
 
 class Judgement(NamedTuple):
@@ -110,8 +111,8 @@ class Solver:
         seconds: time limit for an answer.
         threads: number of threads that search a position together or share a batch; None for all
             cores.
-        memory: the most megabytes of the table. By default its size follows the limit, with 12
-            bytes for each position to visit, from 24 MiB to a fourth of the free memory.
+        memory: the most megabytes of the table. By default its size follows the limit, with 10
+            bytes for each position to visit, from 20 MiB to a fourth of the free memory.
 
     Raises:
         TypeError, ValueError: a limit is not a number or is out of range.
@@ -219,18 +220,31 @@ class Solver:
 
     def _solution(self, search: ProofSearch, position: PackedPositions, shortest: bool) -> Solution:
         """Return the solution that a search finds within its limits; see :meth:`solve`."""
-        value = search.prove(position)
-        if value == UNKNOWN:
-            return Solution(None, None, False, (), search.nodes)
-        distance, line = search.distance(value), search.line(position, value, None)
-        if shortest:
-            distance = search.bisect(position, value, distance)
-            if distance.is_shortest:
-                quickest = search.line(position, value, distance.plies)
-                line = quickest if len(quickest) == distance.plies else line
-        mover = turn_of(position)
-        winner = mover if value == WIN else 1 - mover
-        return Solution(winner, distance.plies, distance.is_shortest, line, search.nodes)
+        return solution_of(search, position, search.prove(position), shortest)
+
+
+def solution_of(
+    search: ProofSearch, position: PackedPositions, value: int, shortest: bool = False
+) -> Solution:
+    """Return the solution of a position that a search has just proven, or not.
+
+    Args:
+        search: the search.
+        position: uint64[6], the position.
+        value: what it has proven: WIN, LOSS or UNKNOWN.
+        shortest: also look for the shortest win, within the limits of the search.
+    """
+    if value == UNKNOWN:
+        return Solution(None, None, False, (), search.nodes)
+    distance, line = search.distance(value), search.line(position, value, None)
+    if shortest:
+        distance = search.bisect(position, value, distance)
+        if distance.is_shortest:
+            quickest = search.line(position, value, distance.plies)
+            line = quickest if len(quickest) == distance.plies else line
+    mover = turn_of(position)
+    winner = mover if value == WIN else 1 - mover
+    return Solution(winner, distance.plies, distance.is_shortest, line, search.nodes)
 
 
 def solve(

@@ -1,7 +1,12 @@
-"""Test proofs in pieces."""
+"""Test long proofs: in pieces, and by a search that a file keeps."""
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import signal
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
@@ -10,6 +15,8 @@ import pytest
 
 from bao_agents.exact import proof_tree
 from bao_agents.exact.proof_tree import ProofTree, read_answers
+from bao_agents.exact.resumable_search import ResumableSearch
+from bao_agents.search.solver import proof_search
 from bao_agents.search.solver.proof_number import UNKNOWN, WIN
 from bao_agents.search.solver.proof_search import ProofSearch
 from bao_env import RULESETS
@@ -61,7 +68,7 @@ def test_pieces_prove_what_one_search_proves(
     assert compared > 1
 
 
-def test_command_line(says: Says, fails: Fails, tmp_path: Path) -> None:
+def test_command_line_of_pieces(says: Says, fails: Fails, tmp_path: Path) -> None:
     file = tmp_path / "kujifunza.jsonl"
     lines = says(f"solve --ruleset kujifunza --pieces {file} --nodes 300 --threads 1").splitlines()
     assert lines[0].startswith("South wins within ") and len(lines) == 17
@@ -78,10 +85,70 @@ def test_command_line(says: Says, fails: Fails, tmp_path: Path) -> None:
     assert f"{file}, line 2: " in fails(f"solve --ruleset kujifunza --pieces {file}")
 
 
+@pytest.mark.parametrize("option", ["--pieces", "--table"])
 @pytest.mark.parametrize("content", ['{"thesis": 1}', '{"thesis": 1}\n', "\n", "[[1"])
-def test_another_file_is_not_replaced(content: str, tmp_path: Path, fails: Fails) -> None:
+def test_another_file_is_not_replaced(
+    content: str, option: str, tmp_path: Path, fails: Fails
+) -> None:
     file = tmp_path / "report.json"
     file.write_text(content)
-    refusal = fails(f"solve --ruleset kujifunza --pieces {file}")
-    assert f"{file} exists and is not a proof" in refusal
+    refusal = fails(f"solve --ruleset kujifunza {option} {file}")
+    assert re.search(f"{file} exists and is not a .*proof", refusal)
     assert file.read_text() == content
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_search_goes_on_from_its_file(
+    threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped many times, it proves what a search at one go proves, and takes hardly longer."""
+    for name_of_size, size in (("EASY_NODES", 1), ("TABLE_BITS", 4), ("GROW_NODES", 100)):
+        monkeypatch.setattr(proof_search, name_of_size, size)
+    ruleset, compared = RULESETS["malawi"], 0
+    for i, position in enumerate(draw("malawi", 40, (24, 40), seed=5)[0]):
+        plain = ProofSearch(ruleset, 16)
+        plain.begin(20_000)
+        value = plain.prove(position)
+        if value == UNKNOWN or plain.nodes < 3_000:
+            continue
+        file, stops = tmp_path / f"{i}.table", 0
+        while True:
+            search = ResumableSearch(ruleset, position, file, 16, threads)
+            list(search.run(nodes=search.visited + 400))
+            search.save()
+            if search.value != UNKNOWN:
+                break
+            stops += 1
+            assert 400 * stops <= search.visited <= 401 * stops
+        assert search.value == value and 0 in search.numbers
+        assert search.visited == search.curve[-1].visited < 2 * plain.nodes
+        compared += 1
+    assert compared > 2
+
+
+def test_command_line_of_a_table(says: Says, fails: Fails, tmp_path: Path) -> None:
+    """SIGTERM and limits save the table; a damaged one is refused, and stays as it is."""
+    file = tmp_path / "malawi.table"
+    timer = threading.Timer(3.0, os.kill, (os.getpid(), signal.SIGTERM))
+    handler = signal.getsignal(signal.SIGTERM)
+    timer.start()
+    assert "run the same command" in fails(f"solve --ruleset malawi --table {file}", status=130)
+    assert signal.getsignal(signal.SIGTERM) is handler
+    visited = json.loads(file.read_bytes().split(b"\n")[0])["visited"]
+    assert visited > 0
+    unknown = says(f"solve --ruleset malawi --table {file} --threads 1 --nodes {visited + 1000}")
+    assert unknown == f"unknown ({visited + 1000:,} positions visited)\n"
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+    content = file.read_bytes()
+    for damaged, fault in ((content[:-1], "1 bytes too few"), (content + b"a", "1 bytes too many")):
+        file.write_bytes(damaged)
+        assert f"{file} is damaged: it has {fault}" in fails(
+            f"solve --ruleset malawi --table {file}"
+        )
+        assert file.read_bytes() == damaged
+    file.write_bytes(content)
+    refusal = f"{file} is the table of another position"
+    assert refusal in fails(f"solve --ruleset malawi --moves A6R --table {file}")
+    assert "table of a proof under the rules of dutch" in fails(
+        f"solve --ruleset dutch --table {file}"
+    )
