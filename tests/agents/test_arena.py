@@ -116,8 +116,8 @@ def test_openings_are_balanced() -> None:
 def test_too_few_balanced_openings_say_how_many_there_are(fails: Fails) -> None:
     """The error says what to do, since even the opening position may be unbalanced."""
     error = fails("match alphabeta:2 random --opening-plies 0 --pairs 1 --balance 0")
-    assert "has 1 different opening of 0 plies, of which a search finds 0 balanced" in error
-    assert "--balance 100 takes any" in error
+    assert "has only 1 different opening of 0 plies, of which a search finds 0 balanced" in error
+    assert "--balance 100 allows all" in error
 
 
 def test_only_matches_of_searches_are_balanced(says: Says, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +217,7 @@ def test_a_decision_is_not_an_estimate(says: Says) -> None:
     [row] = json.loads(says(line + "-"))["results"]
     assert row["sprt"] == "H1" and row["stopped_early"] and row["games"] < 400
     text = says(line.removesuffix("--json "))
-    assert "H1 accepted: nearer to +400 than to +0." in text and "leans to the verdict" in text
+    assert "H1 accepted: nearer to +400 than to +0." in text and "leans towards the verdict" in text
     assert "not decided within these games" in says("match greedy random --sprt 0 5 --pairs 3")
     line = "match greedy random --sprt 0 100 --pairs 20 --balance 1 "  # checked after 50 pairs
     [row] = json.loads(says(line + "--json -"))["results"]
@@ -311,7 +311,7 @@ def test_a_program_is_called_by_its_own_name(says: Says, tmp_path: Path) -> None
 def test_notes_about_faults_and_time() -> None:
     """No note is written for a solver, which may stop early, or for a limit of nodes or plies."""
     [note] = notes_of("a", "alphabeta:10ms", 0.7, [])
-    assert note.startswith("a had 0.7 of its 10 ms a move: if the machine was busy, ")
+    assert note.startswith("a used only 0.7 of its 10 ms a move. If other programs took the rest, ")
     assert [*notes_of("a", "alphabeta:10ms", 4.5, ["late"])] == ["a lost 1 game by faults: late"]
     for spec in ("solver:1s", "alphabeta:6", "guided:5n", "greedy"):
         assert not [*notes_of("a", spec, 0.1, [])]

@@ -178,7 +178,7 @@ class NoThreads:
 
 def test_memory_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bao_agents.search.memory.free_memory", lambda: 64 << 20)
-    with pytest.raises(ValueError, match="memory=65: 64 megabytes are free here"):
+    with pytest.raises(ValueError, match="memory=65: only 64 megabytes are free"):
         Solver("zanzibar", memory=65)
     position = draw("zanzibar", 40, (22, 34), seed=7)[0][12]
     assert Solver("zanzibar", nodes=10**9, memory=6).solve(position).winner is not None

@@ -83,7 +83,7 @@ def test_undo_and_redo(client: TestClient) -> None:
     game("goto", ply=4)
     for request in ("play", "why", "choice"):  # two clicks, or two pages of one game
         values = {"action": 28} if request == "play" else {"pit": 7, "direction": 0}
-        assert "look again" in game(request, 409, ply=3, **values)["error"]
+        assert "load it again" in game(request, 409, ply=3, **values)["error"]
 
 
 def test_transcripts_go_round(client: TestClient) -> None:

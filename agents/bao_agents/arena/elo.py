@@ -175,7 +175,9 @@ def rate_against(
         ValueError: there is no pair.
     """
     if not len(points):
-        raise ValueError("no games to rate a player by: expected at least one pair")
+        raise ValueError(
+            "a player without games has no rating: expected at least one pair of games"
+        )
     low, high = float(ratings.min()) - REACH, float(ratings.max()) + REACH
     total = float(points.sum())
 
@@ -301,12 +303,12 @@ class Sprt:
     def __post_init__(self) -> None:
         if not -math.inf < self.elo0 < self.elo1 < math.inf:
             raise ValueError(
-                f"a test of {self.elo0:g} against {self.elo1:g} Elo: expected two numbers, the "
-                "lower one first"
+                f"SPRT of {self.elo0:g} against {self.elo1:g} Elo: expected two different numbers, "
+                "the lower one first"
             )
         for name, value in (("alpha", self.alpha), ("beta", self.beta)):
             if not 0.0 < value < 0.5:
-                raise ValueError(f"{name}={value}: expected more than 0 and less than 0.5")
+                raise ValueError(f"{name}={value}: expected a number above 0 and below 0.5")
 
     @property
     def lower(self) -> float:

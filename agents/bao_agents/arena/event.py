@@ -95,8 +95,8 @@ class Event:
             current_fingerprint = fingerprint(parsed, player, self.ruleset)
             if current_fingerprint != self.fingerprints.get(spec, current_fingerprint):
                 raise ValueError(
-                    f"player {spec} has changed since the event began: use a file that stays the "
-                    "same, and another --out"
+                    f"player {spec} has changed since the event began: start again with another "
+                    "--out, and do not change the player's file meanwhile"
                 )
             players.append(player)
         try:

@@ -223,9 +223,7 @@ def load_ladder(name: str = DEFAULT) -> Ladder:
             f"no ladder {name!r:.200}: expected the path of a file, or {', '.join(shipped())}"
         ) from error
     except ValidationError as error:
-        raise LadderError(
-            f"{path} is not a ladder with legal rules and openings: {fault(error)}"
-        ) from error
+        raise LadderError(f"{path} is not a valid ladder: {fault(error)}") from error
     if signature(ladder.ruleset) != ladder.engine_signature:
         raise LadderError(
             f"{ladder.name} was made with other rules: the engine now plays "

@@ -134,10 +134,10 @@ def draw_openings(
             f", of which a search finds {len(drawn)} balanced for both sides "
             f"(balance={balance:g}, in logits)"
         )
-        remedy = "allow less balanced ones (--balance 100 takes any), or "
+        remedy = "allow less balanced openings (--balance 100 allows all), or "
     raise ValueError(
-        f"rule set {engine.ruleset.name!r} has {openings_in_words} of {length}{uneven}; "
-        f"expected {count}: {remedy}ask for longer openings or fewer games"
+        f"rule set {engine.ruleset.name!r} has only {openings_in_words} of {length}{uneven}, but "
+        f"{count} are needed: {remedy}ask for longer openings or fewer games"
     )
 
 
@@ -198,14 +198,17 @@ def parse_openings(texts: Sequence[str], ruleset: Ruleset) -> MatchOpenings:
     for number, line in enumerate(words, 1):
         if len(line) != len(words[0]) or line[:1] not in ([seat] for seat in seats):
             raise ValueError(
-                f"opening {number}: expected a seat, and as many actions as the others have"
+                f"opening {number}: expected south or north, then as many actions as in the other "
+                "openings"
             )
     first_players = np.array([seats.index(line[0]) for line in words], np.int8)
     actions = np.array([[int(word) for word in line[1:]] for line in words], np.uint8)
     starts = np.array([engine.opening(int(seat))[0] for seat in first_players])
     *_, (positions, legal) = play_opening(starts, actions, engine)
     if (legal == 0).any():
-        raise ValueError("an opening ends the game")
+        raise ValueError(
+            "an opening ends the game: expected openings after which a player can move"
+        )
     return MatchOpenings(positions, actions, first_players)
 
 
@@ -243,7 +246,8 @@ def read_openings(file: str | Path, ruleset: str | Ruleset, count: int, seed: in
     lines = list(lines_by_position.values())
     if len(lines) < count:
         raise ValueError(
-            f"{file}: {len(lines)} different openings; expected {count} or more: ask for fewer"
+            f"{file} has only {len(lines)} different openings, but {count} are needed: ask for "
+            "fewer"
         )
     order = np.random.default_rng(seed).permutation(len(lines))[:count]
     boards = [_follow(line, where, ruleset) for line, where in (lines[i] for i in order)]
@@ -270,8 +274,10 @@ def _follow(line: str, where: str, ruleset: Ruleset) -> Board:
         raise ValueError(f"{where}: {error}") from error
     if board.text() != text.strip():
         raise ValueError(
-            f"{where}: expected moves that lead to {text!r:.120}, not to {board.text()}"
+            f"{where}: the moves lead to {board.text()}, not to the position {text!r:.120}"
         )
     if board.is_game_over():
-        raise ValueError(f"{where}: the game is over there: expected an opening with a legal move")
+        raise ValueError(
+            f"{where}: the opening ends the game: expected one after which a player can move"
+        )
     return board

@@ -109,7 +109,10 @@ class Pairs:
         """
         plain = _Plain.model_validate_json(text)
         if len(plain.plies) != len(plain.points):
-            raise ValueError("expected as many lengths as points")
+            raise ValueError(
+                f"expected one length for each game, not the lengths of {len(plain.plies)} pairs "
+                f"for the points of {len(plain.points)}"
+            )
         arrays = {
             "points": np.array(plain.points, np.float64).reshape(-1, 2),
             "plies": np.array(plain.plies, np.int64).reshape(-1, 2),
@@ -222,7 +225,7 @@ def play_pairs(
     Raises:
         ValueError: a player chose an illegal action, or plays by other rules; the message names it.
     """
-    players = as_player(first, "the first player"), as_player(second, "the second player")
+    players = as_player(first, "player 1"), as_player(second, "player 2")
     for player in players:
         player.check_rules(engine.ruleset)
     numbers = numbers or range(len(openings))

@@ -62,7 +62,9 @@ def rate(results: Mapping[tuple[str, str], Float64Array], *, anchor: str | None 
     """
     names = sorted({name for pairing in results for name in pairing})
     if not names:
-        raise ValueError("no results to rate players by: expected at least one pairing")
+        raise ValueError(
+            "players without games have no ratings: expected the games of at least one pairing"
+        )
     if anchor is not None and anchor not in names:
         raise ValueError(f"anchor={anchor!r} is not among the players: {', '.join(names)}")
     for (a, b), of_a in results.items():

@@ -159,11 +159,17 @@ def notes(rows: Sequence[Row], specs: Mapping[str, str], commits: frozenset[str]
     rated = [row for row in rows if any(row[end] is not None for end in ENDS)]
     few = [row.get("opponent", row["player"]) for row in rated if row["games"] < 2 * FEW_PAIRS]
     if few:
-        yield f"too few games for a 95% interval, take it as a rough guide: {', '.join(few)}"
+        yield (
+            "With so few games, a 95% interval is only a rough guide. This concerns: "
+            f"{', '.join(few)}."
+        )
     if any(row["elo"] is None for row in rated):
-        yield "A player who won or lost all games has no rating, only a bound."
+        yield "A player who won or lost all games has no rating, only a lower or an upper bound."
     if other_commits := sorted(commits - {current_commit()}):
-        yield f"some results come from commit {', '.join(other_commits)}, not {current_commit()}"
+        yield (
+            f"Some games were played by other versions of the code, {', '.join(other_commits)}; "
+            f"this is {current_commit()}."
+        )
 
 
 def notes_of(name: str, spec: str, ms_a_move: float, faults: Sequence[str]) -> Iterator[str]:
@@ -183,8 +189,9 @@ def notes_of(name: str, spec: str, ms_a_move: float, faults: Sequence[str]) -> I
     # A solver stops as soon as it has a proof.
     if player.kind.name != "solver" and ms_a_move < LEAST_TIME * limit_ms:
         yield (
-            f"{name} had {ms_a_move:.1f} of its {limit_ms:g} ms a move: if the machine was busy, "
-            "it plays better on an idle one; use fewer --threads, or a limit of nodes"
+            f"{name} used only {ms_a_move:.1f} of its {limit_ms:g} ms a move. If other programs "
+            "took the rest, it played too weakly: use an idle machine, fewer --threads, or a limit "
+            "of nodes."
         )
 
 

@@ -163,7 +163,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
 def add_rounds(parser: argparse.ArgumentParser, seconds: float) -> None:
     """Add the options ``--rounds`` and ``--seconds`` of :func:`measure` to a parser."""
     parser.add_argument(
-        "--rounds", type=at_least(1), default=5, help="rounds over all cases (default: 5)"
+        "--rounds", type=at_least(1), default=5, help="number of rounds over all cases (default: 5)"
     )
     parser.add_argument(
         "--seconds",

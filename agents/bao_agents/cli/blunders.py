@@ -35,7 +35,7 @@ def percent(share: Mapping[str, float] | None) -> str:
 
 def table(results: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
     """Return the heads and rows of a table of the players; only JSON has the position classes."""
-    head = ["player", "moves", "given away, %", "that could", "of those, %"]
+    head = ["player", "positions", "given away, %", "at risk", "given away at risk, %"]
     rows = []
     for result in results:
         counts = result["blunders"]["all"]["all"]
@@ -59,7 +59,8 @@ def command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--positions",
         metavar="FILE",
-        help="solved positions, from bao solve --sample; default: those that come with the rules",
+        help="solved positions, made by bao solve --sample (default: the positions shipped for the "
+        "rules)",
     )
     add_options(parser, "ruleset", "seed", "threads", "json", "csv", "format")
     add_player_options(parser)
@@ -99,7 +100,7 @@ def _run(args: argparse.Namespace) -> None:
         print(formatted(args.format, *table(results), caption, source))
     elif "-" not in (args.json, args.csv):
         print(
-            f"Moves from {len(won):,} won positions, and those among them that could give the win "
-            "away;\nwins given away. Second lines: 95% intervals.\n\n"
+            f"How often each player gives the win away in {len(won):,} won positions. A position\n"
+            "is at risk if one of its moves gives the win away. Second lines: 95% intervals.\n\n"
             + markdown_table(*table(results), "simple")
         )

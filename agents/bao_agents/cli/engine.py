@@ -157,11 +157,14 @@ class EngineProtocol:
             ValueError: no player is ready, or the host plays by other rules.
         """
         if self._player is None:
-            raise ValueError("go came before isready, or isready before other settings")
+            raise ValueError(
+                "go came too early: send all settings, then isready, and wait for ready"
+            )
         board = Board.from_text(self._position, self._ruleset)
         if sorted(board.legal_actions) != sorted(self._legal):
             raise ValueError(
-                f"other rules: the legal actions of {self._position} are {board.legal_actions} here"
+                f"the host plays by other rules: here the legal actions of {self._position} are "
+                f"{board.legal_actions}"
             )
         return self._player.choose(board, self._limit(words), game=self._game)
 
@@ -209,7 +212,9 @@ def _read_rules(text: str) -> Ruleset:
     try:
         return Ruleset.from_dict(json.loads(text))
     except RecursionError:
-        raise ValueError("ruleset: expected a JSON object of switches, not a nested one") from None
+        raise ValueError(
+            "ruleset: expected a JSON object of switches; this one is nested too deeply"
+        ) from None
 
 
 def _read_lines(file: int) -> Iterator[str]:
@@ -227,13 +232,16 @@ def _read_lines(file: int) -> Iterator[str]:
 
 def command(parser: argparse.ArgumentParser) -> Run:
     """Define ``bao engine``: play as a program that reads positions and writes moves."""
-    parser.add_argument("player", metavar="PLAYER", help="a checkpoint's path or name, or a bot")
+    parser.add_argument(
+        "player", metavar="PLAYER", help="a bot, or a checkpoint by its name or path"
+    )
     parser.add_argument(
         "--overhead",
         type=at_least(0),
         default=5,
         metavar="MS",
-        help="milliseconds of the host's time that a search leaves, besides 2%% (%(default)s)",
+        help="milliseconds of the host's time limit that a search leaves unused, besides 2%% of "
+        "the limit (default: %(default)s)",
     )
     add_player_options(parser)
     return _run

@@ -74,7 +74,8 @@ def add_openings(parser: argparse.ArgumentParser, pairs: int, balance: float | N
         "--pairs",
         type=at_least(1),
         default=pairs,
-        help="openings for each two players, each played from both seats (default: %(default)s)",
+        help="openings for each pair of players; each opening is played from both seats "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--opening-plies",
@@ -86,27 +87,32 @@ def add_openings(parser: argparse.ArgumentParser, pairs: int, balance: float | N
         "--balance",
         type=float,
         default=balance,
-        help="leave out openings that a search values beyond this for either side, in logits; 100 "
-        f"takes any (default: {BALANCE}{'' if balance else ' if a player searches, else 100'})",
+        help="leave out openings in which a search sees a larger advantage than this for either "
+        "side, in logits; 100 leaves out none "
+        f"(default: {BALANCE}{'' if balance else ' if a player searches, else 100'})",
     )
     parser.add_argument(
         "--openings",
         metavar="FILE",
-        help="draw the openings from this file instead; balanced names the shipped one",
+        help="draw the openings from this file; balanced is the shipped file",
     )
     parser.add_argument(
         "--clock",
         type=_clock,
         metavar="TIME",
-        help="time of each player for a game, and what each move adds, such as 10s+0.1s or 2m; it "
-        "takes the place of the limits of time in names, and who uses it up has lost",
+        help="each player's time for a game, and optionally an increment for each move, such as "
+        "10s+0.1s or 2m; it replaces time limits in players' names, and a player who uses it up "
+        "loses the game",
     )
 
 
 def add_event(parser: argparse.ArgumentParser, out: Path | None = None) -> None:
     """Add the options of all events; ``out`` is the default folder."""
     parser.add_argument(
-        "--games", type=new_file, metavar="FILE", help="also write every game as a transcript"
+        "--games",
+        type=new_file,
+        metavar="FILE",
+        help="also write every game as a transcript to FILE",
     )
     add_options(parser, "seed", "threads", "ray", "json", "csv", "format", out=out)
     add_player_options(parser)
@@ -144,7 +150,7 @@ def make_event(
     if "-" in (args.json, args.csv):
         refuse_unused(args, "with --json - or --csv -", "format")
     if args.json == args.csv == "-":
-        raise ValueError("--json - and --csv - together: only one of them can be printed")
+        raise ValueError("--json - and --csv - exclude each other: only one of them can be printed")
     named: dict[str, str] = {}
     fingerprints = {}
     for title, spec in players.items():
@@ -158,8 +164,9 @@ def make_event(
         check_name(name)
     if changing and args.out and (args.out / "results").exists():
         say(
-            f"note: games of {', '.join(changing)} are played again, because the player may have "
-            "changed: give its agent a string `fingerprint` that changes with its play"
+            f"note: earlier games of {', '.join(changing)} are played again, because the player "
+            "may have changed. To keep them, give its agent a string `fingerprint` that changes "
+            "whenever its play does."
         )
     openings = openings or _openings(args, ruleset)
     return Event(
@@ -369,7 +376,7 @@ def parse_player(word: str) -> tuple[str, str]:
     if not spec or not is_name(name):
         raise ValueError(
             f"player {word[:80]!r}: expected PLAYER or NAME=PLAYER; a name must not contain "
-            "a comma, a bar or a control character"
+            "a comma, a vertical bar or a control character"
         )
     return name, spec
 
@@ -398,7 +405,7 @@ def add_player(players: dict[str, str], name: str, spec: str) -> None:
         ValueError: another player there has the same name.
     """
     if file_name(name) in map(file_name, players):
-        raise ValueError(f"two players are called {name!r}: give one as NAME=PLAYER")
+        raise ValueError(f"two players are called {name!r}: rename one of them, as NAME=PLAYER")
     players[name] = spec
 
 
@@ -421,4 +428,6 @@ def check_name(name: str) -> None:
     try:
         format_transcript(Transcript({"south": name}))
     except NotationError as error:
-        raise ValueError(f"no transcript can name a player {name!r:.80}: {error}") from error
+        raise ValueError(
+            f"a transcript cannot hold the player's name {name!r:.80}: {error}"
+        ) from error

@@ -26,10 +26,13 @@ if TYPE_CHECKING:
 
 GROUPS = {
     "play": {
-        "play": ("bao_agents.cli.play", "play in a browser, against anyone"),
+        "play": ("bao_agents.cli.play", "play in a browser, against people or bots"),
         "rules": ("bao_agents.cli.rules", "print the rules of a rule set in plain words"),
         "players": ("bao_agents.cli.players", "list the players"),
-        "engine": ("bao_agents.cli.engine", "play as a program, over stdin and stdout"),
+        "engine": (
+            "bao_agents.cli.engine",
+            "let other programs use a player, over stdin and stdout",
+        ),
         "replay": ("bao_agents.cli.replay", "show or review games, positions and moves"),
         "solve": (
             "bao_agents.cli.solve",
@@ -37,14 +40,14 @@ GROUPS = {
         ),
     },
     "learn": {
-        "train": ("bao_training.commands.train", "train an agent by self-play, or resume"),
-        "curve": ("bao_training.commands.curve", "draw how runs learn"),
+        "train": ("bao_training.commands.train", "train an agent by self-play, or resume a run"),
+        "curve": ("bao_training.commands.curve", "draw the learning curves of runs"),
     },
     "measure": {
-        "match": ("bao_agents.cli.match", "play a player against others"),
+        "match": ("bao_agents.cli.match", "play matches of a player against others"),
         "tournament": ("bao_agents.cli.tournament", "play a round robin"),
         "rate": ("bao_agents.cli.rate", "rate a player on a ladder of bots, in Elo"),
-        "blunders": ("bao_agents.cli.blunders", "count won games given away"),
+        "blunders": ("bao_agents.cli.blunders", "count how often players give won games away"),
     },
     "for developers": {
         "bench engine": (
@@ -53,7 +56,7 @@ GROUPS = {
         ),
         "bench search": ("bao_agents.cli.bench_search", "measure the searches"),
         "bench train": ("bao_training.commands.bench", "measure the speed of training"),
-        "bench perft": ("bao_agents.cli.perft", "count the action sequences of a length"),
+        "bench perft": ("bao_agents.cli.perft", "count all action sequences of a given length"),
         "warm-up": ("bao_training.commands.warm_up", "compile everything in advance"),
     },
 }
@@ -104,7 +107,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _report(advice)
         return 2
     except MemoryError as error:
-        _report(": ".join(filter(None, ["too little memory", str(error)])))
+        _report(": ".join(filter(None, ["not enough memory", str(error)])))
         return 2
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
@@ -186,8 +189,8 @@ def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
     if name not in COMMANDS:
         similar = [key for key in COMMANDS if key.startswith(f"{name} ")]
         similar = similar or difflib.get_close_matches(name, COMMANDS, 1)
-        hint = f": did you mean {' or '.join(repr(key) for key in similar)}?" if similar else ";"
-        raise ValueError(f"there is no command {name[:80]!r}{hint} bao --help lists all")
+        hint = f" (did you mean {' or '.join(map(repr, similar))}?)" if similar else ""
+        raise ValueError(f"there is no command {name[:80]!r}{hint}: bao --help lists all commands")
     summary = COMMANDS[name][1]
     parser = _Parser(
         prog=f"bao {name}",
@@ -234,7 +237,7 @@ def _why_a_worker_died() -> str:
             f"because it cannot import the script that started it, {script}: save the script in a "
             "file, with the calls under if __name__ == '__main__'"
         )
-    return "possibly out of memory: run the same command again to continue or restart"
+    return "possibly because memory ran out: run the same command again to continue or restart"
 
 
 def _missing(error: ModuleNotFoundError) -> str:

@@ -48,7 +48,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "opponents",
         nargs="*",
         metavar="OPPONENT",
-        help="one or more opponents, likewise (default: random greedy)",
+        help=f"opponents, each {NAMED} (default: random greedy)",
     )
     add_openings(parser, pairs=1000, balance=None)
     parser.add_argument(
@@ -98,7 +98,7 @@ def _run(args: argparse.Namespace) -> None:
             facts={"player": player, **settings_of(args), **summary(total)},
             before=f"{player}, rule set {ruleset.name}: up to {args.pairs} openings, each from "
             f"both seats\n({described(args)}; seed {args.seed}); {in_words(total)}.\n"
-            "Elo is that above the opponent; ranges are 95% intervals.",
+            "Elo is the player's Elo minus the opponent's; ranges are 95% intervals.",
             remarks=decisions,
         )
 
@@ -122,6 +122,6 @@ def decision(name: str, sprt: Sprt, verdict: str | None, is_stopped: bool) -> st
     if not is_stopped:
         return decided
     return (
-        f"{decided}\nThe test stopped the match, so its Elo leans to the verdict, and its interval "
-        "is too narrow:\nit covers the truth in about 89% of such matches."
+        f"{decided}\nBecause the test stopped the match, the Elo leans towards the verdict, and "
+        "the interval\nis too narrow: it holds the true Elo in about 89% of such matches."
     )

@@ -66,7 +66,7 @@ def new_file(text: str) -> str:
     named = 0 < len(os.fsencode(name)) <= _LONGEST_NAME
     if not named or (os.path.exists(text) and not os.path.isfile(text)):
         raise argparse.ArgumentTypeError(
-            f"{text[:200]!r}: expected the name of a file, of at most {_LONGEST_NAME} bytes"
+            f"{text[:200]!r}: expected a file name of at most {_LONGEST_NAME} bytes"
         )
     return text
 
@@ -104,7 +104,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "metavar": "RULES",
         "help": "zanzibar, kibao, kujifunza, malawi, dutch, or a .toml file of switches",
     },
-    "seed": {"type": at_least(0), "default": 1, "help": "seed of everything that is random"},
+    "seed": {"type": at_least(0), "default": 1, "help": "seed of all random numbers"},
     "threads": {
         "type": at_least(1, highest=1024),
         "default": cores(),
@@ -114,30 +114,30 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "nargs": "?",
         "const": "",
         "metavar": "ADDRESS",
-        "help": "use the cores of a Ray cluster: the one at ADDRESS (host:port; 'local' starts "
-        "one here), or the one that Ray finds; all its machines must have this package and the "
-        "players' files at the same paths (pip install ray)",
+        "help": "use the cores of a Ray cluster at ADDRESS, a host:port or 'local' to start a "
+        "cluster here; without ADDRESS, Ray looks for a running cluster; all its machines must "
+        "have this package and the players' files at the same paths (pip install ray)",
     },
     "json": {
         "type": new_file,
         "metavar": "FILE",
-        "help": "also write the results as JSON; - prints only them",
+        "help": "also write the results to FILE as JSON; - prints the JSON and nothing else",
     },
     "csv": {
         "type": new_file,
         "metavar": "FILE",
-        "help": "also write the results as CSV; - prints only them",
+        "help": "also write the results to FILE as CSV; - prints the CSV and nothing else",
     },
     "format": {
         "choices": ["markdown", "latex"],
-        "help": "print only a table of the results, in this format",
+        "help": "print nothing but a table of the results, in this format",
     },
     "out": {"type": Path, "metavar": "DIR", "help": "folder of the results"},
     "path": {
         "action": "append",
         "default": [],
         "metavar": "DIR",
-        "help": "folder of your modules; may be given several times",
+        "help": "folder of your own Python modules; may be repeated",
     },
 }
 """The options that several commands share, each with its arguments for argparse."""
@@ -179,7 +179,7 @@ def refuse_unused(args: argparse.Namespace, why: str, *names: str) -> None:
     for name in names:
         if name in args.given:
             option = f"--{name.replace('_', '-')}"
-            raise ValueError(f"{option} changes nothing {why}: leave it out")
+            raise ValueError(f"{option} has no effect {why}: leave it out")
 
 
 def warn(lines: Iterable[str]) -> None:

@@ -83,9 +83,11 @@ def divide(rules: KernelRules, position: PackedPositions, depth: int) -> dict[in
 def command(parser: argparse.ArgumentParser) -> Run:
     """Define ``bao bench perft``: count the action sequences of a given length from a position."""
     parser.add_argument(
-        "depth", type=at_least(1), help="length of the sequences (8 takes well under 1 s)"
+        "depth", type=at_least(1), help="length of the sequences in plies (8 takes well under 1 s)"
     )
-    parser.add_argument("--position", metavar="TEXT", help="position text; default: the opening")
+    parser.add_argument(
+        "--position", metavar="TEXT", help="text of the first position (default: the opening)"
+    )
     parser.add_argument("--divide", action="store_true", help="print the count of each first move")
     add_options(parser, "ruleset")
     return _run

@@ -37,21 +37,24 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "on this machine only, unless --host says otherwise."
     )
     parser.add_argument(
-        "--port", type=at_least(0), default=8017, help="port, or 0 for any free one (8017)"
+        "--port",
+        type=at_least(0),
+        default=8017,
+        help="port, or 0 for any free port (default: 8017)",
     )
     parser.add_argument(
         "--host",
         default="127.0.0.1",
-        help="address to listen on (%(default)s); any other opens the board to your network, "
-        "without a password. For the public internet put a reverse proxy before it",
+        help="address to listen on (default: %(default)s); any other address opens the board to "
+        "your network, without a password. For the public internet put a reverse proxy before it",
     )
     parser.add_argument(
         "--name",
         action="append",
         default=[],
         metavar="HOST",
-        help="a name under which people open the board, as bao.example.org, through a reverse "
-        "proxy or in your network; may be given again",
+        help="a host name under which people open the board through a reverse proxy or in your "
+        "network, such as bao.example.org; may be repeated",
     )
     parser.add_argument("--no-browser", action="store_true", help="do not open the page")
     parser.add_argument(
@@ -83,10 +86,12 @@ def _run(options: argparse.Namespace) -> None:
     from bao_agents.play.server import create_app, make_server
 
     if not options.host:
-        raise ValueError("--host '': expected an address of this machine, or 0.0.0.0 for all")
+        raise ValueError(
+            "--host '': expected an address of this machine, or 0.0.0.0 for all of them"
+        )
     for name in options.name:
         if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
-            raise ValueError(f"--name {name!r}: expected a name alone, such as bao.example.org")
+            raise ValueError(f"--name {name!r}: expected only a host name, such as bao.example.org")
     if options.checkpoints is None:
         options.checkpoints = [RUNS] if RUNS.is_dir() else []
     roster = Roster(
@@ -95,7 +100,8 @@ def _run(options: argparse.Namespace) -> None:
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     if options.port > MAX_PORT:
         raise ValueError(
-            f"cannot listen on {options.host} port {options.port}: expected at most {MAX_PORT}"
+            f"cannot listen on {options.host} port {options.port}: expected a port of at most "
+            f"{MAX_PORT}"
         )
     try:  # listen at once, because the address printed below must work
         listener = socket.create_server((options.host, options.port), family=family)
@@ -107,7 +113,10 @@ def _run(options: argparse.Namespace) -> None:
             "127.0.0.1" if options.host == "0.0.0.0" else "::1",
             [socket.gethostname()],
         )
-        say(f"From other machines, open it under this one's address, or {hosts[0]}", sys.stdout)
+        say(
+            f"On other machines, open the board with this machine's address or name, {hosts[0]}",
+            sys.stdout,
+        )
     port = listener.getsockname()[1]
     address = (
         f"http://[{address_host}]:{port}/"

@@ -30,7 +30,7 @@ def _print_players(args: argparse.Namespace) -> None:
     rated = ", ".join(f"{name} {rating}" for name, rating in elo.items())
     for paragraph in (
         f"Shipped checkpoints: {', '.join(shipped())}.",
-        f"Runs here: {', '.join(beside('runs/')) or 'none; bao train makes them'}.",
-        f"Elo is that of {DEFAULT}: {rated}. bao rate PLAYER rates another.",
+        f"Runs here: {', '.join(beside('runs/')) or 'none yet; bao train makes runs'}.",
+        f"The Elo ratings are from {DEFAULT}: {rated}. bao rate PLAYER rates any other player.",
     ):
         print("\n" + textwrap.fill(paragraph, _WIDTH))

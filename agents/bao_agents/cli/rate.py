@@ -136,14 +136,15 @@ def card_of(
         f"from both seats; ended: {row['ended']}",
         **facts(record),
         "fingerprint": row["fingerprint"],
-        "anchors that now play otherwise": ", ".join(changed),
+        "anchors that play differently now": ", ".join(changed),
     }
     lines["command"] = f"`{lines['command']}`"
     before = f"# {row['player']}: {row['rating']}, {row['ms_a_move']:.3f} CPU ms a move"
     if row["scale_low"] is not None:
         before += (
-            f"\n\nThe interval is given the ladder's ratings. With their own errors, counted from "
-            f"the player at 0, it is {row['scale_low']:z.0f} to {row['scale_high']:z.0f}."
+            "\n\nThe interval takes the ladder's ratings as exact. If it includes their errors, "
+            "relative to the player at 0, it is "
+            f"{row['scale_low']:z.0f} to {row['scale_high']:z.0f}."
         )
     return {
         "before": before,
@@ -158,20 +159,21 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "players",
         nargs="+",
         metavar="PLAYER",
-        help=f"{NAMED}, or a pattern of checkpoints, 'runs/x/step-*.safetensors'",
+        help=f"{NAMED}, or a pattern of checkpoints, such as 'runs/x/step-*.safetensors'",
     )
     parser.add_argument(
         "--ladder",
         default=DEFAULT,
         metavar="LADDER",
-        help=f"{', '.join(shipped())}, or a file; it also sets the rules (default: {DEFAULT})",
+        help=f"{', '.join(shipped())}, or a ladder's file; the ladder also sets the rules "
+        f"(default: {DEFAULT})",
     )
     parser.add_argument(
         "--precision",
         type=at_least(0.1, float),
         default=30.0,
         metavar="ELO",
-        help="play until a rating is known to +-ELO (default: 30)",
+        help="play until the 95%% interval of a rating is at most +-ELO wide (default: 30)",
     )
     parser.add_argument(
         "--seconds",
@@ -189,12 +191,17 @@ def _run(args: argparse.Namespace) -> None:
     rules = f"{ladder.name} is for {ladder.ruleset.name}"
     remark = f"{rules}; bao tournament compares players under any rules"
     if args.ruleset is not None:
-        raise LadderError(f"--ruleset is not accepted: the ladder sets the rules ({remark})")
+        raise LadderError(
+            f"bao rate has no --ruleset, because the ladder sets the rules ({remark})"
+        )
     players = parse_players([*expand(args.players)])
     anchors = {anchor.player: anchor.player for anchor in ladder.anchors}
     for name, spec in players.items():
         if anchors.get(name, spec) != spec:
-            raise ValueError(f"an anchor is called {name!r}: give {spec} another name, NAME=PLAYER")
+            raise ValueError(
+                f"an anchor of the ladder is called {name!r}: give {spec} another name, as "
+                "NAME=PLAYER"
+            )
     try:
         event = make_event(args, {**players, **anchors}, ladder.ruleset, ladder.starts)
     except OtherRulesError as error:
@@ -219,7 +226,8 @@ def _run(args: argparse.Namespace) -> None:
         ]
         if len(players) > 1:
             remarks.append(
-                "Intervals are given the ladder's ratings; --json has them with its errors."
+                "The intervals take the ladder's ratings as exact; --json also writes intervals "
+                "that include their errors."
             )
         card: dict[str, Any] = {"before": ""}
         if len(players) == 1:

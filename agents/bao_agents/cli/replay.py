@@ -28,8 +28,8 @@ from bao_env.render.raster import import_pygame
 
 _EXAMPLES = """\
 examples:
-  bao replay game.txt --review     check the games of a file, mark the mistakes
-  bao replay start --move 7L*      tell what a move does, event by event
+  bao replay game.txt --review     check the games of a file, and mark the mistakes
+  bao replay start --move 7L*      explain what a move does, event by event
   bao replay start --png bao.png   draw the opening, or any position text
 
 bao_env/RULES.md describes the text of a position. A move is a canonical name
@@ -38,7 +38,7 @@ the last board or game."""
 _PICTURES = {
     "svg": "the board, as SVG",
     "png": "the board, as PNG",
-    "pdf": "the board, as PDF, in pixels; --svg is sharp at any size",
+    "pdf": "the board, as a PDF made of pixels; --svg is sharp at any size",
     "gif": "the moves, as an animated GIF",
 }
 """What each picture option draws; an option's name is also the suffix of its file."""
@@ -50,20 +50,25 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "what",
         nargs="+",
         metavar="GAMES_OR_POSITION",
-        help="files of transcripts, or a position text between quotes; start is the opening",
+        help="files of transcripts, or the text of a position in quotes; start is the opening",
     )
     add_options(parser, ruleset=None)
     parser.add_argument("--move", metavar="MOVE", help="explain this move of the position")
     parser.add_argument(
-        "--review", action="store_true", help="analyse every move of the games, mark the mistakes"
+        "--review",
+        action="store_true",
+        help="analyse every move of the games, and mark the mistakes",
     )
     parser.add_argument(
-        "--player", default=PLAYER, help="the player that reviews (%(default)s)", metavar="PLAYER"
+        "--player",
+        default=PLAYER,
+        help="the player that reviews the games (default: %(default)s)",
+        metavar="PLAYER",
     )
     parser.add_argument(
         "--spelling",
         choices=SPELLINGS,
-        help="spelling of the moves (default: recognised by their signs)",
+        help="notation of the moves (default: recognised by its signs)",
     )
     parser.add_argument(
         "--any-stars", action="store_true", help="accept takasa moves with missing or wrong stars"
@@ -79,7 +84,9 @@ def command(parser: argparse.ArgumentParser) -> Run:
 def _run(options: argparse.Namespace) -> None:
     files = [word for word in options.what if not _is_position(word)]
     if options.move and (files or len(options.what) > 1):
-        raise ValueError("--move explains a move of one position; give its text")
+        raise ValueError(
+            "--move explains a move of one position: give the text of a position, and no files"
+        )
     if not files:
         refuse_unused(options, "for a position", "review", "player", "spelling", "any_stars")
     _check_packages(options)
@@ -151,7 +158,7 @@ def _explain(board: Board, options: argparse.Namespace) -> Board:
     """Print what a move does, event by event; return the board after it."""
     events = board.trace(options.move)
     if options.gif and events[-1].kind is EventKind.INFINITE:
-        raise ValueError(f"--gif: {options.move} never ends, so it cannot be drawn")
+        raise ValueError(f"--gif: the move {options.move} never ends, so it cannot be drawn")
     print(board)
     for number, event in enumerate(events, start=1):
         print(f"{number:4}. {event}")

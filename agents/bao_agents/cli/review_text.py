@@ -19,8 +19,8 @@ def legend(opening_plies: int) -> str:
     drawn = " The opening moves were drawn at random, and are not judged." if opening_plies else ""
     return f"""\
 Each line has the move, and who stood better before it: South's value, -1 to 1, or a proven winner.
-? and ?? lose at least 0.3 and 0.6; ?! leaves a proven win for an open game.
-"better" has the better move, its value, and how to go on.
+? and ?? lose at least 0.3 and 0.6; ?! turns a proven win into an open game.
+"better" gives a better move, its value, and how to go on.
 "wins within 9" is proven; the quickest win may be shorter.{drawn}"""
 
 

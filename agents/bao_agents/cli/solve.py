@@ -43,7 +43,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "position",
         nargs="?",
-        help="a position text (RULES.md), between quotes; default: start, the opening",
+        help="the text of a position (RULES.md), in quotes (default: start, the opening)",
     )
     parser.add_argument(
         "--moves", nargs="*", default=[], metavar="MOVE", help="moves to play first"
@@ -52,8 +52,8 @@ def command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--nodes",
         type=at_least(1),
-        help=f"limit of positions to visit (default with --sample: {_SAMPLE_NODES}, for a piece: "
-        f"{_PIECE_NODES})",
+        help="limit of visited positions; for each sampled position or piece, if there are any "
+        f"(default: {_SAMPLE_NODES} with --sample, {_PIECE_NODES} with --pieces)",
     )
     parser.add_argument("--shortest", action="store_true", help="find the shortest wins (slower)")
     add_options(parser, "ruleset", "threads")
@@ -61,25 +61,25 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "--memory",
         type=at_least(1),
         metavar="MB",
-        help="megabytes of the table (default: 10 bytes for each position of the limit, at most a "
-        "fourth of what is free)",
+        help="size of the table in megabytes (default: 10 bytes for each position of the limit, "
+        "but at most a quarter of the free memory)",
     )
     parser.add_argument(
         "--table",
         type=new_file,
         metavar="FILE",
-        help="keep the search in this file, and continue it from there: on one machine, without a "
-        "limit unless --seconds or --nodes sets one; saved every half hour and at the end, also "
-        "after Ctrl-C or SIGTERM",
+        help="keep the search in this file, and continue it from there, on one machine. It has no "
+        "limit unless --seconds or --nodes sets one. The file is saved every half hour and at the "
+        "end, also after Ctrl-C or SIGTERM",
     )
     many = parser.add_argument_group(
         "a file of exact values",
-        "Half of the positions are from random games, half from games between two\n"
-        "searches. The same command continues a stopped one, and a larger N adds to it\n"
-        "(from FILE.parts).",
+        "Half of the positions come from random games, and half from games between two\n"
+        "searches. After a stop, the same command continues, and a larger N adds\n"
+        "positions (both need FILE.parts).",
     )
     many.add_argument(
-        "--sample", type=at_least(1), metavar="N", help="solve N sampled positions, not one"
+        "--sample", type=at_least(1), metavar="N", help="solve N sampled positions, not POSITION"
     )
     many.add_argument(
         "--out",
@@ -92,25 +92,24 @@ def command(parser: argparse.ArgumentParser) -> Run:
         type=at_least(0),
         nargs=2,
         metavar=("LOW", "HIGH"),
-        help="range of plies (default: from ten before the stores are spent)",
+        help="sample positions of these plies (default: from ten before the stores are empty)",
     )
     many.add_argument(
         "--players",
         nargs=2,
         default=exact_values.PLAYERS,
         metavar="PLAYER",
-        help=f"players of the searched games (default: {' '.join(exact_values.PLAYERS)})",
+        help=f"players of the games between searches (default: {' '.join(exact_values.PLAYERS)})",
     )
     add_options(many, "seed")
     pieces = parser.add_argument_group(
-        "a proof of many machines",
-        "Unlike --table, this leaves a proof that others can check. It consists of\n"
-        "searches of --nodes positions each, one after another on all cores, or side by\n"
-        "side on the cores of a cluster, with 335 MB each. The same command continues a\n"
-        "stopped one, on another machine too.",
+        "a proof of hours or days",
+        "The proof consists of searches of --nodes positions each. They run one after\n"
+        "another on all cores, or side by side on the cores of a cluster, with 400 MB\n"
+        "each. After a stop, the same command continues, on another machine too.",
     )
     pieces.add_argument(
-        "--pieces", type=new_file, metavar="FILE", help="the file that gets each answer"
+        "--pieces", type=new_file, metavar="FILE", help="the file in which each result is kept"
     )
     add_options(pieces, "ray")
     add_player_options(parser)
@@ -134,8 +133,8 @@ def _run(args: argparse.Namespace) -> None:
 def _sample(args: argparse.Namespace) -> None:
     """Write a file of exact values."""
     if args.position is not None:
-        raise ValueError("POSITION changes nothing with --sample: leave it out")
-    refuse_unused(args, "with --sample", "moves", "seconds", "pieces", "ray", "memory", "table")
+        raise ValueError("POSITION has no effect with --sample: leave it out")
+    refuse_unused(args, "with --sample", "moves", "seconds", "pieces", "ray", "memory")
     lowest = max(0, 2 * args.ruleset.opening_store - exact_values.NAMUA_PLIES)
     plies = tuple(args.plies or (lowest, 999))
     nodes = args.nodes or _SAMPLE_NODES
@@ -244,6 +243,6 @@ def describe(solution: Solution) -> str:
     lines = [f"{winner} wins {preposition} {solution.plies} plies ({visited})"]
     if solution.line:
         if len(solution.line) > (solution.plies or 0):
-            lines.append("a line of the first proof:")
+            lines.append("the moves of the first proof:")
         lines.append(" ".join(map(action_to_move, solution.line)))
     return "\n".join(lines)

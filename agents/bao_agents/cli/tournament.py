@@ -36,7 +36,11 @@ def command(parser: argparse.ArgumentParser) -> Run:
     """Define ``bao tournament``: play a round robin in paired games; write tables and a plot."""
     parser.add_argument("players", nargs="+", metavar="PLAYER", help=NAMED)
     add_openings(parser, pairs=500, balance=BALANCE)
-    parser.add_argument("--anchor", metavar="NAME", help="player with Elo 0; default: the mean")
+    parser.add_argument(
+        "--anchor",
+        metavar="NAME",
+        help="the player with Elo 0 (default: the mean of all players has Elo 0)",
+    )
     add_options(parser, "ruleset")
     add_event(parser, out=Path("runs/tournament"))
     return _run
@@ -49,7 +53,7 @@ def _run(args: argparse.Namespace) -> None:
     event = make_event(args, players, args.ruleset)
     if args.anchor is not None and args.anchor not in event.players:
         raise ValueError(
-            f"--anchor {args.anchor}: no player is called that; expected one of "
+            f"--anchor {args.anchor}: there is no player of this name; expected one of "
             f"{', '.join(event.players)}"
         )
 
@@ -60,7 +64,7 @@ def _run(args: argparse.Namespace) -> None:
         rows = standings(matches, args.anchor)
         pairing_rows = [match_row(*names, pairs) for names, pairs in matches.items()]
         is_swept = any(row["elo"] is None for row in rows)
-        zero = args.anchor or ("the mean of the finite ones" if is_swept else "the mean of all")
+        zero = args.anchor or ("the mean of the finite ratings" if is_swept else "the mean of all")
         return Report(
             f"{len(rows)} players",
             rows,

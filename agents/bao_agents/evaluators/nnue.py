@@ -60,7 +60,9 @@ def make_nnue(weights: Int16Array) -> NNUE:
         description = f"{weights.dtype}{list(weights.shape)}"
         raise ValueError(f"nnue {description}: expected int16[{PATTERNS}, {UNITS}]")
     if np.abs(weights.astype(np.int32)).max() > WEIGHT_LIMIT:
-        raise ValueError(f"nnue has weights beyond {WEIGHT_LIMIT}: 16 of them must fit an int16")
+        raise ValueError(
+            f"nnue has weights beyond {WEIGHT_LIMIT}: the sum of 16 weights must fit an int16"
+        )
     line = 64 // weights.itemsize
     memory = np.empty(weights.size + line, weights.dtype)
     start = -memory.ctypes.data % 64 // weights.itemsize

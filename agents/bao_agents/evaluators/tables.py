@@ -67,7 +67,7 @@ def _fitted() -> dict[str, Int16Array]:
             tables = {name: archive[name] for name in archive.files}
     except Exception as error:  # a damaged archive raises almost anything
         raise ValueError(
-            f"{FILE} cannot be read ({error!r:.100}): take it from the repository again"
+            f"{FILE} cannot be read ({error!r:.100}): restore it from the repository"
         ) from error
     for name in ("zanzibar", *tables):
         array = tables.get(name)
@@ -75,7 +75,7 @@ def _fitted() -> dict[str, Int16Array]:
             description = "none" if array is None else f"{array.dtype}{list(array.shape)}"
             raise ValueError(
                 f"{FILE}: expected int16[{CELLS}] for the rule set {name}, found {description}: "
-                "take it from the repository again"
+                "restore it from the repository"
             )
     return {name: tables[name] for name in RULESETS if name in tables}
 

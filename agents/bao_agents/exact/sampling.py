@@ -68,7 +68,7 @@ def games(
     """
     check_arguments(count, opening_plies, plies)
     engine = Engine(ruleset)
-    players = as_player(player, "the first player"), as_player(opponent, "the second player")
+    players = as_player(player, "the player"), as_player(opponent, "the opponent")
     openings = Openings(engine.ruleset, opening_plies)
     sequence = np.random.SeedSequence(seed)
     positions = np.empty((0, WORDS), np.uint64)

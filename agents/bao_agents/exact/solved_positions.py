@@ -189,18 +189,18 @@ class SolvedPositions:
             version = metadata["format"], metadata["rules_version"]
             if version != (FORMAT, RULES_VERSION):
                 raise ValueError(
-                    f"format {version[0]!s:.20} and rules version {version[1]!s:.20}, not "
-                    f"{FORMAT} and {RULES_VERSION}: make it again"
+                    f"it has format {version[0]!s:.20} and rules version {version[1]!s:.20}, not "
+                    f"{FORMAT} and {RULES_VERSION}"
                 )
             rules = Ruleset.from_dict(metadata["ruleset"])
             _check_content(arrays, rules)
             if ruleset is not None and ruleset != rules:
-                raise ValueError(f"the rules of {rules.contrast(ruleset)}")
+                raise ValueError(f"it follows the rules of {rules.contrast(ruleset)}")
         except Exception as error:  # zip, zlib, numpy and json raise a dozen kinds
             names = ", ".join(sorted(path.stem for path in SHIPPED.glob("*.npz")))
             raise ValueError(
-                f"{path} is not a file of solved positions for this use ({error!s:.100}): make one "
-                f"with bao solve --sample, or name one of: {names}"
+                f"{path} cannot be used as a file of solved positions ({error!s:.100}): make a "
+                f"file with bao solve --sample, or choose one of: {names}"
             ) from error
         return cls(rules, **arrays, metadata=metadata)
 
@@ -249,7 +249,7 @@ def read_arrays(file: Path, types: Mapping[str, type[np.generic]], *more_names: 
     """Read the arrays in ``types`` and ``more_names``; check types, dimensions and lengths."""
     content = read_bytes(file, _MAX_BYTES)
     if not content.startswith(b"PK"):  # numpy's own message would advise unsafe loading
-        raise ValueError("it is not an .npz file; .csv tables cannot be loaded")
+        raise ValueError("it is not an .npz file; .csv files cannot be loaded")
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in (*types, *more_names)}
     for name, kind in types.items():
@@ -273,7 +273,7 @@ def _check_content(arrays: Arrays, ruleset: Ruleset) -> None:
     legal = np.empty(len(arrays["legal"]), np.uint64)
     Engine(ruleset).find_legal(arrays["positions"], legal, np.empty(len(legal), np.int8))
     if (arrays["legal"] != legal).any() or not legal.all() or (arrays["winning"] & ~legal).any():
-        raise ValueError("its actions are not the legal ones of its positions")
+        raise ValueError("its actions are not the legal actions of its positions")
 
 
 # --- positions seen from another side -------------------------------------------------------------

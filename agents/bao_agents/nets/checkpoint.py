@@ -190,7 +190,11 @@ def _open(path: Path) -> Any:
         with path.open("rb"):  # safetensors reports an unreadable file as missing
             return safe_open(path, framework="numpy")
     except (SafetensorError, OSError, ValueError) as error:
-        own = "" if path.suffix == ".safetensors" else "; your own weights: MODULE:FUNCTION@FILE"
+        own = (
+            ""
+            if path.suffix == ".safetensors"
+            else "; weights of your own are named MODULE:FUNCTION@FILE"
+        )
         raise CheckpointError(
             f"{path} is not a bao_env checkpoint (a .safetensors file written by training): "
             f"{error!s:.300}{own}"
@@ -219,7 +223,7 @@ def _read_header(path: Path, file: Any) -> tuple[Ruleset, list[str], dict[str, A
             number = header[key]
             if type(number) is not int or number != expected:
                 raise ValueError(
-                    f"it has {key} {number!r:.200}; this version of bao_env reads {expected}"
+                    f"its {key} is {number!r:.200}; this version of bao_env reads only {expected}"
                 )
         ruleset = Ruleset.from_dict(header["ruleset"])
         layers = shapes_of_layers(header["hidden"])
@@ -228,7 +232,7 @@ def _read_header(path: Path, file: Any) -> tuple[Ruleset, list[str], dict[str, A
             raise TypeError(f"info is {info!r:.200}: expected an object")
     except (KeyError, TypeError, RecursionError, json.JSONDecodeError) as error:
         raise CheckpointError(
-            f"{path}: its header is not as expected: {type(error).__name__}: {error!s:.500}"
+            f"{path}: its header is malformed: {type(error).__name__}: {error!s:.500}"
         ) from error
     except ValueError as error:  # from a check, whose message says what is wrong
         raise CheckpointError(f"{path}: {error!s:.500}") from error
@@ -251,9 +255,7 @@ def _read_weights(path: Path, file: Any, name: str) -> Float32Array:
     """Read one tensor of the network from an open file whose header has been checked."""
     array = _read_tensor(path, file, _MODEL + name)
     if not (np.abs(array) <= _LARGEST).all():  # also true if a weight is not a number
-        raise CheckpointError(
-            f"{path}: some weights of its network are NaN, or larger than {_LARGEST} in size"
-        )
+        raise CheckpointError(f"{path}: some weights of its network are NaN or beyond +-{_LARGEST}")
     return array.astype(np.float32)
 
 

@@ -102,8 +102,8 @@ class Computing:
             if not limit.expired():  # the work itself raised it
                 raise
             raise Refused(
-                f"this took longer than {seconds:.0f} seconds, including other requests: "
-                "try again, or choose a player that thinks less",
+                f"there was no answer within {seconds:.0f} seconds, perhaps because of other "
+                "requests: try again, or choose a player that thinks less",
                 504,
             ) from error
 

@@ -86,7 +86,9 @@ class Roster:
         """The checkpoints that may play, by name."""
         for folder in folders:
             if not folder.is_dir():
-                raise ValueError(f"{folder} is not a folder; expected one with .safetensors files")
+                raise ValueError(
+                    f"{folder} is not a folder: expected a folder with .safetensors files"
+                )
             # Reading a pipe or a device could block indefinitely.
             files = sorted(path for path in folder.rglob("*.safetensors") if path.is_file())
             for path in files[:_MAX_CHECKPOINTS]:
@@ -168,10 +170,12 @@ class Roster:
             raise Refused(str(error)) from error
         unit = name.unit
         if unit and not unit.high:
-            units = " or ".join(repr(key) for key, unit in name.kind.units.items() if unit.high)
-            raise Refused(f"unknown player {spec!r}: expected the unit {units} after the number")
+            units = " or ".join(
+                key or "no unit" for key, unit in name.kind.units.items() if unit.high
+            )
+            raise Refused(f"player {spec!r}: expected {units} after the number")
         if unit and not unit.low <= name.number <= unit.high:
-            raise Refused(f"player {spec!r}: expected a budget from {unit.low} to {unit.high}")
+            raise Refused(f"player {spec!r}: expected a number from {unit.low} to {unit.high}")
         return name
 
     def check(self, spec: str, rules: Ruleset) -> str:

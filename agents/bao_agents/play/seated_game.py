@@ -158,7 +158,7 @@ class Game:
         self.ply = len(board.move_stack)
         """The number of actions from the start to the current position."""
         if self.ply > MAX_BOARD_PLIES:
-            raise Refused(f"{self.ply} moves: expected at most {MAX_BOARD_PLIES}")
+            raise Refused(f"the game has {self.ply} moves: expected at most {MAX_BOARD_PLIES}")
         self._moves: list[Data] = []
         self._lines: list[tuple[Board, list[Data]]] = []
         """The side lines, latest first: the board and the moves of each.
@@ -245,7 +245,7 @@ class Game:
     def _board_at(self, ply: int) -> Board:
         """Return the current board; refuse the request if the page saw the game at another ply."""
         if ply != self.ply:
-            raise Refused(f"the game is at ply {self.ply}, not {ply}: look again", 409)
+            raise Refused(f"the game is at ply {self.ply}, not {ply}: load it again", 409)
         return self.board()
 
     @check_types
@@ -260,7 +260,7 @@ class Game:
         if board.outcome() is not None or self._winner_at(ply) is not None:
             raise Refused("the game is over")
         if player == HUMAN:
-            raise Refused("a person is to move")
+            raise Refused("it is a person's turn, not a bot's")
         return board, player, self.number
 
     @check_types
@@ -292,7 +292,7 @@ class Game:
             Refused: the board has changed since then.
         """
         if board != self.board():
-            raise Refused("the game has continued without this bot: look again", 409)
+            raise Refused("the game has continued without this bot: load it again", 409)
         return self.play(action, self.ply)
 
     @check_types
@@ -314,7 +314,7 @@ class Game:
             Refused: there is no such line.
         """
         if index >= len(self._lines):
-            raise Refused(f"no such line: the game has {len(self._lines)} others")
+            raise Refused(f"no such line: the game has {len(self._lines)} side lines")
         line, game = self._lines.pop(index), (self._board, self._moves)
         self.ply = self._shared_plies(line[0])
         if self.ply < len(self._moves):
@@ -360,7 +360,7 @@ class Game:
         board = self._board_at(ply)
         stop, go = (pack_action(pit, direction, house) for house in (0, 1))
         if not {stop, go} <= set(board.legal_actions):
-            raise Refused("this move does not come to a house choice")
+            raise Refused("this move leads to no choice about the house")
         pairs = zip(board.trace(stop), board.trace(go), strict=False)
         shared = takewhile(lambda events: events[0] == events[1], pairs)
         return {"events": [event_values(event, board.ruleset) for event, _ in shared]}

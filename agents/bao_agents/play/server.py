@@ -96,7 +96,7 @@ async def _while_connected(request: Request, work: Awaitable[Data]) -> Data:
             return answer.result()
         raise ClientDisconnect
     except asyncio.CancelledError as error:
-        raise Refused("the server ends", 503) from error
+        raise Refused("the server is shutting down", 503) from error
     finally:
         answer.cancel()
         left.cancel()
@@ -126,7 +126,9 @@ async def _body(request: Request) -> Data:
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > MAX_BYTES:
-                    raise Refused(f"too long: expected at most {MAX_BYTES} bytes", 413)
+                    raise Refused(
+                        f"the request is too long: expected at most {MAX_BYTES} bytes", 413
+                    )
     except TimeoutError as error:
         raise Refused("the request took too long to arrive", 408) from error
     try:
@@ -162,14 +164,14 @@ class Guard:
         name = _name_of(host)
         if name is None or not (name in self._hosts or _is_address(name)):
             return (
-                f"unknown host; expected an address in figures or one of {', '.join(self._hosts)}: "
-                "bao play --name HOST adds one"
+                f"unknown host: expected an IP address or one of {', '.join(self._hosts)}; "
+                "bao play --name HOST adds a name"
             )
         scheme, _, source = (origin or f"http://{host}").lower().partition("://")
         is_own = source == host.lower() or _name_of(source) in self._proxies
         if scheme in ("http", "https") and is_own:
             return None
-        return "requests from other sites are not answered: bao play --name HOST adds a name"
+        return "requests from other sites are not answered; bao play --name HOST adds a name"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one ASGI request."""

@@ -64,7 +64,9 @@ class Sessions:
                 if session.owner in owners and session.last_use < latest
             )
             if (oldest := next(unused, None)) is None:
-                raise Refused("there is no room for another game: try again in a few minutes", 503)
+                raise Refused(
+                    "the server has no room for another game: try again in a few minutes", 503
+                )
             self.owners -= Counter([self._sessions.pop(oldest).owner])
         self.owners[owner] += 1
         self._sessions[name] = _Session(item, owner)
@@ -77,7 +79,7 @@ class Sessions:
             Refused: the item is not (or no longer) kept.
         """
         if name not in self._sessions:
-            raise Refused("this game is not (or no longer) kept: start a new one", 404)
+            raise Refused("the server does not have this game (any more): start a new one", 404)
         self._sessions.move_to_end(name)
         session = self._sessions[name]
         session.last_use = time.monotonic()

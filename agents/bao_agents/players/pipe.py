@@ -331,7 +331,7 @@ class _Program:
                 self._take(self._output.get_nowait())
         while self._lines:
             if self._next()[0] != "info":
-                self.fail(f"wrote {self._quoted()} without being asked")
+                self.fail(f"wrote {self._quoted()} when no answer was due")
         assert self._process.stdin is not None
         try:
             self._process.stdin.write("".join(f"{line}\n" for line in lines).encode())

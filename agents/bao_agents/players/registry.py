@@ -147,7 +147,7 @@ KINDS = (
         "network",
         "CHECKPOINT",
         {
-            "zanzibar": "a shipped checkpoint by its name: its network alone",
+            "zanzibar": "a shipped checkpoint by its name: its network, without a search",
             "runs/quick": "a run by its folder, or a checkpoint by its path",
         },
         _network,
@@ -177,7 +177,7 @@ KINDS = (
         "solver",
         "solver:LIMIT",
         {
-            "solver:1s": "plays perfectly what it can prove in a second, else alpha-beta's choice",
+            "solver:1s": "plays a move proven best within a second, else alpha-beta's choice",
             "solver:500ms": "the same for 500 milliseconds a move",
             "solver:200000n": "the same for 200,000 nodes a move",
         },
@@ -263,7 +263,7 @@ def _no_checkpoint(parsed: PlayerName, names: Sequence[str]) -> ValueError:
     return ValueError(
         f"player {parsed.text[:80]!r}: there is no checkpoint {checkpoint[:80]!r}"
         f"{_closest(checkpoint, [*names, *beside(checkpoint)])}; "
-        f"by name there are: {', '.join(names)}"
+        f"the checkpoints with names are: {', '.join(names)}"
     )
 
 
@@ -272,9 +272,9 @@ def _no_file(name: str) -> ValueError:
     if os.path.isdir(name):
         return ValueError(f"player {name[:200]!r} has no checkpoint that can be read")
     near = beside(name)
-    listed = f"; beside it there are: {', '.join(near[:_LISTED])}" if near else ""
+    listed = f"; the same folder has: {', '.join(near[:_LISTED])}" if near else ""
     if ".py" in name:
-        listed += "; your own code is MODULE:FUNCTION, with --path FOLDER for the module's folder"
+        listed += "; name your own code MODULE:FUNCTION, with --path FOLDER for the module's folder"
     return ValueError(
         f"player {name[:200]!r}: no such file, or it cannot be read{_closest(name, near)}{listed}"
     )

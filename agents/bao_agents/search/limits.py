@@ -64,7 +64,7 @@ class Clock(NamedTuple):
             raise ValueError(f"{text!r:.40}: expected a clock, for example 10s+0.1s, 2m or 500ms")
         clock = cls(_seconds(match[1]), _seconds(match[2] or "0s"))
         if not LEAST_SECONDS <= clock.seconds <= MAX_CLOCK or clock.increment > MAX_SECONDS:
-            raise ValueError(f"{text:.40}: expected {LEAST_SECONDS} seconds to a day")
+            raise ValueError(f"{text:.40}: expected a time from {LEAST_SECONDS} seconds to a day")
         return clock
 
     def __str__(self) -> str:

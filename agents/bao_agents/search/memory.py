@@ -29,9 +29,7 @@ def check_memory(memory: object | None) -> int | None:
     megabytes = as_integer(memory, "memory", 1, MAX_MEGABYTES)
     free = free_memory() // MEGABYTE
     if megabytes > free:
-        raise ValueError(
-            f"memory={megabytes}: {free:,} megabytes are free here: ask for that or less"
-        )
+        raise ValueError(f"memory={megabytes}: only {free:,} megabytes are free: ask for no more")
     return megabytes * MEGABYTE
 
 
