@@ -224,7 +224,7 @@ def review_move(
     proof_nodes: int = PROOF_NODES,
     threads: int | None = None,
 ) -> Reviewed:
-    """Analyse the move at ``ply``, which counts from 0, of a game; see :func:`review`."""
+    """Analyse the move of a game at ``ply``, 0 for the first one; see :func:`review`."""
     board_before, actions = board.copy(), board.move_stack
     for _ in actions[ply:]:
         board_before.pop()

@@ -133,7 +133,7 @@ def as_integer(value: object, name: str, low: int, high: int) -> int:
     Raises:
         ValueError: ``value`` is not an integer in this range.
     """
-    integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not integer or not low <= int(value) <= high:  # type: ignore[call-overload]
+    is_integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not is_integer or not low <= int(value) <= high:  # type: ignore[call-overload]
         raise ValueError(f"{name}={value!r}: expected an integer from {low} to {high}")
     return int(value)  # type: ignore[call-overload]

@@ -217,13 +217,13 @@ def iterate_transcripts(text: str, file: str | None = None) -> Iterator[Transcri
                 after_blank = True
                 continue
             if line[0].isdigit():
-                number, moves, comment = _read_move_line(line)
-                if ended or (turns and number < 2):
+                move_number, moves_text, comment = _read_move_line(line)
+                if ended or (turns and move_number < 2):
                     yield close()
-                turns += _read_moves(number, moves, line_number, turns)
+                turns += _read_moves(move_number, moves_text, line_number, turns)
                 if comment:
-                    comments[number] = comment
-                ended = number == 0
+                    comments[move_number] = comment
+                ended = move_number == 0
             else:
                 key, value = _read_head_line(line)
                 if ended or turns or (after_blank and key.casefold() in head):

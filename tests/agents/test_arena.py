@@ -81,7 +81,7 @@ def test_openings_of_kujifunza_are_different_games(tmp_path: Path) -> None:
     same holds for openings from a file."""
     openings = draw_openings("kujifunza", 200, 3, seed=1, balance=None)
     keys = {game_key(openings, i) for i in range(200)}
-    assert len(keys) == 200 and not openings.first_players.any()
+    assert len(keys) == 200 and not openings.starting_seats.any()
     first = Board("kujifunza")
     lines = []
     for move in first.legal_moves:

@@ -36,7 +36,7 @@ FEW_PAIRS = 5
 
 @dataclass(frozen=True)
 class Score:
-    """The result of a match for the first player."""
+    """The result of a match for the player named first."""
 
     pairs: int
     wins: int
@@ -95,7 +95,7 @@ def score_pairs(points: Float64Array) -> Score:
     """Return the score of a match.
 
     Args:
-        points: float64[pairs, 2], the first player's points in each game (1, 1/2 or 0).
+        points: float64[pairs, 2], the points of the player named first in each game (1, 1/2 or 0).
 
     Raises:
         ValueError: there is no pair.
@@ -241,16 +241,18 @@ def wilson_interval(rate: float, games: float) -> tuple[float, float]:
 
 
 def likelihood_of_superiority(points: Float64Array) -> float:
-    """Return the probability that the first player is stronger, by the normal approximation.
+    """Return the probability that the player named first is stronger.
 
-    It is Phi((mean - 1/2) / its standard error), with the error over pairs as in Fishtest
+    This is the normal approximation:
+
+    Phi((mean - 1/2) / its standard error), with the error over pairs as in Fishtest
     (``get_elo`` in https://github.com/official-stockfish/fishtest,
     server/fishtest/stats/stat_util.py). If all pairs scored the same, the result is 0, 1/2 or 1. A
     single pair has no variance, so its games count as independent:
     Phi((wins - losses) / sqrt(wins + losses)) (https://www.chessprogramming.org/Match_Statistics).
 
     Args:
-        points: float64[pairs, 2], the first player's points in each game (1, 1/2 or 0).
+        points: float64[pairs, 2], the points of the player named first in each game (1, 1/2 or 0).
 
     Raises:
         ValueError: there is no pair.

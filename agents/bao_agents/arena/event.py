@@ -55,9 +55,9 @@ class Event:
     openings: MatchOpenings
     seed: int
     keys: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Numbers that stand for a player when seeds are made, by name; by default, a checksum of its
-    name. The seeds of a part are made from ``seed``, both players' numbers and the part's first
-    opening."""
+    """The numbers from which a player's seeds are made, by the player's name; by default, a
+    checksum of the name. The seeds of a part are made from ``seed``, both players' numbers and the
+    part's first opening."""
     fingerprints: Mapping[str, str | None] = field(default_factory=dict)
     """The :func:`~bao_agents.players.fingerprint.fingerprint` that each player must have, by
     specification. An event with a folder has all of them."""

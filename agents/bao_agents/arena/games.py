@@ -32,9 +32,9 @@ class MatchGames:
     plies: Int64Array
     """int64[G], length of each game, including plies before its start."""
     moves: Int64Array
-    """int64[2], actions that the first and the second player chose."""
+    """int64[2], the number of actions that each player chose."""
     seconds: Float64Array
-    """float64[2], processor time in which the two players chose them, over all games."""
+    """float64[2], the seconds of processor time that each player took, over all games."""
     faults: tuple[list[str], list[str]]
     """For each player, the cause of each fault by which it lost a game."""
 
@@ -153,10 +153,8 @@ def play_games(
     clocks = [[clock, clock] for _ in range(size)] if clock else []
     faults: tuple[list[str], list[str]] = [], []
     while len(running):
-        is_first_players_turn = movers(positions[running]) == first_seats[running]
-        for i, indices in enumerate(
-            (running[is_first_players_turn], running[~is_first_players_turn])
-        ):
+        is_turn_of_first = movers(positions[running]) == first_seats[running]
+        for i, indices in enumerate((running[is_turn_of_first], running[~is_turn_of_first])):
             if len(indices):
                 player = players[i]
                 seconds_before = player.processor_seconds()

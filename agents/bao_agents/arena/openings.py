@@ -33,7 +33,7 @@ from bao_env.notation.positions import NotationError, parse_position
 OPENING_PLIES = 8
 """Default length of an opening."""
 BALANCE = 1.0
-"""Default limit of the value a search gives either side in an opening, in logits of winning."""
+"""The largest advantage, in logits of winning, that a search may see for a side in an opening."""
 BALANCED = Path(__file__).with_name("balanced") / "zanzibar.tsv"
 """Balanced openings of zanzibar; ``docs/known.md`` says how they were chosen."""
 _SEARCH_DEPTH = 6
@@ -50,14 +50,14 @@ class MatchOpenings:
     """uint64[N, 6], the positions after the openings."""
     actions: Uint8Array
     """uint8[N, plies], the actions of the openings; 255 after the last action of a shorter one."""
-    first_players: Seats
+    starting_seats: Seats
     """int8[N], the seat that moves first."""
 
     def __len__(self) -> int:
         return len(self.positions)
 
     def __getitem__(self, part: slice | npt.NDArray[np.integer]) -> MatchOpenings:
-        return MatchOpenings(self.positions[part], self.actions[part], self.first_players[part])
+        return MatchOpenings(self.positions[part], self.actions[part], self.starting_seats[part])
 
 
 def draw_openings(
@@ -181,7 +181,7 @@ def write_openings(openings: MatchOpenings) -> tuple[str, ...]:
     """Return each opening as text: the first seat, ``south`` or ``north``, and the actions."""
     return tuple(
         " ".join([SEAT_NAMES[int(first)].lower(), *map(str, actions)])
-        for first, actions in zip(openings.first_players, openings.actions.tolist(), strict=True)
+        for first, actions in zip(openings.starting_seats, openings.actions.tolist(), strict=True)
     )
 
 
@@ -201,15 +201,15 @@ def parse_openings(texts: Sequence[str], ruleset: Ruleset) -> MatchOpenings:
                 f"opening {number}: expected south or north, then as many actions as in the other "
                 "openings"
             )
-    first_players = np.array([seats.index(line[0]) for line in words], np.int8)
+    starting_seats = np.array([seats.index(line[0]) for line in words], np.int8)
     actions = np.array([[int(word) for word in line[1:]] for line in words], np.uint8)
-    starts = np.array([engine.opening(int(seat))[0] for seat in first_players])
+    starts = np.array([engine.opening(int(seat))[0] for seat in starting_seats])
     *_, (positions, legal) = play_opening(starts, actions, engine)
     if (legal == 0).any():
         raise ValueError(
             "an opening ends the game: expected openings after which a player can move"
         )
-    return MatchOpenings(positions, actions, first_players)
+    return MatchOpenings(positions, actions, starting_seats)
 
 
 def read_openings(file: str | Path, ruleset: str | Ruleset, count: int, seed: int) -> MatchOpenings:

@@ -31,13 +31,13 @@ class Pairs:
     """The results of pairs of games between two players; ``a + b`` joins two such results."""
 
     points: Float64Array = field(default_factory=lambda: np.empty((0, 2)))
-    """float64[pairs, 2], points of the first player as South and as North."""
+    """float64[pairs, 2], points of the player named first, as South and as North."""
     plies: Int64Array = field(default_factory=lambda: np.empty((0, 2), np.int64))
     """int64[pairs, 2], length of each game, its opening included."""
     moves: Int64Array = field(default_factory=lambda: np.zeros(2, np.int64))
-    """int64[2], actions that the first and the second player chose."""
+    """int64[2], the number of actions that each player chose."""
     seconds: Float64Array = field(default_factory=lambda: np.zeros(2))
-    """float64[2], seconds of processor time in which the two players chose them."""
+    """float64[2], the seconds of processor time that each player took."""
     faults: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []))
     """For each player, the cause of each fault by which it lost a game."""
     commits: frozenset[str] = frozenset()
@@ -73,7 +73,7 @@ class Pairs:
 
     @property
     def score(self) -> Score:
-        """The score of the first player.
+        """The score of the player named first.
 
         Raises:
             ValueError: there is no pair.
@@ -267,7 +267,7 @@ def _transcripts(
     """Yield each game as a transcript in Donkers' notation, pair by pair."""
     for game, winner in enumerate(games.winners):
         pair = game // 2
-        start = opening(ruleset, int(openings.first_players[pair]))
+        start = opening(ruleset, int(openings.starting_seats[pair]))
         played = np.concatenate([openings.actions[pair], games.actions[game]])
         actions = tuple(played[played != GAME_OVER].tolist())
         south, north = names if game % 2 == SOUTH else names[::-1]

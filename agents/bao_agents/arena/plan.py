@@ -136,7 +136,7 @@ def cut(first: str, second: str, pairs: int, sizes: Sequence[int] = ()) -> list[
 
 
 def pairings(results: Results) -> dict[tuple[str, str], Pairs]:
-    """Return the results of each pair of players that met, from the first player's side."""
+    """Return the results of each pair of players that met, for the player named first."""
     totals: dict[tuple[str, str], Pairs] = {}
     for part, pairs in results.items():
         names = part.first, part.second

@@ -52,8 +52,8 @@ def rate(results: Mapping[tuple[str, str], Float64Array], *, anchor: str | None 
     ratings lie a little too far apart: by about 5% with 5 pairs a pairing, and 1% with 25.
 
     Args:
-        results: float64[pairs, 2] for each pairing, the points of its first player in each game
-            (1, 1/2 or 0). A pairing may occur in both orders.
+        results: float64[pairs, 2] for each pairing, the points of the player named first in each
+            game (1, 1/2 or 0). A pairing may occur in both orders.
         anchor: the player whose Elo is 0; None makes the mean of the finite ratings 0.
 
     Raises:
@@ -121,16 +121,17 @@ def rate(results: Mapping[tuple[str, str], Float64Array], *, anchor: str | None 
     return Ratings(tuple(names[i] for i in order), *elos_with_ends[order].T)
 
 
-def _check(a: str, b: str, points: Float64Array) -> None:
+def _check(a: str, b: str, points_of_a: Float64Array) -> None:
     """Check the results of two players; raise ValueError if they are wrong."""
     if a == b:
-        raise ValueError(f"{a!r} against itself says nothing about its rating")
-    if points.ndim != 2 or points.shape[1] != 2 or not len(points):
+        raise ValueError(f"{a!r} against itself: expected two different players")
+    if points_of_a.ndim != 2 or points_of_a.shape[1] != 2 or not len(points_of_a):
         raise ValueError(
-            f"{a!r} against {b!r}: expected pairs of games, shape [n, 2], not {list(points.shape)}"
+            f"{a!r} against {b!r}: expected pairs of games, shape [n, 2], not "
+            f"{list(points_of_a.shape)}"
         )
-    if not np.isin(points, (0.0, 0.5, 1.0)).all():
-        raise ValueError(f"{a!r} against {b!r}: a game scores 0, 1/2 or 1 point")
+    if not np.isin(points_of_a, (0.0, 0.5, 1.0)).all():
+        raise ValueError(f"{a!r} against {b!r}: expected 0, 1/2 or 1 point for each game")
 
 
 def _closure(relation: Flags) -> Flags:
@@ -153,7 +154,7 @@ def _intervals(
     Args:
         table: as for :func:`_fit`.
         first, second: int64[pairs], the two players of each pair of games.
-        points: float64[pairs], the first player's points in the two games.
+        points: float64[pairs], the points of ``first`` in the two games of each pair.
         anchor: the player whose Elo is 0; None makes the mean 0.
     """
     count = len(table)
@@ -171,10 +172,10 @@ def _intervals(
             weights @ (points - 2.0 * expected) ** 2 * len(points) / degrees_of_freedom
         )
         variances = np.maximum(LEAST_EFFECT * variances, observed_variances)
-    elo, half_widths = contrasts @ ratings, Z95 * np.sqrt(variances)
+    logits, half_widths = contrasts @ ratings, Z95 * np.sqrt(variances)
     if count == 1 and anchor is None:  # its Elo is 0 because there is no other
         half_widths[:] = math.nan
-    return np.stack([elo, elo - half_widths, elo + half_widths], axis=1) * ELO_PER_LOGIT
+    return np.stack([logits, logits - half_widths, logits + half_widths], axis=1) * ELO_PER_LOGIT
 
 
 def _fit(table: Float64Array) -> tuple[Float64Array, Float64Array]:

@@ -68,7 +68,7 @@ def rating(elo: float, low: float, high: float) -> dict[str, float | None]:
 
 
 def result(pairs: Pairs) -> dict[str, Any]:
-    """Return the results of the first player as plain values."""
+    """Return the results of the player named first as plain values."""
     score = pairs.score
     return {
         "games": score.games,

@@ -147,11 +147,11 @@ class EngineProtocol:
         self._player = self._load()  # again, because the first one has drawn random numbers
         self._write("ready")
 
-    def _choose(self, words: str) -> int:
+    def _choose(self, limit_text: str) -> int:
         """Return the action that the player chooses, in answer to ``go``.
 
         Args:
-            words: what follows ``go`` (:meth:`_limit`).
+            limit_text: what follows ``go`` (:meth:`_limit`).
 
         Raises:
             ValueError: no player is ready, or the host plays by other rules.
@@ -166,19 +166,19 @@ class EngineProtocol:
                 f"the host plays by other rules: here the legal actions of {self._position} are "
                 f"{board.legal_actions}"
             )
-        return self._player.choose(board, self._limit(words), game=self._game)
+        return self._player.choose(board, self._limit(limit_text), game=self._game)
 
-    def _limit(self, words: str) -> Limit | None:
+    def _limit(self, limit_text: str) -> Limit | None:
         """Return the limit that the host sets for a move; None to apply the limit in the name.
 
         The host's limit counts only if the name has a time limit. ``movetime`` counts only if it is
         shorter than that limit.
 
         Args:
-            words: what follows ``go``: ``movetime MS``, or ``clock MS MS`` with the remaining time
-                and the increment after a move.
+            limit_text: what follows ``go``: ``movetime MS``, or ``clock MS MS`` with the remaining
+                time and the increment after a move.
         """
-        match = re.fullmatch("movetime ([0-9]{1,9})|clock ([0-9]{1,9}) ([0-9]{1,9})", words)
+        match = re.fullmatch("movetime ([0-9]{1,9})|clock ([0-9]{1,9}) ([0-9]{1,9})", limit_text)
         own = self._player.limit if self._player else None
         if not match or own is None or own.seconds is None:
             return None

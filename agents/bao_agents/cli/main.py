@@ -94,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         with _environment_kept():
-            return _run(words, is_process=argv is None)
+            return _run(words, owns_process=argv is None)
     except KeyboardInterrupt as stop:
         say(f"\nstopped{': ' + str(stop) if str(stop) else ''}")
         return 130
@@ -143,12 +143,12 @@ def _environment_kept() -> Iterator[None]:
         os.environ |= before
 
 
-def _run(words: list[str], *, is_process: bool) -> int:
+def _run(words: list[str], *, owns_process: bool) -> int:
     """Run one command and return its exit status.
 
     Args:
         words: the command line, without the program's name.
-        is_process: whether the command has this process to itself, so that it may exit at once.
+        owns_process: whether the command has this process to itself, so that it may exit at once.
     """
     if not words or words[0] in ("-h", "--help", "help"):
         print(_overview())
@@ -162,7 +162,7 @@ def _run(words: list[str], *, is_process: bool) -> int:
     if "--quiet" in words:  # before tqdm is imported
         os.environ |= {"BAO_ENV_QUIET": "1", "TQDM_DISABLE": "1"}
     run, args = parse(words)
-    args.is_process = is_process
+    args.owns_process = owns_process
     for folder in getattr(args, "path", ()):
         if not os.path.isdir(folder):
             raise ValueError(f"--path {folder}: there is no such folder")

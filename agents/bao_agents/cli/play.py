@@ -135,7 +135,7 @@ def _run(options: argparse.Namespace) -> None:
 
     async def serve() -> None:
         await server.serve(sockets=[listener])
-        if options.is_process:
+        if options.owns_process:
             os._exit(0)  # otherwise asyncio and Python would wait for bots that still think
 
     try:

@@ -181,7 +181,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         default=100.0,
         help="time limit for all games of a player (default: 100)",
     )
-    parser.add_argument("--ruleset", help=argparse.SUPPRESS)  # other commands have it
+    parser.add_argument("--ruleset", help=argparse.SUPPRESS)  # other commands have this option
     add_event(parser)
     return _run
 

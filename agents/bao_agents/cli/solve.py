@@ -35,7 +35,7 @@ _SECONDS = 60.0
 _SAMPLE_NODES = 300_000
 _PIECE_NODES = 5_000_000
 _PIECES = 20
-"""A table that pieces of a proof share has space for the positions of this many pieces."""
+"""The pieces of a proof share a table. It has space for the positions of this many pieces."""
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
@@ -103,10 +103,11 @@ def command(parser: argparse.ArgumentParser) -> Run:
     )
     add_options(many, "seed")
     pieces = parser.add_argument_group(
-        "a proof of hours or days",
-        "The proof consists of searches of --nodes positions each. They run one after\n"
-        "another on all cores, or side by side on the cores of a cluster, with 400 MB\n"
-        "each. After a stop, the same command continues, on another machine too.",
+        "a proof of many machines",
+        "Unlike --table, this leaves a proof that others can check. The proof consists\n"
+        "of searches of --nodes positions each. They run one after another on all cores,\n"
+        "or side by side on the cores of a cluster, with 335 MB each. After a stop, the\n"
+        "same command continues, on another machine too.",
     )
     pieces.add_argument(
         "--pieces", type=new_file, metavar="FILE", help="the file in which each result is kept"
@@ -134,7 +135,7 @@ def _sample(args: argparse.Namespace) -> None:
     """Write a file of exact values."""
     if args.position is not None:
         raise ValueError("POSITION has no effect with --sample: leave it out")
-    refuse_unused(args, "with --sample", "moves", "seconds", "pieces", "ray", "memory")
+    refuse_unused(args, "with --sample", "moves", "seconds", "pieces", "ray", "memory", "table")
     lowest = max(0, 2 * args.ruleset.opening_store - exact_values.NAMUA_PLIES)
     plies = tuple(args.plies or (lowest, 999))
     nodes = args.nodes or _SAMPLE_NODES

@@ -81,13 +81,13 @@ def _rounded(row, bits):
 
 @jit_inline
 def _lanes(first, second, bits):
-    """Return four lanes of 16 bits: bytes 0, 2, 4, 6 of two rows, the second ``bits`` bits up."""
+    """Return four lanes of 16 bits: the even bytes of ``first``, and of ``second`` shifted up."""
     return (first & _EVEN_BYTES) | ((second & _EVEN_BYTES) << U(bits))
 
 
 @jit_inline
 def _pattern(table, bits, lanes, lane):
-    """Return the pattern of one lane, which holds the rounded counts of a pair, in a table."""
+    """Return the pattern of a pair, whose rounded counts are in a lane, with the pair's table."""
     return (np.int64(table) << 2 * bits) + np.int64((lanes >> U(lane * _LANE_BITS)) & _LANE)
 
 

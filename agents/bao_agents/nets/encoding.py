@@ -62,9 +62,9 @@ def encode_successors(rules, packed, successors, first, last, encodings):
     Args:
         rules: the :class:`KernelRules`.
         packed: uint64[5 or more].
-        successors: uint64[N, 8] (:func:`bao_env.engine.successors.successors`). The position's are
-            in rows ``first`` to ``last`` - 1. Decided ones are left out. A successor that leaves
-            a player without a move gets its result and is also left out.
+        successors: uint64[N, 8] (:func:`bao_env.engine.successors.successors`). The position's
+            successors are in rows ``first`` to ``last`` - 1. Decided successors are left out. A
+            successor that leaves a player without a move gets its result and is also left out.
         first, last: see ``successors``.
         encodings: uint8[R, ENCODING_SIZE], filled from row 0 on.
 

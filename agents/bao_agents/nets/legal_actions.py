@@ -2,8 +2,8 @@
 
 About four of 64 actions are legal, so a dense masked softmax would spend most of its time on
 actions that cannot be chosen. Instead the K legal actions of B positions are concatenated, ordered
-by position and action. Those of position i are ``indptr[i]`` to ``indptr[i + 1]``, as in a sparse
-matrix. Logits and other numbers per action have the same order.
+by position and action. The actions of position i are in ``indptr[i]`` to ``indptr[i + 1]``, as in a
+sparse matrix. Logits and other numbers per action have the same order.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class PolicyNetwork(nn.Module):
         """Return the outputs of the head, float32[R, 2]; see :meth:`forward`."""
         weight = self.head.weight
         features = torch.from_numpy(expand(encodings.numpy())).view(torch.bfloat16)
-        with torch.autocast(weight.device.type, enabled=False):  # whatever the caller's is
+        with torch.autocast(weight.device.type, enabled=False):  # whatever the caller's default is
             outputs: Tensor = self.head(self.trunk(features.to(weight.device, weight.dtype)))
             return outputs.float()
 

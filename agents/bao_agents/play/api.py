@@ -36,7 +36,8 @@ MAX_GAMES_OF_CLIENT = 50
 BOT_TIMEOUT = 120.0
 """Seconds after which the server gives up on a bot's move, a hint or an evaluation.
 
-Few take long, but the first of each kind has to compile: up to a minute on a slow machine."""
+Few requests take long, but the first of each kind has to compile: up to a minute on a slow
+machine."""
 PUZZLE_PLIES = 21
 """The longest win in a puzzle, in plies; one-ply wins are not used."""
 PUZZLE_BOT = "solver:300ms"
@@ -279,8 +280,11 @@ def shared(handler: Handler) -> Handler:
     return answer
 
 
-def computed(function: Callable[..., Work]) -> Handler:
-    """Return a handler that calls a function, and does the work that it returns in a thread."""
+def sharing_answers(function: Callable[..., Work]) -> Handler:
+    """Return a handler that does the work that a function returns, once for all equal requests.
+
+    A thread does the work.
+    """
 
     async def answer(lobby: Lobby, client: str, values: Data) -> Data:
         work = await lobby.computing.briefly(partial(function, lobby, **values), client)
@@ -326,9 +330,9 @@ POSTS: dict[str, Handler] = {
     f"{GAME}/rules": of_game(Game.rules),
     f"{GAME}/why": of_game(Game.why_not),
     f"{GAME}/bot": bot,
-    f"{GAME}/hints": computed(Lobby.hints),
-    f"{GAME}/evaluation": computed(Lobby.evaluation),
-    f"{GAME}/review": computed(Lobby.review),
+    f"{GAME}/hints": sharing_answers(Lobby.hints),
+    f"{GAME}/evaluation": sharing_answers(Lobby.evaluation),
+    f"{GAME}/review": sharing_answers(Lobby.review),
 }
 """Paths that take a JSON object, with their handlers."""
 GETS: dict[str, Handler] = {

@@ -80,7 +80,7 @@ class Computing:
             work: the work; its errors are raised here.
             seconds: the longest time to wait.
             lanes: the game and the client that the work is for. Each may have one computation
-                running or in the queue. Its further ones wait until that one ends, so that nobody
+                running or in the queue. Its next computation waits for that one, so that nobody
                 can fill the queue alone.
 
         Raises:

@@ -9,8 +9,8 @@ from bao_agents.support.files import pages_folder
 from bao_env.engine.ruleset import Ruleset
 
 NUMBER = re.compile(r"([\w,]+)<!-- (\w+) -->")
-"""A number that depends on the rule set, as ``bao_env/RULES.md`` writes it: that of zanzibar, then
-the name of the switch in a comment."""
+"""A number that depends on the rule set, as ``bao_env/RULES.md`` writes it: its value in zanzibar,
+then the name of the switch in a comment."""
 _RULE = re.compile(r"(\d\.\d)([a-c]?)")
 
 
@@ -21,7 +21,7 @@ def _paragraphs() -> list[str]:
 
 
 def rule_numbers(rules: Ruleset) -> dict[str, int]:
-    """Return the numbers of some rules that texts leave open, by the names of their switches."""
+    """Return the numbers that texts about the rules leave open, by the names of their switches."""
     switches = {switch for part in _paragraphs() for _, switch in NUMBER.findall(part)}
     return {switch: getattr(rules, switch) for switch in sorted(switches)}
 

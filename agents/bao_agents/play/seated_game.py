@@ -163,7 +163,7 @@ class Game:
         self._lines: list[tuple[Board, list[Data]]] = []
         """The side lines, latest first: the board and the moves of each.
 
-        A side line is a continuation that was left for another one."""
+        A side line is a continuation that the players abandoned for another one."""
         self._stated_winner = Transcript(board.record().head).stated_winner()
         """The seat that won because the other resigned after the last move, or None."""
 

@@ -96,7 +96,7 @@ class PipeAgent(Remade):
         seed: the seed of its random choices.
         threads: the number of threads it may use; None for all cores.
         memory: the megabytes that it may use for its tables; None to set no limit.
-        seconds: the time limit per move, which the program is told.
+        seconds: the time limit per move, which is also sent to the program.
         margin: the seconds that a move may take beyond the limit before it is a fault.
 
     Attributes:
@@ -345,7 +345,7 @@ class _Program:
         Args:
             seconds: the time limit.
             waiting_for: the expected line. If the program writes nothing for a while, a notice on
-                stderr names it; without one there is no notice.
+                stderr names it. If it is empty, there is no notice.
 
         Raises:
             PlayerFault: the program is too late, has ended, or writes too long a line.
@@ -410,7 +410,7 @@ class _Program:
         raise PlayerFault(self._name, cause)
 
 
-def _watch(program: int) -> subprocess.Popen[bytes] | None:
+def _watch(process_id: int) -> subprocess.Popen[bytes] | None:
     """Start a shell that kills a program and its children a second after this process ends.
 
     The shell waits for the end of its input, which comes for whatever reason this process ends. The
@@ -421,7 +421,7 @@ def _watch(program: int) -> subprocess.Popen[bytes] | None:
     if os.name == "nt":
         return None
     return subprocess.Popen(
-        ["/bin/sh", "-c", f"read _; sleep 1; kill -s KILL -- -{program}"],
+        ["/bin/sh", "-c", f"read _; sleep 1; kill -s KILL -- -{process_id}"],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -9,7 +9,7 @@ from bao_env.engine.successors import ACTION, SUCCESSOR_WORDS
 
 @jit
 def keep_actions(rows, first, end, actions):
-    """Keep only the successors that some actions lead to, in order, and return their new end.
+    """Keep only the successors of the given actions, in order, and return the new end.
 
     Args:
         rows: uint64[N, 8], successors (:mod:`bao_env.engine.successors`), moved in place.

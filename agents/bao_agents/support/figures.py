@@ -1,7 +1,7 @@
 """Draw all plots in one style, and save them for papers as PNG, PDF or SVG.
 
 matplotlib is imported only when a plot is drawn, and draws with its default settings. The user's
-settings (a matplotlibrc, ``MPLBACKEND``) may need LaTeX or a notebook that is not there.
+settings (a matplotlibrc, ``MPLBACKEND``) may need LaTeX or a notebook, which may be missing.
 
 The colours are the palette of Okabe and Ito (https://jfly.uni-koeln.de/color/), which people with
 any kind of colour vision can distinguish. Each colour has its own marker.

@@ -115,7 +115,7 @@ def hold(folder: Path) -> Iterator[None]:
         try:
             with holder.open("rb") as file:
                 holder_name = file.read(200).decode(errors="replace").strip()
-        except OSError:  # filelock 3.12 does not tell a lock that is held from one that fails
+        except OSError:  # filelock 3.12 cannot distinguish a held lock from a failed one
             holder_name = "another process, or its file system has no locks"
         raise HeldError(
             f"{folder} is in use by {holder_name}: wait until it has ended, or choose another "

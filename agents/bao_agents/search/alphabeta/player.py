@@ -208,7 +208,7 @@ def _search_each(
         results[g, 1] = work.value
 
 
-def points(value: float) -> float:
+def to_unit_score(value: float) -> float:
     """Map an alpha-beta score to the range -1 to 1."""
     if abs(value) > PROVEN:
         return math.copysign(1.0, value)
@@ -444,7 +444,7 @@ class AlphaBetaAgent(SearchPlayer):
         for after, result in zip(boards, results, strict=True):
             sign = 1 if after.turn == board.turn else -1
             action = after.move_stack[-1]
-            opinions.append(Opinion(action, sign * points(result.value), line=result.line))
+            opinions.append(Opinion(action, sign * to_unit_score(result.value), line=result.line))
         opinions.sort(key=lambda opinion: actions.index(opinion.action))
         return sorted(opinions, key=lambda opinion: opinion.score, reverse=True)
 
