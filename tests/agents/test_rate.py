@@ -262,7 +262,7 @@ def test_ends_without_the_precision(ladder: Path, says: Says, limit: str, why: s
     """The first games count, however long they take."""
     out = says(f"rate greedy alphabeta:1 --ladder {ladder} --threads 1 --{limit}")
     assert out.count("| greedy ") == out.count("| alphabeta:1 ") == 1
-    assert len(re.findall(rf"{why} before \+-\d+ Elo was reached", out)) == 2
+    assert len(re.findall(rf"less precise than \+-\d+ Elo \({why}\)", out)) == 2
 
 
 def test_a_name_of_an_anchor_is_taken(ladder: Path, fails: Fails) -> None:

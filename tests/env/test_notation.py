@@ -205,4 +205,6 @@ def test_commands_write_pictures(
     picture = tmp_path / f"board.{kind}"
     says(f"{line} --{kind} {picture}")
     assert picture.read_bytes().startswith(start)
-    assert f"expected a name that ends in .{kind}" in fails(f"{line} --{kind} {tmp_path}/board.txt")
+    assert f"expected a file name that ends in .{kind}" in fails(
+        f"{line} --{kind} {tmp_path}/board.txt"
+    )

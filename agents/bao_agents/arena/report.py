@@ -159,10 +159,7 @@ def notes(rows: Sequence[Row], specs: Mapping[str, str], commits: frozenset[str]
     rated = [row for row in rows if any(row[end] is not None for end in ENDS)]
     few = [row.get("opponent", row["player"]) for row in rated if row["games"] < 2 * FEW_PAIRS]
     if few:
-        yield (
-            "With so few games, a 95% interval is only a rough guide. This concerns: "
-            f"{', '.join(few)}."
-        )
+        yield f"Too few games for a reliable 95% interval: {', '.join(few)}."
     if any(row["elo"] is None for row in rated):
         yield "A player who won or lost all games has no rating, only a lower or an upper bound."
     if other_commits := sorted(commits - {current_commit()}):

@@ -80,7 +80,7 @@ def picture_file(text: str, suffixes: Sequence[str] = SUFFIXES) -> Path:
     file = Path(new_file(text))
     if file.suffix.lower() not in suffixes:
         raise argparse.ArgumentTypeError(
-            f"{text!r:.200}: expected a name that ends in {', '.join(suffixes)}"
+            f"{text!r:.200}: expected a file name that ends in {' or '.join(suffixes)}"
         )
     return file
 

@@ -219,8 +219,9 @@ def _run(args: argparse.Namespace) -> None:
             for name, games in played.items()
         ]
         remarks = [
-            f"note: {row['player']}: {row['ended']} before +-{args.precision:g} Elo was reached: "
-            f"give a larger {'--seconds' if row['ended'] == 'time is up' else '--precision'}"
+            f"note: the rating of {row['player']} is less precise than +-{args.precision:g} Elo "
+            f"({row['ended']}): give a larger "
+            f"{'--seconds' if row['ended'] == 'time is up' else '--precision'}"
             for row in rows
             if row["ended"] in ("time is up", "no openings left")
         ]

@@ -79,7 +79,10 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "positions (both need FILE.parts).",
     )
     many.add_argument(
-        "--sample", type=at_least(1), metavar="N", help="solve N sampled positions, not POSITION"
+        "--sample",
+        type=at_least(1),
+        metavar="N",
+        help="solve N sampled positions instead of POSITION",
     )
     many.add_argument(
         "--out",

@@ -147,9 +147,9 @@ class Lobby:
         rules = self._ruleset(ruleset)
         solved = puzzles(rules)
         if solved is None:
-            raise Refused(f"no puzzles for {ruleset}: choose zanzibar or kujifunza")
+            raise Refused(f"there are no puzzles for {ruleset}: choose zanzibar or kujifunza")
         if number > len(solved):
-            raise Refused(f"puzzle {number}: expected 1 to {len(solved)}", 404)
+            raise Refused(f"puzzle {number}: expected a number from 1 to {len(solved)}", 404)
         board = Board.from_text(format_position(unpack(solved.positions[number - 1])), rules)
         seats = [PUZZLE_BOT, PUZZLE_BOT]
         seats[board.turn] = HUMAN

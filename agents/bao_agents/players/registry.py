@@ -263,7 +263,7 @@ def _no_checkpoint(parsed: PlayerName, names: Sequence[str]) -> ValueError:
     return ValueError(
         f"player {parsed.text[:80]!r}: there is no checkpoint {checkpoint[:80]!r}"
         f"{_closest(checkpoint, [*names, *beside(checkpoint)])}; "
-        f"the checkpoints with names are: {', '.join(names)}"
+        f"known checkpoints: {', '.join(names)}"
     )
 
 
