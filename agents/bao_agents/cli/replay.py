@@ -88,7 +88,7 @@ def _run(options: argparse.Namespace) -> None:
             "--move explains a move of one position: give the text of a position, and no files"
         )
     if not files:
-        refuse_unused(options, "for a position", "review", "player", "spelling", "any_stars")
+        refuse_unused(options, "with a position", "review", "player", "spelling", "any_stars")
     _check_packages(options)
     for index, word in enumerate(options.what):
         if index:
