@@ -128,7 +128,7 @@ def test_the_editor_keeps_what_the_last_move_left(open_page: Open) -> None:
     see(page, "#position").to_have_value(barred)
     page.click("#edit")
     page.click("[data-pit=B1]")
-    see(page, "#caption").to_contain_text("This change drops what the last move left")
+    see(page, "#caption").to_contain_text("This change removes what the last move left")
     see(page, "#position").to_have_value(re.compile("- N -$"))
 
 
