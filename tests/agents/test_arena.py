@@ -276,7 +276,7 @@ def test_tables_for_papers_and_programs(says: Says) -> None:
     assert head + "\n" == title and comment.startswith("<!--\n") and comment.endswith("\n-->")
     assert all(f"\n{name}: {value}\n" in comment for name, value in source.items())
     assert len(table.splitlines()) == 4 and "\n| greedy " in table
-    assert "guide: greedy, alphabeta:1" in says(
+    assert "95% interval: greedy, alphabeta:1" in says(
         line
     )  # the note says that intervals are a rough guide
 

@@ -91,12 +91,12 @@ def test_sessions_are_limited() -> None:
     )  # replaces the client's own second one, and says so
     assert dropped
     names.append(name)
-    with pytest.raises(Refused, match="no longer"):
+    with pytest.raises(Refused, match="does not have this game"):
         sessions.call(lambda item: item, names[1])
     assert sessions.add(11, "a third", second) == (second, False)  # already stored
     assert sessions.call(lambda item: item, second) == 10
     sessions.add(4, "a third")  # replaces the oldest session that nobody has used
-    with pytest.raises(Refused, match="no longer"):
+    with pytest.raises(Refused, match="does not have this game"):
         sessions.call(lambda item: item, names[2])
     sessions.add(5, "a fourth")
     assert [sessions.call(lambda item: item, name) for name in (names[0], second)] == [0, 10]

@@ -28,7 +28,7 @@ from bao_env.render.raster import import_pygame
 
 _EXAMPLES = """\
 examples:
-  bao replay game.txt --review     check the games of a file, and mark the mistakes
+  bao replay game.txt --review     check a file's games, and mark the mistakes
   bao replay start --move 7L*      explain what a move does, event by event
   bao replay start --png bao.png   draw the opening, or any position text
 
