@@ -201,8 +201,9 @@ class Board:
             ValueError: the rule set or the spelling is unknown.
         """
         if not isinstance(transcript, (str, Transcript)):
-            kind = type(transcript).__name__
-            raise TypeError(f"transcript: expected a string or a Transcript, not {kind}")
+            raise TypeError(
+                f"transcript: expected a string or a Transcript, not {type(transcript).__name__}"
+            )
         if isinstance(transcript, str):
             games = list(islice(iterate_transcripts(transcript), 2))
             if len(games) != 1:

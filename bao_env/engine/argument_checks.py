@@ -93,9 +93,9 @@ def as_batch(positions: PackedPositions, legal: Legal) -> tuple[PackedPositions,
     Raises:
         TypeError, ValueError: see :func:`check_array`.
     """
-    if isinstance(positions, np.ndarray) and not positions.flags.carray:
+    if _is_plain(positions) and not positions.flags.carray:
         positions = np.require(positions, requirements=_READABLE)
-    if isinstance(legal, np.ndarray) and not legal.flags.carray:
+    if _is_plain(legal) and not legal.flags.carray:
         legal = np.require(legal, requirements=_READABLE)
     check_array("legal", legal, np.uint64, (batch_size(positions),))
     return positions, legal

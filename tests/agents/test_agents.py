@@ -20,7 +20,7 @@ import pytest
 
 import bao_agents
 from bao_agents.arena.pairs import play_match
-from bao_agents.cli.tournament import parse_players
+from bao_agents.cli.games import parse_players
 from bao_agents.nets.checkpoint_files import CHECKPOINTS, GUIDES
 from bao_agents.players.fingerprint import fingerprint
 from bao_agents.players.player import NamedPlayer, new_games
@@ -96,7 +96,7 @@ def test_choice_depends_on_the_seed(spec: str) -> None:
         ),
     ],
 )
-def test_parse(spec: str, name: str, fields: tuple) -> None:
+def test_parse(spec: str, name: str, fields: tuple[object, ...]) -> None:
     parsed = parse(spec)
     assert parsed.kind.name == name
     assert (parsed.checkpoint, parsed.limit) == fields

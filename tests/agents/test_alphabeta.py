@@ -18,7 +18,7 @@ from bao_agents.players.registry import load
 from bao_agents.search.alphabeta import game_tables
 from bao_agents.search.alphabeta import player as alphabeta_player
 from bao_agents.search.alphabeta.game_tables import GameTables
-from bao_agents.search.alphabeta.player import MAX_DEPTH, AlphaBetaAgent
+from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import (
     BOUND_EXACT,
     EPOCHS,
@@ -32,6 +32,7 @@ from bao_agents.search.alphabeta.transposition import (
     store,
     table_words,
 )
+from bao_agents.search.alphabeta.workspace import MAX_DEPTH
 from bao_agents.search.limits import Limit
 from bao_agents.search.player import NO_MEMORY
 from bao_env import Board

@@ -6,6 +6,7 @@ import json
 import resource
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -70,7 +71,7 @@ def test_network_that_is_not_finite_does_not_play(saved: Path) -> None:
         NetworkAgent(network, ruleset).act(positions, legal)
 
 
-def split(path: Path) -> tuple[dict, bytes]:
+def split(path: Path) -> tuple[dict[str, Any], bytes]:
     """Return the header of a safetensors file, and the rest."""
     data = path.read_bytes()
     end = 8 + struct.unpack("<Q", data[:8])[0]

@@ -29,7 +29,7 @@ ODD = RULESETS["malawi"].replace(name="odd", sow_limit=300, takasia="none")
 def test_push_and_pop_on_random_games(ruleset: str, first_player: int, seed: int) -> None:
     """Every text of a position in a game can be read again, even at the end."""
     end = played(ruleset, seed, first_player)
-    assert end.legal_actions == end.legal_moves == []
+    assert end.legal_actions == [] and end.legal_moves == []
     assert Board.from_text(end.text(), ruleset).text() == end.text()
     outcome = end.outcome()
     assert outcome is not None and end.is_game_over()

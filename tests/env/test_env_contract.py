@@ -146,10 +146,10 @@ def test_an_opponent_answers_all_games_at_once(make: Make) -> None:
     """An opponent may be an object or a function."""
 
     class Recorder(RandomAgent):
-        sizes: tuple[int, ...] = ()
+        sizes: list[int]
 
         def act(self, positions: Any, legal: Any) -> Any:
-            self.sizes += (len(legal),)
+            self.sizes.append(len(legal))
             assert legal.all()
             actions = super().act(positions, legal)
             positions[:] = legal[:] = 0  # its arrays are copies
@@ -157,13 +157,13 @@ def test_an_opponent_answers_all_games_at_once(make: Make) -> None:
 
     agent = Recorder(3)
     for opponent in (agent, agent.act):
+        agent.sizes = []
         env = make(opponent=opponent)
         env.reset(seed=0)
-        assert env.opponent == opponent and agent.sizes == ()
+        assert env.opponent == opponent and agent.sizes == []
         step(env, 20)
         env.reset(options={"seat": "north"})
-        assert agent.sizes == (len(env.legal),) * 2
-        agent.sizes = ()
+        assert agent.sizes == [len(env.legal)] * 2
 
 
 @pytest.mark.parametrize("make", [BaoEnv, BaoVectorEnv])

@@ -32,7 +32,7 @@ from bao_agents.nets import checkpoint
 from bao_agents.support import files, provenance
 from bao_env.engine.ruleset import load_ruleset
 from bao_training import run_state, train
-from bao_training.config import ConfigError
+from bao_training.config import ConfigError, TrainConfig
 from bao_training.metrics import Metrics
 from bao_training.td import TdConfig, TdTrainer
 from bao_training.train import load_config
@@ -209,7 +209,7 @@ def test_every_number_has_its_bounds() -> None:
             return re.match(rf"{setting}=\S+ should be (greater|less) than", str(error)) is not None
         return False
 
-    tables = {"": train.TrainConfig}
+    tables: dict[str, type[BaseModel]] = {"": TrainConfig}
     tables |= {f"{name}.": trainer.config_class for name, trainer in train.METHODS.items()}
     numbers = {
         prefix + key
@@ -230,7 +230,7 @@ def test_every_setting_is_described(says: Says) -> None:
     text = says("train --settings")
     assert "`" not in text
     parts = re.split(r"settings of \[\w+\]:", text)
-    tables: list[type[BaseModel]] = [train.TrainConfig]
+    tables: list[type[BaseModel]] = [TrainConfig]
     tables += [trainer.config_class for trainer in train.METHODS.values()]
     for text, table in zip(parts, tables, strict=True):
         for key, setting in table.model_fields.items():

@@ -296,7 +296,7 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> signal.Signals | None:
         while not trainer.finished and not stopping:
             row = trainer.train_update()
             waited = time.monotonic() - saved
-            due = trainer.finished or waited >= trainer.config.checkpoint_every
+            due = waited >= trainer.config.checkpoint_every or trainer.finished
             # All processes save and stop after the same update.
             due, stopping = distributed.any_rank(first and due, signals.received is not None)
             record.add(row)

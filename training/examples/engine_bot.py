@@ -7,18 +7,18 @@ import random
 import sys
 
 
-def answer(line):
+def answer(line: str) -> None:
     """Write a line and flush it: otherwise it stays in a buffer, and the host waits."""
     print(line, flush=True)
 
 
-def choose(position, legal):
+def choose(position: str, legal: list[int]) -> int:
     """Return one of the legal actions: here, any that starts in the front row."""
     front = [action for action in legal if action // 4 < 8]
     return random.choice(front or legal)
 
 
-position, legal = "", []
+position, legal = "", list[int]()
 for line in sys.stdin:
     word, _, arguments = line.strip().partition(" ")
     if word == "seed":

@@ -22,12 +22,12 @@ moves, in this form:
 Move: A7L"""
 
 
-def answer(line):
+def answer(line: str) -> None:
     """Write a line and flush it: otherwise it stays in a buffer, and the host waits."""
     print(line, flush=True)
 
 
-def ask(system, question, seconds):
+def ask(system: str, question: str, seconds: float) -> str:
     """Return the model's text; it is empty if the answer was cut off.
 
     Raises:
@@ -45,13 +45,13 @@ def ask(system, question, seconds):
     return (choice["message"]["content"] or "") if choice["finish_reason"] == "stop" else ""
 
 
-def read_move(text, moves):
+def read_move(text: str, moves: dict[str, int]) -> int | str:
     """Return the action of the last line that begins with ``Move:``, else ``none``."""
     lines = [line for line in text.splitlines() if line.startswith("Move:")]
     return moves.get(lines[-1].removeprefix("Move:").strip(), "none") if lines else "none"
 
 
-def play():
+def play() -> None:
     """Answer the lines of the host."""
     for line in sys.stdin:
         word, _, arguments = line.strip().partition(" ")

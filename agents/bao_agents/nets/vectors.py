@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core.datamodel import PrimitiveModel, register_default
-from numba.extending import lower_builtin, type_callable
+from numba.extending import lower_builtin, models, register_model, type_callable
 
 from bao_env.compiled.compile import F, jit
 
@@ -39,8 +38,8 @@ class _VectorType(types.Type):
 _vector = _VectorType()
 
 
-@register_default(_VectorType)
-class _VectorModel(PrimitiveModel):
+@register_model(_VectorType)
+class _VectorModel(models.PrimitiveModel):
     """The representation of a vector in LLVM."""
 
     def __init__(self, dmm: Any, fe_type: Any) -> None:

@@ -29,10 +29,11 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from bao_agents.play.api import GETS, POSTS, Data, Handler, Lobby
+from bao_agents.play.api import GETS, POSTS, Handler, Lobby
 from bao_agents.play.computing import Allowance
 from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
+from bao_agents.play.seated_game import Data
 
 FOLDER = Path(__file__).with_name("static")
 """The folder of the page and its files."""
