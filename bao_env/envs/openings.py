@@ -142,7 +142,8 @@ class Openings:
             starts[text] = packed, legal_of(self._rules, packed)
             if not starts[text][1]:
                 raise ValueError(
-                    f"position: the game is over there, because the mover has no legal move: {text}"
+                    "position: the game is already over, because the mover has no legal move: "
+                    f"{text}"
                 )
         positions, legal = zip(*(starts[text] for text in texts), strict=True)
         return np.array(positions), np.array(legal, np.uint64)
