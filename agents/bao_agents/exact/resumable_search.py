@@ -38,8 +38,8 @@ SAVE_SECONDS = 1800.0
 STEP_SECONDS = (1.0, 60.0)
 """Seconds of the first step and of the longest. The position's numbers are read after each step."""
 GROWTH = 1.25
-"""The curve gets a sample whenever so many times as many positions have been visited. The steps
-grow by this factor, too."""
+"""The curve gets its next sample when the number of visited positions has grown by this factor.
+The steps grow by it, too."""
 _LONGEST_HEAD = 1 << 16
 _CHUNK_BYTES = 1 << 24
 _Count = Annotated[int, Field(ge=0, lt=1 << 62)]
@@ -70,7 +70,7 @@ class Head(BaseModel):
 
 
 class ResumableSearch:
-    """A search for a proof that a file keeps.
+    """Search for a proof, and keep the search in a file.
 
     Args:
         ruleset: the rules.
@@ -80,7 +80,7 @@ class ResumableSearch:
         threads: number of threads that search the position together.
 
     Raises:
-        ValueError: the file is not such a search of this position, is damaged, or needs more memory
+        ValueError: the file holds no search of this position, is damaged, or needs more memory
             than is free.
         OSError: the file cannot be read.
         MemoryError: there is no memory for the table.
@@ -146,7 +146,7 @@ class ResumableSearch:
         return self.curve[-1].visited if self.curve else 0
 
     def _step(self, nodes: int | None, end: int) -> None:
-        """Search on, in another thread than this one, which can then be interrupted."""
+        """Continue the search in another thread, so that this one can be interrupted."""
         search = self._search
         search.begin(nodes, end)
 
@@ -180,7 +180,7 @@ class ResumableSearch:
                 file.write(chunk if sys.byteorder == "little" else chunk.byteswap())
 
     def _read(self) -> None:
-        """Go on from the file; see :class:`ResumableSearch`."""
+        """Continue from the file; see :class:`ResumableSearch`."""
         with open_regular(self._file) as file:
             line = file.readline(_LONGEST_HEAD)
             if not line:  # an empty file
@@ -195,8 +195,8 @@ class ResumableSearch:
                 )
             if table_bytes > (free := free_memory()):
                 raise ValueError(
-                    f"{self._file} needs {table_bytes // MEGABYTE:,} megabytes, and "
-                    f"{free // MEGABYTE:,} are free here"
+                    f"{self._file} needs {table_bytes // MEGABYTE:,} megabytes, but "
+                    f"only {free // MEGABYTE:,} are free"
                 )
             table = Table.empty(head.slot_bits, self._search.table.cells)
             for chunk in _chunks(table):
@@ -207,7 +207,7 @@ class ResumableSearch:
         self.visited, self.curve = head.visited, head.curve
 
     def _check_head(self, line: bytes) -> Head:
-        """Return the first line of the file, if it is one of a search of this position."""
+        """Return the first line of the file; check that it is from a search of this position."""
         what = f"a table of a proof under the rules of {self._ruleset.name}"
         try:
             head = Head.model_validate_json(line)
