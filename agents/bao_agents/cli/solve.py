@@ -108,9 +108,9 @@ def command(parser: argparse.ArgumentParser) -> Run:
     pieces = parser.add_argument_group(
         "a proof of many machines",
         "Unlike --table, this leaves a proof that others can check. The proof consists\n"
-        "of searches of --nodes positions each. They run one after another on all cores,\n"
-        "or side by side on the cores of a cluster, with 335 MB each. After a stop, the\n"
-        "same command continues, on another machine too.",
+        "of searches of --nodes positions each. They run one after another on all\n"
+        "cores, or side by side on the cores of a cluster, with 335 MB each. After a\n"
+        "stop, the same command continues, on another machine too.",
     )
     pieces.add_argument(
         "--pieces", type=new_file, metavar="FILE", help="the file in which each result is kept"
