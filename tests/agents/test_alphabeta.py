@@ -208,23 +208,26 @@ def test_limits() -> None:
 
 
 @pytest.mark.parametrize("threads", [2, 8])
-@pytest.mark.parametrize("bits", [4, 14])
+@pytest.mark.parametrize(("bits", "plies"), [(4, 5), (14, 8)])
 def test_threads_together_are_minimax(
-    threads: int, bits: int, monkeypatch: pytest.MonkeyPatch
+    threads: int, bits: int, plies: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A full search has the value of minimax, even with a table of 16 slots that the threads
-    share."""
+    """A full search has the value of one thread, even with a table of 16 slots that the threads
+    share. In 8 plies, threads also leave nodes whose values another thread has found.
+    """
     monkeypatch.setattr("bao_agents.search.player.WORTH_SHARING", 0.0)
     monkeypatch.setattr(alphabeta_player, "table_words", lambda nodes, max_bytes=0: 4 << bits)
     ruleset = RULESETS["zanzibar"]
-    rules, tables = ruleset.kernel, load_tables(ruleset)
-    agent = AlphaBetaAgent(ruleset, Limit(plies=5, nodes=10**9), threads=threads)
+    limit = Limit(plies=plies, nodes=10**9)
+    together, alone = (AlphaBetaAgent(ruleset, limit, threads=n) for n in (threads, 1))
     for position in mixed_batch(ruleset, 30, seed=4):
-        result = agent.search(position)
-        value, actions = minimax(rules, tables, position, result.depth)
-        assert result.depth == 5 or abs(result.value) > PROVEN
-        assert result.value == value and result.action in actions
+        result = together.search(position)
+        assert result.depth == plies or abs(result.value) > PROVEN
+        assert result.value == alone.search(position, Limit(plies=result.depth)).value
         assert result.line[0] == result.action
+        after = position.copy()
+        if play(ruleset.kernel, after, U(result.action)) == 0 and abs(result.value) <= PROVEN:
+            assert -alone.search(after, Limit(plies=plies - 1)).value == result.value
 
 
 def test_threads_search_a_board_that_is_asked_alone() -> None:

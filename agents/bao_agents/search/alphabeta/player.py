@@ -127,6 +127,7 @@ def _deepen(rules, evaluator, guide, table, marks, work, packed, actions, depth)
     start = nanoseconds()
     work.nodes = 0
     work.look_at = 0
+    work.compare_at = 0
     work.stopped = 0
     work.value = 0
     work.actions = actions

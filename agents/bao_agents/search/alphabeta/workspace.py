@@ -67,6 +67,7 @@ MEMORY = np.dtype(
             ("node_limit", np.int64),
             ("deadline", np.int64),  # see bao_agents.search.limits
             ("look_at", np.int64),  # nodes at which to check the limits
+            ("compare_at", np.int64),  # nodes at which to look for other threads' values
             ("has_clock", np.int64),  # 1 if an easy move saves time for the next ones
             ("stopped", np.int64),  # 1 once a limit has ended the search
             ("actions", np.uint64),  # the bits of the root's actions to choose from
