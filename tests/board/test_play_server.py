@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from bao_agents.analysis import analyse
 from bao_agents.play import server
 from bao_agents.play.api import puzzles
-from bao_agents.play.geometry import LAYOUTS, board_parts
+from bao_agents.play.board_parts import LAYOUTS, board_parts
 from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
 from bao_agents.play.rule_texts import NUMBER, rule_numbers, rule_text

@@ -17,8 +17,8 @@ from pydantic import Field
 
 from bao_agents.exact.solved_positions import SolvedPositions, shipped_won_positions
 from bao_agents.play import analysis
+from bao_agents.play.board_parts import board_parts
 from bao_agents.play.computing import Computing
-from bao_agents.play.geometry import board_parts
 from bao_agents.play.refused import Refused, check_types
 from bao_agents.play.roster import HUMAN, Roster
 from bao_agents.play.seated_game import Data, Game, Ply
