@@ -245,6 +245,17 @@ def test_swahili_has_one_word_for_a_ply_a_move_and_a_stage() -> None:
             assert all((word in text.lower()) == (word == name) for text in sentences), word
 
 
+def test_swahili_words_of_the_game_are_not_used_in_their_plain_sense() -> None:
+    """The page makes each of them a button that explains it, as ``Endelea`` for Continue was."""
+    terms = re.compile(r"(?i)\b(endelea|kujifunza|mtaji|namua|takasa|takasia)\b")
+    lessons = json.loads((STATIC / "lessons.json").read_text(encoding="utf-8"))
+    pairs = [(lesson["en"][key], text) for lesson in lessons for key, text in lesson["sw"].items()]
+    pairs += [(ENGLISH[key], text) for key, text in SWAHILI.items() if key in ENGLISH]
+    for english, swahili in (pair for pair in pairs if isinstance(pair[0], str)):
+        used, meant = (set(terms.findall(text.casefold())) for text in (swahili, english))
+        assert used <= meant, swahili
+
+
 def test_lessons_are_what_the_engine_says() -> None:
     """Exactly the moves that reach a lesson's goal show its event, except in the lesson on the best
     capture."""

@@ -23,6 +23,7 @@ export class Files {
       save: () => this.save(),
       "save-svg": () => table.attempt(async () => download("bao.svg", await this.picture(), "image/svg+xml")),
       "save-png": () => table.attempt(() => this.savePixels()),
+      print: () => print(), // the browser's dialog also writes PDF
     });
     $("file").addEventListener("change", () => this.openFile());
   }

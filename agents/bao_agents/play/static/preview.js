@@ -115,7 +115,7 @@ export class Preview {
       const options = moves.filter(({ direction }) => board.side(hollow.seat, direction) === side);
       const paths = options.map((move) => pathWords(move, (seat, pit) => board.hollow(seat, pit).name));
       const to = pits.goalOf(hollow, side);
-      return t(`preview_${options[0].choice}`, { hole: hollow.name, to, path: paths.join(` ${t("or")} `) });
+      return t(`preview_${options[0].choice}`, { hole: hollow.name, to, path: paths.join(`; ${t("or")} `) });
     });
     const text = `${words.join(". ")}.`;
     if (target.dataset.pit && pits.chosen) return;
