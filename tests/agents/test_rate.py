@@ -6,11 +6,11 @@ import csv
 import json
 import re
 import sys
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -145,20 +145,26 @@ def test_nearest_anchors_are_played() -> None:
 
 def test_the_clock_starts_with_the_first_game(monkeypatch: pytest.MonkeyPatch) -> None:
     """A part that is cut short does not count."""
+    now = 0.0
+
+    def wait(seconds: float) -> None:
+        nonlocal now
+        now += seconds
 
     def slow(event: Event, part: Part, threads: int, progress: Callable[[int], None]) -> Pairs:
         for _ in range(2):
-            time.sleep(0.1)
+            wait(1)
             progress(1)
         return Pairs(points=np.array([[1.0, 0.0]]))
 
-    monkeypatch.setattr(registry, "warm_up", lambda *player: time.sleep(0.5))
+    monkeypatch.setattr(scheduler, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(registry, "warm_up", lambda *player: wait(5))
     monkeypatch.setattr(Event, "play", slow)
     names = {name: name for name in ("greedy", "random")}
     event = Event(names, RULESETS["zanzibar"], SMALL.starts, seed=1)
     results: dict[Part, Pairs] = {}
     with Workers(1) as workers, Progress(disable=True) as bar, pytest.raises(TimeoutError):
-        scheduler.play(event, Gauntlet("greedy", ["random"], 16), workers, bar, results, 0.5)
+        scheduler.play(event, Gauntlet("greedy", ["random"], 16), workers, bar, results, 5)
     assert [len(pairs) for pairs in results.values()] == [1, 1]
 
 
