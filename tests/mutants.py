@@ -2,45 +2,67 @@
 
 A mutant is one change outside compiled functions: another comparison, constant or operator; a
 negated condition; a call, a ``raise`` or a keyword argument left out; None returned. It is tried
-with the tests that run its line, beginning with the tests that run the fewest lines. A mutant that
-survives shows that a test is missing, or changes nothing; a reader has to decide.
+with the tests that run its line, beginning with the tests that run the fewest lines; outside
+functions, with the tests that run little but its file. A mutant that survives shows that a test is
+missing, or changes nothing; a reader has to decide.
 
-It needs ``pip install coverage``, and an hour for all three packages. First the package's fast
-tests run once, in one process, to find out which lines each test runs. ``--tests`` chooses fewer
-tests, and mutants only of the lines that these run. No file is changed: the mutant replaces its
-module when Python imports it, so nothing is compiled again.
+It needs ``pip install coverage``, and an hour for all three packages. First the fast tests run
+once, to find out which lines each test runs. ``--coverage FOLDER`` stores these lines, for further
+draws from the same code. ``--tests`` chooses fewer tests, and mutants only of the lines that these
+run. No file is changed: the mutant replaces its module when Python imports it, so nothing is
+compiled again.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import importlib
+import json
 import os
 import random
+import re
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
-from collections import Counter
+import time
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
+
+import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = {
-    "bao_env": ("bao_env", "tests/env"),
-    "bao_agents": ("agents/bao_agents", "tests/agents"),
-    "bao_training": ("training/bao_training", "tests/training"),
+    "bao_env": ROOT / "bao_env",
+    "bao_agents": ROOT / "agents/bao_agents",
+    "bao_training": ROOT / "training/bao_training",
 }
-"""The folder of each package, and of its tests."""
+"""The folder of each package."""
+
+COVERAGE = """
+[run]
+core = ctrace
+parallel = true
+context = ${{PYTEST_CURRENT_TEST-}}
+data_file = {folder}/lines
+source = {packages}
+disable_warnings = no-data-collected
+"""
+"""Settings of ``coverage``. A process that a test starts has that test as its context."""
 
 MUTATE_IMPORT = """
 import os
 from importlib.machinery import SourceFileLoader
 get_code = SourceFileLoader.get_code
 def get_mutant(self, name):
-    if os.path.realpath(self.path) != os.environ["MUTANT_OF"]:
+    if os.path.realpath(self.path) != {file!r}:
         return get_code(self, name)
-    with open(os.environ["MUTANT"], encoding="utf-8") as file:
+    with open({mutant!r}, encoding="utf-8") as file:
         return compile(file.read(), self.path, "exec", dont_inherit=True)
 SourceFileLoader.get_code = get_mutant
 """
@@ -63,6 +85,8 @@ OPERATORS = {
     ast.Div: "*",
     ast.Mod: "*",
 }
+LIBRARIES = "numba", "torch", "gymnasium", "pettingzoo"
+"""They are imported once, before the mutants, because this takes longer than most tests."""
 
 
 class Mutant(NamedTuple):
@@ -72,11 +96,8 @@ class Mutant(NamedTuple):
     node: ast.stmt | ast.expr
     replacement: str
     kind: str
-
-    @property
-    def place(self) -> tuple[str, int]:
-        """The file and the line of the change."""
-        return str(self.file), self.node.lineno
+    statement: int
+    """The line at which the statement begins, or 0 outside functions."""
 
     def source(self) -> str:
         """Return the source with the change. Its lines keep their numbers."""
@@ -96,24 +117,35 @@ class Mutant(NamedTuple):
 
 
 def mutants_of(file: Path) -> Iterator[Mutant]:
-    """Yield the mutants of a file, outside compiled functions, type hints and docstrings."""
-    pending: list[ast.AST] = [ast.parse(file.read_text(encoding="utf-8"))]
+    """Yield the mutants of a file, outside compiled functions, type hints and docstrings.
+
+    The constants of a file with compiled functions and of ``layout.py`` count as compiled, too.
+    """
+    text = file.read_text(encoding="utf-8")
+    has_compiled = "@jit" in text or file.name == "layout.py"
+    pending: list[tuple[ast.AST, int]] = [(ast.parse(text), 0)]
     while pending:
-        node = pending.pop()
+        node, statement = pending.pop()
         if isinstance(node, ast.FunctionDef):
             if any("jit" in ast.unparse(decorator) for decorator in node.decorator_list):
                 continue
-            pending += [*node.body, *node.args.defaults]
+            pending += [(child, child.lineno) for child in node.body]
+            defaults = [*node.args.defaults, *filter(None, node.args.kw_defaults)]
+            pending += [(default, statement) for default in defaults]
             continue
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             continue
+        if statement and isinstance(node, ast.stmt):
+            statement = node.lineno
         for replacement, kind in _changes(node):
+            if has_compiled and not statement:
+                break
             assert isinstance(node, ast.expr | ast.stmt)
-            yield Mutant(file, node, replacement, kind)
+            yield Mutant(file, node, replacement, kind, statement)
         if isinstance(node, ast.AnnAssign):
-            pending += [node.value] if node.value else []
+            pending += [(node.value, statement)] if node.value else []
         elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
-            pending += ast.iter_child_nodes(node)
+            pending += [(child, statement) for child in ast.iter_child_nodes(node)]
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[str, str]]:
@@ -146,86 +178,169 @@ def _changes(node: ast.AST) -> Iterator[tuple[str, str]]:
         yield ast.unparse(shorter), "keyword removed"
 
 
-def tests_by_line(package: str, folder: Path, tests: list[str]) -> dict[tuple[str, int], list[str]]:
-    """Return the tests that run each line of a package, beginning with the tests that run the
-    fewest lines."""
-    from coverage import CoverageData
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Tell ``coverage`` which test begins. This file is also a plugin of pytest."""
+    from coverage import Coverage
 
-    source = PACKAGES[package][0]
-    data = folder / f"{package}.coverage"
-    settings = folder / "coveragerc"
-    settings.write_text(f"[run]\ndynamic_context = test_function\nsource = {ROOT / source}\n")
-    command = ["coverage", "run", f"--rcfile={settings}", f"--data-file={data}", "-m", "pytest"]
-    command += ["-q", "-n", "0", "-p", "no:cacheprovider", *tests]
-    if subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=False).returncode:
-        print("These tests fail without a mutant; what follows counts them as noticing it.")
-    lines, size = {}, Counter[str]()
-    measured = CoverageData(str(data))
-    measured.read()
-    for file in measured.measured_files():
-        for line, contexts in measured.contexts_by_lineno(file).items():
-            names = [context for context in contexts if "test_" in context]
-            if names:  # without tests, the line runs only at import
-                lines[file, line] = names
-                size.update(names)
-    return {place: sorted(names, key=size.__getitem__) for place, names in lines.items()}
+    if coverage := Coverage.current():
+        coverage.switch_context(nodeid)
 
 
-def survives(mutant: Mutant, tests: list[str], folder: Path, seconds: float) -> bool:
-    """Return whether the tests pass with a mutant; tests that take too long do not pass."""
-    (folder / "mutant").write_text(mutant.source(), encoding="utf-8")
-    (folder / "sitecustomize.py").write_text(MUTATE_IMPORT)
-    path = os.pathsep.join([str(folder), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
-    environment = os.environ | {
-        "PYTHONPATH": path,
-        "MUTANT": str(folder / "mutant"),
-        "MUTANT_OF": str(mutant.file.resolve()),
+def run_tests(folder: Path, tests: list[str]) -> None:
+    """Run tests, and write into a folder which lines each of them runs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    packages = "\n  ".join(map(str, PACKAGES.values()))
+    (folder / "settings").write_text(COVERAGE.format(folder=folder, packages=packages))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutants", *tests]
+    environment = os.environ | {"COVERAGE_PROCESS_START": str(folder / "settings")}
+    subprocess.run(
+        [*command, "-o", f"cache_dir={folder}"], cwd=ROOT, env=environment, stdout=2, check=False
+    )
+    combine = ["combine", "--quiet", f"--rcfile={folder / 'settings'}"]
+    subprocess.run([sys.executable, "-m", "coverage", *combine], cwd=ROOT, check=True)
+
+
+def lines_in_functions(file: Path) -> set[int]:
+    """Return the lines of a file that do not run at import."""
+    functions = [
+        node
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef)
+    ]
+    return {
+        line
+        for function in functions
+        for line in range(function.body[0].lineno, (function.end_lineno or 0) + 1)
     }
-    names = []
-    for test in tests:
-        module, _, function = test.rpartition(".")
-        names.append(f"{module.replace('.', '/')}.py::{function}")
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
+
+
+class Lines:
+    """Which tests run which lines. Tests that fail without a mutant are left out."""
+
+    def __init__(self, folder: Path) -> None:
+        from coverage import CoverageData
+
+        self.lines: dict[tuple[str, int], set[str]] = {}
+        self.sizes = Counter[str]()
+        self.sizes_in_file: dict[str, Counter[str]] = defaultdict(Counter)
+        failures = folder / "v/cache/lastfailed"
+        failed = set(json.loads(failures.read_text())) if failures.exists() else set()
+        measured = CoverageData(str(folder / "lines"))
+        measured.read()
+        for file in measured.measured_files():
+            in_functions = lines_in_functions(Path(file))
+            for line, contexts in measured.contexts_by_lineno(file).items():
+                # A process that a test has started says "tests/test_cli.py::test_help (call)".
+                names = (re.sub(r" \((setup|call|teardown)\)$", "", name) for name in contexts)
+                tests = {name for name in names if "::" in name}
+                self.lines[file, line] = tests - failed
+                if line in in_functions:
+                    self.sizes.update(tests - failed)
+                    self.sizes_in_file[file].update(tests - failed)
+
+    def tests(self, mutant: Mutant) -> list[str]:
+        """Return the tests to try a mutant with, beginning with those most likely to notice it."""
+        file = str(mutant.file)
+        if mutant.statement:
+            tests = self.lines.get((file, mutant.node.lineno))
+            tests = tests or self.lines.get((file, mutant.statement), set())
+            return sorted(tests, key=lambda test: (self.sizes[test], test))
+        sizes = self.sizes_in_file[file] or self.sizes
+        return sorted(sizes, key=lambda test: (-sizes[test] / self.sizes[test], test))
+
+
+def try_mutant(mutant: Mutant, tests: list[str], folder: Path, seconds: int) -> str:
+    """Run tests with a mutant in a fork of this process.
+
+    Args:
+        mutant: the mutant.
+        tests: the tests, in order.
+        folder: where files may be written, such as the output of pytest, ``log``.
+        seconds: the most processor time for one process.
+
+    Returns:
+        "killed", "left", or "slow" if they take too long.
+    """
+    (folder / "mutant").write_text(mutant.source(), encoding="utf-8")
+    names = {"file": str(mutant.file.resolve()), "mutant": str(folder / "mutant")}
+    (folder / "sitecustomize.py").write_text(MUTATE_IMPORT.format(**names))
+    child = os.fork()
+    if not child:
+        _run_tests_and_exit(tests, folder, seconds)
+    end = time.monotonic() + 10 * seconds  # a mutant may wait for ever, and a machine be busy
+    ended, status = 0, 0
+    while not ended and time.monotonic() < end:
+        time.sleep(0.1)
+        ended, status = os.waitpid(child, os.WNOHANG)
+    with suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+    if not ended:
+        os.waitpid(child, 0)
+        return "slow"
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL):
+        return "slow"
+    return "killed" if status else "left"
+
+
+def _run_tests_and_exit(tests: list[str], folder: Path, seconds: int) -> NoReturn:
+    """Run tests with the mutant in a folder, in this process."""
+    status = 1
     try:
-        done = subprocess.run(
-            [*command, *names], cwd=ROOT, env=environment, capture_output=True, timeout=seconds
-        )
-    except subprocess.TimeoutExpired:
-        return False
-    return done.returncode == 0
+        os.setsid()
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+        log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
+        os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+        exec((folder / "sitecustomize.py").read_text(), {})
+        status = pytest.main(["-x", "-q", "-n", "0", "-p", "no:cacheprovider", *tests])
+    finally:
+        os._exit(status)
 
 
 def main() -> None:
     """Draw mutants, try them, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("packages", nargs="*", default=list(PACKAGES), metavar="PACKAGE")
-    parser.add_argument("--tests", nargs="+", metavar="FILE", help="instead of the package's")
+    parser.add_argument("--tests", nargs="+", metavar="FILE", help="instead of all fast ones")
+    parser.add_argument("--coverage", type=Path, metavar="FOLDER", help="of these tests; kept")
     parser.add_argument("--count", type=int, default=20, help="mutants of each package")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--most-tests", type=int, default=30, help="for one mutant")
-    parser.add_argument("--seconds", type=float, default=300, help="for one mutant")
+    parser.add_argument("--seconds", type=int, default=60, help="of processor, for one mutant")
+    parser.add_argument("--all", action="store_true", help="print those that tests notice, too")
     options = parser.parse_args()
-    rng = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        coverage = (options.coverage or folder / "coverage").absolute()
+        if not (coverage / "lines").exists():
+            run_tests(coverage, options.tests or ["tests"])
+        lines = Lines(coverage)
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+        for library in LIBRARIES:
+            importlib.import_module(library)
         for package in options.packages:
-            lines = tests_by_line(package, folder, options.tests or [PACKAGES[package][1]])
-            files = sorted((ROOT / PACKAGES[package][0]).rglob("*.py"))
+            files = sorted(PACKAGES[package].rglob("*.py"))
             every = [mutant for file in files for mutant in mutants_of(file)]
             if options.tests:
-                every = [mutant for mutant in every if mutant.place in lines]
+                every = [mutant for mutant in every if lines.tests(mutant)]
+            rng = random.Random(f"{options.seed} {package}")
             drawn = rng.sample(every, min(options.count, len(every)))
-            left = 0
+            results = Counter[str]()
             print(f"\n## {package}: {len(drawn)} of {len(every)} mutants\n")
-            print("| place | kind | was | is |\n|---|---|---|---|")
+            print("| place | kind | was | is | result |\n|---|---|---|---|---|", flush=True)
             for mutant in drawn:
-                tests = lines.get(mutant.place, [])
-                tests = tests[: options.most_tests]
-                if not tests or survives(mutant, tests, folder, options.seconds):
-                    left += 1
-                    note = "" if tests else ", no test runs it"
-                    print(f"| {mutant}{note} |", flush=True)
-            print(f"\n{left} of {len(drawn)} are left.")
+                tests = lines.tests(mutant)[: options.most_tests]
+                result = "no test runs it"
+                if tests:
+                    result = try_mutant(mutant, tests, folder, options.seconds)
+                results[result] += 1
+                if result != "killed" or options.all:
+                    print(f"| {mutant} | {result}, {len(tests)} tests |", flush=True)
+            used = resource.getrusage(resource.RUSAGE_CHILDREN)
+            print(f"\n{dict(results)}", end=" ")
+            print(f"So far {used.ru_utime + used.ru_stime:.0f} s of processor time.", flush=True)
 
 
 if __name__ == "__main__":
