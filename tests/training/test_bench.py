@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from bao_agents.support.provenance import current_commit
 from tests.conftest import Says
 from tests.record import recorded_numbers
 from tests.training.runs import options
@@ -12,7 +13,9 @@ from tests.training.runs import options
 def test_bench_measures_and_prints_json(says: Says) -> None:
     output = says("bench engine --rounds 1 --seconds 0.01 --batches 8 --threads 1 --json -")
     report = json.loads(output)
-    assert report["signature"] == recorded_numbers("zanzibar")["signature"]
+    made_with = report["made_with"]
+    assert made_with["engine_signature"] == recorded_numbers("zanzibar")["signature"]
+    assert made_with["commit"] == current_commit() and made_with["machine"]["cores"]
     names = [case["name"] for case in report["cases"]]
     assert names == [
         "kernel",
@@ -27,6 +30,7 @@ def test_bench_measures_and_prints_json(says: Says) -> None:
 def test_search_bench_searches(says: Says) -> None:
     """The measured rates are possible: a search takes time, and visits positions."""
     rates = json.loads(says("bench search --positions 4 --rounds 1 --seconds 0.01 --json -"))
+    assert rates["made_with"]["commit"] == current_commit()
     assert {"alphabeta:4, nodes", "mcts, random playouts"} <= {*rates["per_second"]}
     assert all(1e3 < rate < 1e8 for rate in rates["per_second"].values())
 
@@ -34,6 +38,7 @@ def test_search_bench_searches(says: Says) -> None:
 def test_training_bench_prints_a_table(says: Says) -> None:
     settings = options("method=td envs=32 rollout=4 minibatch=128 hidden=[16]")
     table = says(f"bench train {settings} --updates 2 --threads 1")
+    assert f"\ncommit {current_commit()}, " in table
     network, workers, rate, rate_of_a_core = table.splitlines()[-1].split()
     assert (network, workers) == ("16", "1") and rate == rate_of_a_core != "0"
 

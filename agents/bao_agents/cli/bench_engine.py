@@ -11,20 +11,20 @@ import argparse
 import statistics
 import time
 import timeit
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from bao_agents.cli.options import Run, add_options, at_least, write_json
 from bao_agents.support.output import say
-from bao_agents.support.provenance import machine
+from bao_agents.support.provenance import facts, provenance
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.sampling import random_states
-from bao_env.engine.signature import signature
 from bao_env.envs.aec import raw_env
 from bao_env.envs.vector import BaoVectorEnv
 
@@ -173,10 +173,18 @@ def add_rounds(parser: argparse.ArgumentParser, seconds: float) -> None:
     )
 
 
+def print_facts(record: Mapping[str, Any]) -> None:
+    """Print the rules, the engine's signature, the machine and the code of a benchmark."""
+    texts = facts(record)
+    print(texts["rules"])
+    print(texts["machine"])
+    print(f"commit {texts['commit']}, {texts['versions']}")
+
+
 def _run(args: argparse.Namespace) -> None:
     cases = all_cases(args.ruleset, args.batches, args.threads)
     measure(cases, args.rounds, args.seconds)
-    where, behaviour = machine(), signature(args.ruleset)
+    record = provenance(args.ruleset, command=["bao", *args.words])
     rows = [
         {
             "name": case.name,
@@ -187,12 +195,10 @@ def _run(args: argparse.Namespace) -> None:
         }
         for case in cases
     ]
-    report = {"ruleset": args.ruleset.name, "signature": behaviour, "machine": where}
-    write_json(args.json, report | {"cases": rows})
+    write_json(args.json, {"made_with": record, "cases": rows})
     if args.json == "-":
         return
-    print(f"rule set {args.ruleset.name}, signature {behaviour}")
-    print(f"{where['cpu']}, {where['cores']} cores, Python {where['python']}")
+    print_facts(record)
     print(f"{'million plies a second':28}{'batch':>7}{'threads':>8}{'rate':>9}{'per core':>10}")
     for case in cases:
         print(

@@ -12,13 +12,13 @@ import argparse
 import numpy as np
 from tabulate import tabulate
 
-from bao_agents.cli.bench_engine import Case, add_rounds, measure
+from bao_agents.cli.bench_engine import Case, add_rounds, measure, print_facts
 from bao_agents.cli.options import Run, add_options, at_least, write_json
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.limits import Limit
 from bao_agents.search.mcts import MctsAgent
 from bao_agents.search.player import has_choice
-from bao_agents.support.provenance import machine
+from bao_agents.support.provenance import provenance
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import PackedPositions
 from bao_env.engine.ruleset import Ruleset
@@ -80,9 +80,10 @@ def _run(args: argparse.Namespace) -> None:
     ]
     measure(cases, args.rounds, args.seconds)
     rates = {case.name: case.rate for case in cases}
-    where = machine()
-    write_json(args.json, {"machine": where, "per_second": rates})
+    record = provenance(ruleset, command=["bao", *args.words])
+    write_json(args.json, {"made_with": record, "per_second": rates})
     if args.json == "-":
         return
-    print(f"{where['cpu']}, one core; rule set {ruleset.name}, {len(positions)} positions")
+    print_facts(record)
+    print(f"one core, {len(positions)} positions")
     print(tabulate(rates.items(), ("case", "a second"), floatfmt=",.0f"))

@@ -14,13 +14,13 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-import torch
 from tabulate import tabulate
 
+from bao_agents.cli.bench_engine import print_facts
 from bao_agents.cli.options import Run, add_options, at_least, write_json
 from bao_agents.support.cores import cores
 from bao_agents.support.progress import Progress
-from bao_agents.support.provenance import machine
+from bao_agents.support.provenance import provenance
 from bao_training.train import load_config, make_trainer
 
 
@@ -72,9 +72,10 @@ def _run(args: argparse.Namespace) -> None:
         measure(args.config, [*args.set, f"workers={workers}"], args.updates)
         for workers in sorted(set(args.threads))
     ]
-    hardware = machine() | {"torch": torch.__version__}
-    write_json(args.json, {"machine": hardware, "results": results})
+    config, _ = load_config(args.config, args.set)
+    record = provenance(config.get_ruleset(), seed=config.seed, command=["bao", *args.words])
+    write_json(args.json, {"made_with": record, "results": results})
     if args.json == "-":
         return
-    print(f"{hardware['cpu']}, {hardware['cores']} cores, torch {hardware['torch']}")
+    print_facts(record)
     print(tabulate(results, headers="keys", intfmt=","))
