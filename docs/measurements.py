@@ -458,7 +458,7 @@ TABLES: Mapping[str, Table] = {
         ("guides/zanzibar", "zanzibar", EVALUATION, "arena/balanced/zanzibar.tsv"),
     ),
     "first-moves": Table(
-        (called("first_moves()", 2, first_moves),),
+        (called("first_moves()", 3, first_moves),),
         lambda results: [["South's first move", "value, from -1 to 1"], *results[0]],
         ("guides/zanzibar",),
     ),

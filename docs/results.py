@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shlex
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -91,8 +93,8 @@ class Results:
         parts = self.table.parts
         kept = [result for part in parts if (result := self.kept(part)) is not None]
         heads, *rows = self.table.lines([part["result"] for part in kept])
-        rule = ["---", *["---:"] * (len(heads) - 1)]
-        lines = [f"| {' | '.join(cells)} |" for cells in (heads, rule, *rows)]
+        lines = [f"| {' | '.join(cells)} |".replace("  ", " ") for cells in (heads, *rows)]
+        lines.insert(1, f"|---{'|---:' * (len(heads) - 1)}|")
         head = head_of(self.name, self.table, [part["made_with"] for part in kept])
         return "\n\n".join([f"<!-- measured {self.name} -->", head, "\n".join(lines), _END])
 
@@ -115,7 +117,10 @@ def head_of(name: str, table: Table, records: Sequence[Mapping[str, Any]]) -> st
     first, *others = [part.command for part in table.parts]
     more = f" and {len(others)} more" if others else ""
     words = ", ".join([f"Commit `{made['commit']}`", *files, made["machine"], made["versions"]])
-    return f"{words}.\n`python docs/results.py {name}` ran `{first}`{more}:"
+    text = f"{words}. `python docs/results.py {name}` ran `{first}`{more}:"
+    whole_spans = re.sub("`[^`]*`", lambda span: span[0].replace(" ", "\0"), text)
+    wrapped = textwrap.fill(whole_spans, 120, break_long_words=False, break_on_hyphens=False)
+    return wrapped.replace("\0", " ")
 
 
 def with_table(page: str, name: str, text: str) -> str:
