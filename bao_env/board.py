@@ -402,9 +402,9 @@ class Board:
         return board
 
     def record(self) -> GameRecord:
-        """Return the game with its rules, start, actions, outcome, head and comments.
+        """Return the game with its rules, start, actions, outcome, header and comments.
 
-        The head and the comments come from the transcript that the board was made from. Header
+        The header and the comments come from the transcript that the board was made from. Header
         lines and comments that no longer fit the moves are left out.
         """
         return self._read.continued(self.move_stack, self._now.outcome)

@@ -181,5 +181,5 @@ class SB3VecEnv(VecEnv):
         return [rows[game] for game in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: type, indices: Indices = None) -> list[bool]:
-        """Return True for ``Monitor``, because the games already give its infos, else False."""
+        """Return whether the class is ``Monitor``, whose infos the games already give."""
         return [issubclass(wrapper_class, Monitor) for _ in self._get_indices(indices)]

@@ -370,7 +370,7 @@ def get_ruleset(ruleset: str | Ruleset) -> Ruleset:
         suggestion = f" (did you mean {matches[0]!r}?)" if matches else ""
         raise ValueError(
             f"unknown rule set {ruleset!r:.80}{suggestion}; the rule sets are "
-            f"{', '.join(RULESETS)}, or your own from a .toml file (bao_env.load_ruleset)"
+            f"{', '.join(RULESETS)}; load your own from a .toml file with bao_env.load_ruleset"
         )
     return RULESETS[ruleset]
 
@@ -391,7 +391,8 @@ def load_ruleset(path: str | os.PathLike[str]) -> Ruleset:
         switches = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ValueError(
-            f"{path} is not valid TOML: {error}; a value is true, false, a number or a quoted word"
+            f"{path} is not valid TOML: {error}; "
+            "a value is true, false, a number, a quoted word or a list of numbers"
         ) from error
     switches.setdefault("name", path.stem)
     try:

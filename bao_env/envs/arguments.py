@@ -90,7 +90,7 @@ def check_illegal(illegal: Illegal) -> Illegal:
 
 
 def check_options(options: Options | None, *keys: str) -> Options:
-    """Return the options of a reset, an empty dict for None.
+    """Return the options of a reset; None gives an empty dict.
 
     Args:
         options: the caller's value.

@@ -303,7 +303,7 @@ class SingleGameEnv:
 
     @property
     def legal(self) -> Legal:
-        """The legal actions of :attr:`positions`, uint64[1], a copy."""
+        """A copy of the legal actions of :attr:`positions`, uint64[1]."""
         return self._game.legal.copy()
 
     def render(self) -> str | npt.NDArray[np.uint8] | None:

@@ -465,7 +465,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
     # --- what a step returns --------------------------------------------------------------------
 
     def _value(self, arrays: Arrays, action_masks: npt.NDArray[np.int8]) -> Observation:
-        """Return observations in the form of the observation space."""
+        """Return observations in the structure of the observation space."""
         return arrays if self._flat else {"observation": arrays, "action_mask": action_masks}
 
     def _observation_and_infos(self, infos: Infos) -> tuple[Observation, Infos]:

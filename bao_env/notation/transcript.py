@@ -306,7 +306,8 @@ def _read_moves(number: int, moves: str, line_number: int, earlier: Sequence[Tur
         raise NotationError(f"move {expected - 1} lacks North's part, but the game continues")
     if not 1 <= len(tokens) <= 2:
         raise NotationError(
-            f"the line has {len(tokens)} moves; expected South's and North's", number=number
+            f"the line has {len(tokens)} moves; expected South's and North's",
+            number=number,
         )
     turns = [
         Turn(token, seat, number, line_number)
@@ -464,8 +465,8 @@ def _check_turn(turn: Turn, index: int, packed: PackedPositions, underway: bool)
     if position.pending is not None and index == 0 and underway:
         waiting = hole_name(position.mover, position.pending)
         raise NotationError(
-            f"the turn before is not over, since a capture waits at {waiting}: add the choice of "
-            "its side to that turn, after a '/'"
+            f"the previous turn is not over, because a capture waits at {waiting}: add the choice "
+            "of its side to that turn, after a '/'"
         )
     if position.pending is None and index > 0:
         raise NotationError("no capture waits for a side, so nothing can follow the '/'")

@@ -85,7 +85,7 @@ class Hollow:
     x: float
     """x of its middle."""
     y: float
-    """y of its middle."""
+    """y of its centre."""
     reach_x: float
     """Half the width of the area where its seeds lie."""
     reach_y: float

@@ -177,7 +177,7 @@ def ruleset_settings(ruleset: Ruleset) -> dict[str, Any]:
 
 S = TypeVar("S", bound=Settings)
 C = TypeVar("C", bound=MethodConfig)
-"""The class of a method's settings."""
+"""The type of a method's settings."""
 
 
 def read_config(path: str | Path) -> dict[str, Any]:

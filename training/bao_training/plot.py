@@ -53,7 +53,8 @@ class Line(NamedTuple):
 
     name: str
     runs: Mapping[str, Rows]
-    """The table of each run, by the path that it was read from, perhaps with a player's name."""
+    """The table of each run. The key is the path that it was read from, with a player's name if the
+    file has several players."""
 
 
 def read_lines(words: Sequence[str]) -> list[Line]:

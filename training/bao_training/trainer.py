@@ -369,7 +369,7 @@ class Trainer(ABC, Generic[W, C]):
 def plies_per_game(totals: Sequence[Int64Array]) -> dict[str, float]:
     """Return the mean plies of the ended games as the column ``plies_per_game``.
 
-    Return no column if no game has ended.
+    Return an empty dict if no game has ended.
 
     Args:
         totals: int64[2] of each worker, the number of ended games and the sum of their plies.

@@ -1,4 +1,4 @@
-"""Define workers: their games, and their copies of the model with gradients."""
+"""Define workers, each with its games and with its copy of the model and its gradients."""
 
 from __future__ import annotations
 
@@ -97,7 +97,11 @@ class Games:
         self.engine.step(self.positions, actions, self.legal, self.winners)
 
     def step_randomly(self, moving: Flags) -> None:
-        """Play a random legal action in each game that bool[B] selects and that is not over."""
+        """Play a random legal action in each selected game that is not over.
+
+        Args:
+            moving: bool[B], the selected games.
+        """
         legal = np.where(moving, self.legal, np.uint64(0))
         actions = np.zeros(len(legal), np.int64)
         random_actions(legal, self.rng, actions)
@@ -205,7 +209,7 @@ class Worker(ABC, Generic[C, M]):
 
     @abstractmethod
     def draw_minibatches(self, count: int) -> None:
-        """Draw this worker's part of ``count`` minibatches into :attr:`minibatches`."""
+        """Draw this worker's part of ``count`` minibatches, and store it in :attr:`minibatches`."""
 
     @abstractmethod
     def targets(self, decisions: Int64Array) -> Any:

@@ -132,7 +132,7 @@ class Placement:
     """A rating on a ladder's scale."""
 
     elo: float
-    """Infinite if every game was won or lost."""
+    """The rating in Elo; infinite if all games were won or all were lost."""
     low: float
     """Lower end of the 95% interval; may be infinite."""
     high: float

@@ -84,7 +84,7 @@ def draw_openings(
         ValueError: ``balance`` is below 0, or there are too few different openings of this length.
     """
     if balance is not None and not balance >= 0.0:
-        raise ValueError(f"balance={balance}: expected logits, 0 or more")
+        raise ValueError(f"balance={balance}: expected a number of logits, 0 or more")
     engine = Engine(ruleset)
     sequence = np.random.SeedSequence(seed)
     size = 4096

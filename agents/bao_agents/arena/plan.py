@@ -53,8 +53,8 @@ class Plan:
         """Return whether the remaining parts of this round need not be played.
 
         Args:
-            results: the results so far, in the planned order and without a gap. The answer does
-                therefore not depend on which parts end first.
+            results: the results so far, in the planned order and without a gap. Therefore the
+                answer does not depend on which parts end first.
         """
         return False
 

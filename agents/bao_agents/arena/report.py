@@ -48,7 +48,7 @@ ENDS = ("elo", "elo_low", "elo_high")
 """The columns of an Elo and the ends of its 95% interval."""
 
 STYLES = {"markdown": "pipe", "latex": "latex_booktabs"}
-"""The formats of tables, by tabulate's names."""
+"""Tabulate's name for each format of a table."""
 
 LEAST_TIME = 0.1
 """A player gets a warning if it uses less than this share of its time limit.
@@ -296,7 +296,7 @@ def formatted(
 def to_csv(rows: Sequence[Row], source: Mapping[str, str]) -> str:
     """Return rows as CSV.
 
-    There is a column for each text and number of a row, and one for each entry of ``source``,
+    There is a column for each text or number of a row, and one for each entry of ``source``,
     because other programs do not expect comments in CSV.
     """
     values = [{**row, **source} for row in rows]

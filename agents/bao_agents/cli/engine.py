@@ -32,7 +32,7 @@ _SHARE = 0.02
 _SETTINGS = "ruleset", "seed", "threads", "memory"
 """The settings with which a player is loaded."""
 _MAX_ERROR = 1000
-"""Most characters of an error that the host gets."""
+"""The maximum length of an error that the host gets, in characters."""
 
 
 class EngineProtocol:

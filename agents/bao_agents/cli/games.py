@@ -87,8 +87,8 @@ def add_openings(parser: argparse.ArgumentParser, pairs: int, balance: float | N
         "--balance",
         type=float,
         default=balance,
-        help="leave out openings in which a search sees a larger advantage than this for either "
-        "side, in logits; 100 leaves out none "
+        help="leave out openings in which a search gives either side a larger advantage than "
+        "this, in logits; 100 leaves out none "
         f"(default: {BALANCE}{'' if balance else ' if a player searches, else 100'})",
     )
     parser.add_argument(
@@ -352,7 +352,7 @@ def show(args: argparse.Namespace, event: Event, games: Pairs, report: Report) -
 def record_of(
     args: argparse.Namespace, ruleset: Ruleset, players: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the provenance of some players' results; ``players`` are specifications by name."""
+    """Return the provenance of some players' results; ``players`` maps names to specifications."""
     files = {name: registry.parse(spec).file(ruleset) for name, spec in players.items()}
     networks = {name: file for name, file in files.items() if file}
     return provenance(ruleset, networks=networks, seed=args.seed, command=["bao", *args.words])

@@ -67,7 +67,7 @@ For each name, of one or two words: the module with its function ``command``, an
 COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items()}
 
 _LONGEST_ERROR = 2000
-"""Most characters of an error message."""
+"""The maximum length of an error message, in characters."""
 
 EXTRAS = {
     "train": {"torch", "tensorboard", "matplotlib"},

@@ -69,7 +69,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "players",
         nargs="*",
         metavar="PLAYER",
-        help="more players to choose from, for example your own, module:function",
+        help="more players to choose from; your own as module:function",
     )
     add_options(parser, "ruleset", seed=0)
     add_player_options(parser)

@@ -90,7 +90,7 @@ def output(weights, patterns):
 def _compiled_output(_context: Any, weights: Any, patterns: Any) -> Any:
     """Compute :func:`output` in vectors of :data:`UNITS` numbers.
 
-    A loop that numba compiles would add one number at a time.
+    A loop compiled by numba would add the numbers one by one.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -25,7 +25,7 @@ DISTANCES = {
     "8 to 15": (8, 15),
     "16 and more": (16, 999),
 }
-"""Classes of positions, by the fewest and the most plies to the win."""
+"""The fewest and the most plies to the win, for each class of positions."""
 
 
 class Share(NamedTuple):

@@ -40,7 +40,8 @@ from bao_env.game import Stage
 
 SUFFIXES = (".npz", ".csv")
 CHUNK = 500
-"""Positions per part. Parts alternate between random games and games between searches."""
+"""Positions per part. Parts alternate between positions of random games and of games between
+searches."""
 SOURCES = ("random", "search")
 PLAYERS = ("alphabeta:3", "alphabeta:4")
 OPENING_PLIES = (2, 16)
@@ -221,7 +222,7 @@ def _check_replaceable(path: Path) -> None:
         if path.suffix == ".npz":
             SolvedPositions.load(path)
         elif not path.read_text(encoding="utf-8").startswith(CSV_HEAD):
-            raise ValueError("it has other columns")
+            raise ValueError("its columns are not those of a file of exact values")
     except (ValueError, OSError) as error:
         raise ValueError(
             f"{path} exists and is not a file of exact values: choose another name"

@@ -228,7 +228,7 @@ class ResumableSearch:
 
 
 def _chunks(table: Table) -> Iterator[npt.NDArray[Any]]:
-    """Return the parts of the arrays of a table that a file has, in order."""
+    """Yield the arrays of a table in chunks, in the order in which a file stores them."""
     for array in (table.keys, table.numbers, table.work):
         size = _CHUNK_BYTES // array.itemsize
         for low in range(0, len(array), size):

@@ -89,8 +89,8 @@ def games(
         if len(positions) < count and len(positions) - before < _YIELD * size:
             raise ValueError(
                 f"rule set {engine.ruleset.name!r}: fewer than {count} different positions at "
-                f"plies {plies[0]} to {plies[1]} ({len(positions)} found): ask for fewer or for "
-                "more plies"
+                f"plies {plies[0]} to {plies[1]} ({len(positions)} found): ask for fewer "
+                "positions, or for a wider range of plies"
             )
     return Sample(positions[:count], legal[:count])
 

@@ -267,7 +267,7 @@ def _check_content(arrays: Arrays, ruleset: Ruleset) -> None:
     if not len(arrays["legal"]):
         raise ValueError("it has no positions")
     if (arrays["plies"] < 0).any():
-        raise ValueError("a number of plies is negative")
+        raise ValueError("a number of plies is below 0")
     if not all(name.isprintable() for name in np.unique(arrays["source"]).tolist()):
         raise ValueError("the name of a source has control characters")
     legal = np.empty(len(arrays["legal"]), np.uint64)

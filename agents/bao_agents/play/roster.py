@@ -222,7 +222,7 @@ class Roster:
         return action
 
     def unusable(self, failure: str, error: Exception) -> Refused:
-        """Return the refusal for a player that fails, without the paths of its files."""
+        """Return the refusal for a player that fails; its text omits the paths of files."""
         words = str(error)
         for name, path in self.files.items():
             words = words.replace(str(path), name)

@@ -211,7 +211,7 @@ class Setting(NamedTuple):
     threads: int | None
     """The number of threads of a search; None for all cores."""
     memory: int | None = None
-    """The most megabytes of a search's tables; None to choose them by its limit."""
+    """The maximum size of a search's tables in megabytes; None derives it from the limit."""
 
     @property
     def resources(self) -> Resources:

@@ -125,7 +125,8 @@ class SearchPlayer(Remade):
 
         Args:
             question: the positions; a single one if there is a time limit.
-            thread: the thread. The search uses its memory; its deadline has been set.
+            thread: the index of the thread whose memory the search uses; its deadline has been
+                set.
         """
 
     @abstractmethod

@@ -33,7 +33,7 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
 
 @contextmanager
 def replace_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Replace a file by what the block writes.
+    """Replace a file with what the block writes.
 
     At any moment ``path`` holds either the old content or the new. After an exception in the block
     it holds the old one.
@@ -79,7 +79,7 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
-"""The errors of a file system without locks."""
+"""The errors that a file system without locks reports."""
 
 
 class HeldError(ValueError):

@@ -41,7 +41,7 @@ def say(text: str, stream: TextIO | None = None) -> None:
 
 @atexit.register
 def _give_up() -> None:
-    """Discard unwritten text at exit: Python would fail to write it, and exit with status 120."""
+    """Discard unwritten text, because Python would fail to write it at exit (status 120)."""
     for stream in _failed:
         with suppress(ValueError):  # it is closed, or has no file
             try:

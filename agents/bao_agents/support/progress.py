@@ -11,7 +11,7 @@ from tqdm import tqdm
 from bao_agents.support.output import optional
 
 LINE_SECONDS = 30.0
-"""Seconds between two lines if there is no terminal."""
+"""Seconds between two progress lines if there is no terminal."""
 
 
 class Progress(tqdm):

@@ -111,7 +111,7 @@ def provenance(
 
 
 def facts(record: Mapping[str, Any]) -> dict[str, str]:
-    """Return the record of :func:`provenance` as short texts, each for one line.
+    """Return the record of :func:`provenance` as short texts of one line each.
 
     The keys are ``rules``, ``networks``, ``seed``, ``commit``, ``versions``, ``machine`` and
     ``command``; keys without a value in the record are left out.

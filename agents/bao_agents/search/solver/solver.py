@@ -36,7 +36,7 @@ from bao_env.engine.ruleset import Ruleset, get_ruleset
 JUDGE_TABLE_BITS = 16
 """Size of each thread's table for a batch, which is cleared every few positions: 5 MiB."""
 DEFAULT_NODES = 10_000_000
-"""Default limit of positions to visit, if there is no time limit."""
+"""Default limit on the number of positions to visit, if there is no time limit."""
 LOWEST = Limit(None, LEAST_SECONDS, 1)
 HIGHEST = Limit(None, MAX_SECONDS, MAX_NODES)
 """The range of the solver's limits."""
