@@ -61,7 +61,7 @@ def test_a_limit_of_time_is_used_and_a_clock_is_saved() -> None:
     """A search uses up its time limit unless it finds a proof; with a clock most moves end sooner
     than they must."""
     agent = AlphaBetaAgent("zanzibar", Limit(seconds=0.05), threads=1)
-    limit = Limit(clock=Clock(0.5))
+    limit = Limit(clock=Clock(0.3))
     assert limit.clock is not None and limit.clock.most_seconds == pytest.approx(0.05)
     shares: tuple[list[float], list[float]] = [], []
     for packed in draw("zanzibar", 20, 12, seed=3)[0]:
@@ -112,9 +112,11 @@ def test_a_player_whose_time_is_used_up_has_lost() -> None:
             limits.append(limit)
             return super().act(*arguments)
 
-    pairs = play_match(Slow(1), Told(2), pairs=1, balance=None, clock=Clock(0.1, 0.001))
+    names, clock = ("slow", "told"), Clock(0.1, 0.001)
+    pairs = play_match(Slow(1), Told(2), pairs=1, balance=None, clock=clock, names=names)
     assert pairs.points.tolist() == [[0, 0]]
     assert [fault[:12] for fault in pairs.faults[0]] == ["lost on time"] * 2
+    assert all("\nend: lost on time\n" in game for game in pairs.games)
     clocks = [limit.clock.seconds for limit in limits if limit is not None and limit.clock]
     assert len(clocks) == len(limits) > 3 and max(clocks) < 0.15
 

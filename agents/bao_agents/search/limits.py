@@ -28,8 +28,9 @@ NEVER = np.iinfo(np.int64).max
 
 MAX_CLOCK = 86_400.0
 """The most seconds of a clock: a day."""
-_MOVES_TO_COME = 20
-"""The number of moves for which a clock must last: about half the moves of a game."""
+_MOVES_TO_COME = 12
+"""The number of moves for which a clock must last. A player makes about 30 moves in a game, but
+many are forced or end in a proof, and take no time."""
 _INCREMENT_SHARE = 0.8
 """The part of the increment that is added to the usual time of a move."""
 _CLOCK_SHARE = 0.3
