@@ -38,6 +38,8 @@ class Termination(Enum):
     """The loser is to move and has no move (Donkers 1.2), or only infinite moves (Donkers 1.5a)."""
     ILLEGAL_ACTION = "illegal action"
     """The loser, who was to move, chose an illegal action, or failed to choose in a match."""
+    LOST_ON_TIME = "lost on time"
+    """The loser, who was to move, used up their clock in a match."""
     CUT_SHORT = "cut short"
     """Nobody has won: the game reached the limit of an environment or a match."""
 

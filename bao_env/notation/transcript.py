@@ -20,8 +20,8 @@ keys have a meaning, in upper or lower case:
 * ``first player``: ``South`` or ``North``;
 * ``spelling``: ``donkers`` or ``kibao``;
 * ``winner``: ``South`` or ``North``;
-* ``end``: ``illegal action``, ``cut short`` or ``front row empty``, if the moves do not show it;
-  earlier versions wrote ``result: draw`` for a game that was cut short;
+* ``end``: ``illegal action``, ``lost on time``, ``cut short`` or ``front row empty``, if the moves
+  do not show it; earlier versions wrote ``result: draw`` for a game that was cut short;
 * ``opening plies``: number of plies at the start that no player chose; ``bao replay`` does not
   judge them.
 
@@ -416,7 +416,8 @@ def _stated_end(transcript: Transcript, mover: int) -> Outcome | None:
     """Return the end that the head states, or None; ``mover`` is to move after the last turn."""
     stated = (transcript.get("end") or "").casefold()
     winner = transcript.stated_winner()
-    possible = [Outcome(1 - mover, Termination.ILLEGAL_ACTION), CUT_SHORT]
+    lost = Termination.ILLEGAL_ACTION, Termination.LOST_ON_TIME
+    possible = [CUT_SHORT, *(Outcome(1 - mover, reason) for reason in lost)]
     if winner is not None:
         possible.append(Outcome(winner, Termination.FRONT_ROW_EMPTY))
     return {end.reason.value: end for end in possible}.get(stated)

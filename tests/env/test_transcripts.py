@@ -215,7 +215,8 @@ def test_a_board_keeps_head_and_comments() -> None:
 def test_an_end_that_no_move_shows_is_written_and_read(ruleset: str, seed: int) -> None:
     game = played(ruleset, seed)
     game.pop()
-    ends = None, CUT_SHORT, Outcome(1 - game.turn, Termination.ILLEGAL_ACTION)
+    lost = Termination.ILLEGAL_ACTION, Termination.LOST_ON_TIME
+    ends = None, CUT_SHORT, *(Outcome(1 - game.turn, reason) for reason in lost)
     for outcome in ends:
         comments = {len(game.move_stack): "c"}
         record = game.record()._replace(outcome=outcome, head={"a": "b"}, comments=comments)

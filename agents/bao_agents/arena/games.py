@@ -14,11 +14,13 @@ from bao_agents.search.limits import Clock, Limit
 from bao_agents.support.array_types import Float64Array, Int64Array, Uint8Array
 from bao_env.bots import check_actions
 from bao_env.engine.batch import Engine
-from bao_env.engine.position import PLY, Actions, Legal, PackedPositions, Seats, movers
+from bao_env.engine.position import PLY, Actions, Flags, Legal, PackedPositions, Seats, movers
 
 MAX_MATCH_PLIES = 1000
 GAME_OVER = 255
 """The value that fills the rows of :attr:`MatchGames.actions` after the end of a game."""
+_LATE = -2
+"""The action of a player who has used up their clock; -1 stands for any other failure."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class MatchGames:
     """float64[2], the seconds of processor time that each player took, over all games."""
     faults: tuple[list[str], list[str]]
     """For each player, the cause of each fault by which it lost a game."""
+    lost_on_time: Flags
+    """bool[G], the games in which a player used up its clock."""
 
 
 def choose(
@@ -97,7 +101,7 @@ def _choose_by_clock(
         side: the player's index in the clocks of a game.
 
     Returns:
-        see :func:`choose`; using up the time is a failure, too.
+        see :func:`choose`; using up the time is a failure, too, with the action -2.
     """
     actions, causes = np.full(len(legal), -1, np.int64), list[str]()
     takes_clock = player.limit is not None and player.limit.seconds is not None
@@ -108,7 +112,7 @@ def _choose_by_clock(
         actions[part], faults = choose(player, positions[part], legal[part], games[part], limit)
         seconds = left.seconds - (time.perf_counter() - start)
         if not faults and seconds < 0:
-            actions[part], faults = -1, [f"lost on time, by {-seconds:.3f} s"]
+            actions[part], faults = _LATE, [f"lost on time, by {-seconds:.3f} s"]
         causes += faults
         both[side] = left._replace(seconds=max(0.0, seconds) + left.increment)
     return actions, causes
@@ -148,6 +152,7 @@ def play_games(
     legal[positions[:, PLY] >= max_plies] = 0
     running = np.flatnonzero(legal)
     actions = np.zeros(size, np.int64)
+    lost_on_time = np.zeros(size, np.bool_)
     rows = []
     moves, seconds = np.zeros(2, np.int64), np.zeros(2)
     clocks = [[clock, clock] for _ in range(size)] if clock else []
@@ -169,6 +174,7 @@ def play_games(
                 faults[i].extend(causes)
                 lost = indices[choices < 0]
                 winners[lost] = 1 - movers(positions[lost])
+                lost_on_time[indices] = choices == _LATE
                 legal[lost] = 0
                 actions[indices] = choices
         ply_actions = np.where(legal != 0, actions, GAME_OVER).astype(np.uint8)
@@ -185,4 +191,5 @@ def play_games(
         moves=moves,
         seconds=seconds,
         faults=faults,
+        lost_on_time=lost_on_time,
     )

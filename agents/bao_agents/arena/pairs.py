@@ -278,5 +278,7 @@ def _transcripts(
             "opening plies": str(np.sum(openings.actions[pair] != GAME_OVER)),
         }
         # The moves show if the rules ended the game. If not, it was cut short, or lost by a fault.
-        end = CUT_SHORT if winner < 0 else Outcome(int(winner), Termination.ILLEGAL_ACTION)
+        is_late = games.lost_on_time[game]
+        fault = Termination.LOST_ON_TIME if is_late else Termination.ILLEGAL_ACTION
+        end = CUT_SHORT if winner < 0 else Outcome(int(winner), fault)
         yield format_transcript(transcribe(GameRecord(ruleset, start, actions, end, head)))
