@@ -48,7 +48,9 @@ def command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--moves", nargs="*", default=[], metavar="MOVE", help="moves to play first"
     )
-    parser.add_argument("--seconds", type=float, help="time limit (default: 60, without --nodes)")
+    parser.add_argument(
+        "--seconds", type=at_least(0.001, float), help="time limit (default: 60, without --nodes)"
+    )
     parser.add_argument(
         "--nodes",
         type=at_least(1),
