@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import cycle
 from typing import Any
 
@@ -74,6 +75,16 @@ def test_games_do_not_depend_on_the_threads(ruleset: str, opponent: Opponent | N
         runs.append((results, env.positions))
     assert same(*runs)
     assert any(result[2].any() for result in runs[0][0][1:])
+
+
+@pytest.mark.parametrize("kind", [BaoEnv, partial(BaoVectorEnv, 2)])
+def test_without_a_seed_each_environment_plays_other_games(kind: Any) -> None:
+    games: list[Any] = []
+    for _ in range(2):
+        env = kind(opponent=None, opening_plies=0)
+        games.append([env.reset()])
+        games[-1] += [env.step(env.sample_legal_actions()) for _ in range(6)]
+    assert not same(*games)
 
 
 @EVERY_MODE

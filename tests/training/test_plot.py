@@ -159,6 +159,8 @@ def test_a_mean_stays_within_all_of_its_runs(steps_of_runs: list[list[int]], see
     if expected:
         mean = np.mean([np.interp(end, *run) for run in with_values])
         assert line.get_ydata()[drawn_points][-1] == pytest.approx(mean)
+        bottom, top = figure.axes[0].get_ylim()
+        assert all(bottom <= value <= top for value in line.get_ydata()[drawn_points])
 
 
 def test_interval_baseline_and_whole_dots(tmp_path: Path) -> None:

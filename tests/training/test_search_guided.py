@@ -75,8 +75,13 @@ def test_resumed_run_is_the_same_run(tmp_path: Path) -> None:
 
 
 def test_what_the_nnue_learns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The NNUE learns searched positions, and the boards after the legal actions of a minibatch."""
-    trainer = trained(12, "search_guided.nnue_replay_ratio=6 search_guided.replay_ratio=2")
+    """The NNUE learns searched positions, and the boards after the legal actions of a minibatch.
+    Without it, the loss is that of the network's policy and, weighted, of its values."""
+    trainer = trained(
+        12,
+        "search_guided.nnue_replay_ratio=6 search_guided.replay_ratio=2 "
+        "search_guided.value_weight=0.25",
+    )
     worker = trainer.workers[0]
     nnue, buffer, learnt = worker.replica.model.nnue, worker.buffer, []
 
@@ -86,7 +91,8 @@ def test_what_the_nnue_learns(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(nnue, "loss", loss)
     index = buffer.draw(np.random.default_rng(1), 100)
-    worker.loss(index, worker.targets(index))
+    total, (policy, value, *_) = worker.loss(index, worker.targets(index))
+    assert total.item() == pytest.approx(policy.item() + 0.25 * value.item(), rel=1e-3)
     (after, valued), (searched, targets) = learnt
     legal = buffer.legal[index]
     assert sum(bin(bits).count("1") for bits in legal) >= len(after) > 200

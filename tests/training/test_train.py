@@ -426,13 +426,17 @@ def test_a_caller_may_have_switched_gradients_off(mode: Any, tmp_path: Path) -> 
 
 def test_training_in_another_thread(tmp_path: Path) -> None:
     """Only the main thread handles signals. Torch keeps its threads."""
-    threads = torch.get_num_threads()
     settings = (TINY + "evaluate_pairs=1 steps=1024").split()
     trainer = train.start_run(tmp_path / "r", *train.load_config(None, settings))
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(train.run, trainer, tmp_path / "r").result() is None
-    tiny().train_update()
-    assert torch.get_num_threads() == threads
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        tiny().train_update()
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
 
 
 def test_metrics_of_a_resumed_run(tmp_path: Path) -> None:
@@ -440,6 +444,7 @@ def test_metrics_of_a_resumed_run(tmp_path: Path) -> None:
     columns = ["update", "steps", "td_loss"]
     for first_update in (0, 1):  # the second run begins after update 1
         log = Metrics(tmp_path, columns, first_update, 64 * first_update)
+        assert log.seconds == 0.0  # no column has them
         for update in range(first_update + 1, 4):
             log.write({"update": update, "steps": 64 * update, "td_loss": first_update})
         log.close()
