@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 MAX_BYTES = 256 << 20
 """The default limit on a file's length."""
 
 
-def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
     """Open a file to read its bytes.
 
     Raises:

@@ -177,7 +177,7 @@ class ResumableSearch:
         with replace_file(self._file) as file:
             file.write(head.model_dump_json().encode() + b"\n")
             for chunk in _chunks(table):
-                file.write(chunk if sys.byteorder == "little" else chunk.byteswap())
+                file.write((chunk if sys.byteorder == "little" else chunk.byteswap()).data)
 
     def _read(self) -> None:
         """Continue from the file; see :class:`ResumableSearch`."""

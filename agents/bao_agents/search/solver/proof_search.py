@@ -176,8 +176,9 @@ class ProofSearch:
         keys = old.keys[used] ^ old.numbers[used]
         slots = (keys & np.uint64((1 << self._most_bits) - 1)).astype(np.int64)
         entries = slots * WAYS + used % WAYS
-        for new_array, array in zip(empty[:3], old[:3], strict=True):
-            new_array[entries] = array[used]
+        empty.keys[entries] = old.keys[used]
+        empty.numbers[entries] = old.numbers[used]
+        empty.work[entries] = old.work[used]
         self._table = empty._replace(first_phi=old.first_phi, first_delta=old.first_delta)
         self._bits = self._most_bits
 
