@@ -1,7 +1,8 @@
 """Measure tables of the pages: ``python docs/results.py [TABLE ...]``, by default all of them.
 
 The results of finished parts are kept in a folder, so that a run that was stopped, even by SIGKILL,
-goes on where it was. Results of another commit, command or shipped file are not used. ``--list``
+goes on where it was. Results of another commit, command or shipped file are not used. A commit must
+name the code: without Git, or with changes that are not committed, nothing is measured. ``--list``
 prints the parts, and how long those that are missing take on one core.
 
 A table is printed with what made it: commit, digests, machine, packages and commands. ``--write``
@@ -26,12 +27,12 @@ sys.path[:0] = [str(ROOT / folder) for folder in ("", "agents", "training")]
 import bao_agents  # noqa: E402  (it needs the path above)
 from bao_agents.support.files import hold, write_atomically  # noqa: E402
 from bao_agents.support.output import say  # noqa: E402
-from bao_agents.support.provenance import current_commit, facts, provenance  # noqa: E402
+from bao_agents.support.provenance import UNKNOWN, current_commit, facts, provenance  # noqa: E402
 from bao_env.engine.ruleset import RULESETS  # noqa: E402
 from docs.measurements import TABLES, Part, Table  # noqa: E402
 
 PAGES = sorted(ROOT.glob("*/*.md"))
-_END = "<!-- end -->\n"
+_END = "<!-- end -->"
 
 
 def shipped_file(name: str) -> Path:
@@ -124,9 +125,18 @@ def head_of(name: str, table: Table, records: Sequence[Mapping[str, Any]]) -> st
 
 
 def with_table(page: str, name: str, text: str) -> str:
-    """Return a page with a new table in place of the old one, markers included."""
+    """Return a page with a new table in place of the old one, markers included.
+
+    Raises:
+        ValueError: the old table has no end.
+    """
     before, marker, after = page.partition(f"<!-- measured {name} -->\n")
-    return before + text + after.partition(_END)[2] if marker else page
+    if not marker:
+        return page
+    old, end, after = after.partition(_END)
+    if not end or "<!-- measured " in old:
+        raise ValueError(f"there is no {_END} after {marker.strip()}")
+    return before + text + after
 
 
 def main() -> None:
@@ -155,7 +165,11 @@ def main() -> None:
         for part in parts if args.list else ():
             say(f"  {'missing' if part in missing else 'kept'}: {part.command}")
     say(f"about {total / 60:.1f} hours of one core")
-    for results in selected if not args.list else ():
+    if args.list:
+        return
+    if current_commit() == UNKNOWN or current_commit().endswith("-dirty"):
+        parser.error("no commit names this code: commit your changes, then measure")
+    for results in selected:
         results.measure()
         text = results.markdown()
         print(text)

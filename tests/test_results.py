@@ -101,11 +101,26 @@ def test_the_list_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert "about 4.5 hours of one core" in output.err and not output.out
 
 
+def test_code_without_a_commit_is_not_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+) -> None:
+    monkeypatch.setattr(results, "current_commit", lambda: "1234abcd-dirty")
+    monkeypatch.setattr(results.Results, "measure", lambda _: pytest.fail("measured"))
+    monkeypatch.setattr(sys, "argv", ["results.py", "blunders"])
+    with pytest.raises(SystemExit):
+        results.main()
+    assert "commit your changes, then measure" in capsys.readouterr().err
+
+
 def test_a_table_takes_the_place_of_the_old_one() -> None:
     page = "before\n<!-- measured tiny -->\nold\n<!-- end -->\n<!-- measured other -->\n"
-    new = "<!-- measured tiny -->\nnew\n<!-- end -->\n"
-    assert with_table(page, "tiny", new) == f"before\n{new}<!-- measured other -->\n"
+    new = "<!-- measured tiny -->\nnew\n<!-- end -->"
+    assert with_table(page, "tiny", new) == f"before\n{new}\n<!-- measured other -->\n"
     assert with_table(page, "unknown", new) == page
+    with pytest.raises(ValueError, match="no <!-- end --> after <!-- measured other -->"):
+        with_table(page, "other", new)
+    with pytest.raises(ValueError, match="no <!-- end --> after <!-- measured tiny -->"):
+        with_table(page.replace("<!-- end -->\n", "") + "<!-- end -->", "tiny", new)
 
 
 @pytest.mark.parametrize(("name", "text"), MEASURED)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from bao_agents.nets.checkpoint_files import GUIDES
 from bao_agents.support.files import HeldError, hold, write_atomically
-from bao_agents.support.provenance import current_commit, facts, provenance
+from bao_agents.support.provenance import UNKNOWN, current_commit, facts, provenance
 from bao_env import RULESETS
 
 
@@ -196,4 +196,12 @@ def test_a_record_says_what_made_a_result(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setattr("bao_env.__file__", str(tmp_path / "__init__.py"))
     current_commit.cache_clear()
     assert current_commit() == "1234abcd"
+    (tmp_path / "COMMIT").unlink()
+    monkeypatch.setenv("GIT_DIR", str(tmp_path))  # as in a hook of another repository
+    current_commit.cache_clear()
+    assert current_commit() == lines["commit"]
+    copy = Path(__file__).parent / "agents" / "bao_agents" / "support" / "provenance.py"
+    monkeypatch.setattr("bao_agents.support.provenance.__file__", str(copy))
+    current_commit.cache_clear()
+    assert current_commit() == UNKNOWN
     current_commit.cache_clear()

@@ -37,13 +37,16 @@ def current_commit() -> str:
     if packaged.exists():
         return packaged.read_text(encoding="utf-8").strip()
     checkout = Path(__file__).parents[3]
-    if not (checkout / "pyproject.toml").exists():  # perhaps inside another repository
+    if not (checkout / ".git").exists():  # a copy, perhaps inside another repository
         return UNKNOWN
     git = ["git", "-C", str(checkout), "describe", "--always", "--dirty"]
+    # In a Git hook, Git's variables name the hook's repository.
+    env = {name: text for name, text in os.environ.items() if not name.startswith("GIT_")}
     try:
-        return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+        done = subprocess.run(git, capture_output=True, text=True, check=True, env=env)
     except (OSError, subprocess.CalledProcessError):
         return UNKNOWN
+    return done.stdout.strip()
 
 
 def digest(path: Path) -> str:
