@@ -126,7 +126,7 @@ def mutants_of(file: Path) -> Iterator[Mutant]:
     pending: list[tuple[ast.AST, int]] = [(ast.parse(text), 0)]
     while pending:
         node, statement = pending.pop()
-        if isinstance(node, ast.FunctionDef):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if any("jit" in ast.unparse(decorator) for decorator in node.decorator_list):
                 continue
             pending += [(child, child.lineno) for child in node.body]
@@ -205,7 +205,7 @@ def lines_in_functions(file: Path) -> set[int]:
     functions = [
         node
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     return {
         line
