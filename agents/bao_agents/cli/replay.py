@@ -197,4 +197,5 @@ def _draw(board: Board, options: argparse.Namespace, *, legal: bool) -> None:
             write_gif(file, board, words=bool(options.move))
         else:
             write_image(file, board.shapes(legal=legal))
+    for file in filter(None, (options.svg, options.png, options.pdf, options.gif)):
         print(f"{file}: {file.stat().st_size / 1e6:.2f} MB")

@@ -71,7 +71,7 @@ def _verdict(board: Board, move: Reviewed) -> str:
     if move.mark:
         loss = "gives the proven win away; " if move.gives_win_away else ""
         value = "" if best.proof.winner is not None else f"{sign * best.score:+.2f} "
-        words = f"{words:15} {loss}better: {value}{_moves(board, best)}"
+        words = f"{words:21} {loss}better: {value}{_moves(board, best)}"
     return words
 
 
