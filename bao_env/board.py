@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -439,7 +439,7 @@ class Board:
             and self._now.outcome == other._now.outcome
         )
 
-    __hash__ = None  # type: ignore[assignment]  # boards change
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # boards change
 
     def __repr__(self) -> str:
         """Return an expression that makes this board again, with its moves."""

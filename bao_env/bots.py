@@ -7,14 +7,15 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from bao_env.compiled.compile import jit
 from bao_env.engine.argument_checks import as_actions, as_batch
 from bao_env.engine.bits import ONE, ZERO, U, trailing_zeros
 from bao_env.engine.kernel import WON, begin_action, captured_by, play_out
 from bao_env.engine.masks import check_legal
-from bao_env.engine.position import Actions, Legal, PackedPositions, load_rows_at
-from bao_env.engine.ruleset import RULESETS, Ruleset, get_ruleset, rules_of
+from bao_env.engine.position import Actions, Legal, PackedPositions, Rows, load_rows_at
+from bao_env.engine.ruleset import RULESETS, KernelRules, Ruleset, get_ruleset, rules_of
 from bao_env.engine.sampling import random_actions, random_states
 from bao_env.player_packages import load_from_packages
 
@@ -135,7 +136,7 @@ class RandomAgent(Bot):
 
 
 @jit
-def _captured(rules, rows, action):
+def _captured(rules: KernelRules, rows: Rows, action: np.uint64) -> np.uint64:
     """Return how many seeds a legal action captures, or a larger number if its capture wins."""
     capture_turn, hand = begin_action(rules, rows, action)
     if not capture_turn:
@@ -145,7 +146,9 @@ def _captured(rules, rows, action):
 
 
 @jit
-def _greedy_actions(kernel_array, positions, legal, actions):
+def _greedy_actions(
+    kernel_array: npt.NDArray[np.uint64], positions: PackedPositions, legal: Legal, actions: Actions
+) -> None:
     """Write the actions of :class:`GreedyAgent`.
 
     Args:
@@ -184,7 +187,7 @@ class GreedyAgent(Bot):
     """Greedy play does not depend on a seed; see :class:`bao_env.Agent`."""
 
     def __init__(self, ruleset: str | Ruleset | None = None) -> None:
-        self.ruleset = None if ruleset is None else get_ruleset(ruleset)
+        self.ruleset: Ruleset | None = None if ruleset is None else get_ruleset(ruleset)
 
     def act(self, positions: PackedPositions, legal: Legal) -> Actions:
         """Choose actions; see :meth:`Agent.act`."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
+import numpy.typing as npt
 
 from bao_env.compiled.compile import jit_brief
 from bao_env.engine import kernel
@@ -79,7 +80,9 @@ def legal_actions(packed: PackedPositions, ruleset: Ruleset) -> list[int]:
 
 
 @jit_brief
-def _advance(kernel_array, packed, action):
+def _advance(
+    kernel_array: npt.NDArray[np.uint64], packed: PackedPositions, action: int
+) -> tuple[np.uint64, np.int64, bool]:
     """Play an action under the rules in a :attr:`Ruleset.kernel_array`.
 
     Python passes an array to compiled code faster than a named tuple.

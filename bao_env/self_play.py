@@ -118,14 +118,14 @@ class OpponentPool(Bot):
         seed: int = 0,
         ruleset: str | Ruleset | None = None,
     ) -> None:
-        self.size = as_integer(size, "size", 2, MAX_COUNT)
+        self.size: int = as_integer(size, "size", 2, MAX_COUNT)
         if not 0 <= newest <= 1:
             raise ValueError(f"newest={newest}: expected a probability from 0 to 1")
         self.ruleset = None if ruleset is None else get_ruleset(ruleset)
         self._seed = seed
-        self.members = [Member(0, first, get_agent(first, self.ruleset, seed))]
+        self.members: list[Member] = [Member(0, first, get_agent(first, self.ruleset, seed))]
         """The oldest comes first, the newest last."""
-        self.playing = self.members[0]
+        self.playing: Member = self.members[0]
         """The member that plays. If a new member replaces it in the pool, it still plays until the
         next :meth:`draw`."""
         self.newest = newest

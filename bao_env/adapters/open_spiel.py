@@ -21,10 +21,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bao_env.engine.action import NUM_ACTIONS, actions_of
 from bao_env.engine.layout import SOUTH
-from bao_env.engine.ruleset import get_ruleset
+from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.arguments import MAX_PLIES
 from bao_env.envs.single_game import SingleGame
 from bao_env.notation.positions import action_to_move
@@ -70,9 +71,9 @@ class BaoGame(pyspiel.Game):
 
     def __init__(self, params: dict[str, Any] | None = None) -> None:
         params = params or {}
-        self.ruleset = get_ruleset(params.get("ruleset", "zanzibar"))
-        self.max_plies = int(params.get("max_plies", MAX_PLIES))
-        self.observer = get_observer(params.get("observation", "board"), self.ruleset)
+        self.ruleset: Ruleset = get_ruleset(params.get("ruleset", "zanzibar"))
+        self.max_plies: int = int(params.get("max_plies", MAX_PLIES))
+        self.observer: Observer = get_observer(params.get("observation", "board"), self.ruleset)
         info = pyspiel.GameInfo(
             num_distinct_actions=NUM_ACTIONS,
             max_chance_outcomes=0,
@@ -108,7 +109,7 @@ class BaoState(pyspiel.State):
 
     def __init__(self, game: BaoGame) -> None:
         super().__init__(game)
-        self.single_game = SingleGame(game.ruleset, game.max_plies, game.observer)
+        self.single_game: SingleGame = SingleGame(game.ruleset, game.max_plies, game.observer)
         self.single_game.start(SOUTH, _UNUSED)
 
     def current_player(self) -> int:
@@ -149,8 +150,8 @@ class BaoObserver:
 
     def __init__(self, observer: Observer) -> None:
         array = np.zeros(observer.space.shape or (), np.float32)
-        self.tensor = array.reshape(-1)  # the same memory
-        self.dict = {"observation": array}
+        self.tensor: npt.NDArray[np.float32] = array.reshape(-1)  # the same memory
+        self.dict: dict[str, npt.NDArray[np.float32]] = {"observation": array}
 
     def set_from(self, state: BaoState, player: int) -> None:
         """Fill :attr:`tensor` with what ``player`` sees."""

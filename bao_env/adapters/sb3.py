@@ -65,7 +65,9 @@ class SB3VecEnv(VecEnv):
         if opponent is None:
             raise ValueError("opponent=None: expected a name, an agent or an OpponentPool")
         mode = AutoresetMode.SAME_STEP
-        self.envs = BaoVectorEnv(num_envs, opponent=opponent, autoreset_mode=mode, **options)
+        self.envs: BaoVectorEnv = BaoVectorEnv(
+            num_envs, opponent=opponent, autoreset_mode=mode, **options
+        )
         space = self.envs.single_observation_space
         if isinstance(space, spaces.Dict) and any(
             isinstance(s, spaces.Dict) for s in space.values()
@@ -90,7 +92,7 @@ class SB3VecEnv(VecEnv):
                 "with one text for each game"
             )
         observation, infos = self.envs.reset(seed=self._seeds[0], options=self._options[0])
-        self.reset_infos = self._split(infos)
+        self.reset_infos: list[dict[str, Any]] = self._split(infos)
         self._reset_seeds()
         self._reset_options()
         return observation

@@ -1,6 +1,9 @@
 """Compile kernel functions with numba.
 
 A kernel function is plain Python on integers and arrays: no objects, exceptions or growing lists.
+Its annotations say the types in compiled code. Python gets a uint64 that it returns as an int.
+Only numba's overloads have none: numba compares their parameters, with annotations, to those of the
+functions that they return.
 ``NUMBA_DISABLE_JIT=1`` runs it uncompiled, for example in a debugger.
 """
 

@@ -8,6 +8,8 @@ Legal actions are a uint64 with bit a set where action a is legal.
 
 from __future__ import annotations
 
+import numpy as np
+
 NUM_ACTIONS = 64
 
 
@@ -31,7 +33,7 @@ def unpack_action(action: int) -> tuple[int, int, int]:
     return action >> 2, (action >> 1) & 1, action & 1
 
 
-def actions_of(legal: int) -> list[int]:
+def actions_of(legal: int | np.uint64) -> list[int]:
     """Return the actions in a set of bits (a uint64 as an integer), in ascending order."""
     legal = int(legal)
     return [action for action in range(NUM_ACTIONS) if legal >> action & 1]

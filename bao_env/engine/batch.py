@@ -55,7 +55,7 @@ from bao_env.engine.position import (
     mover_of,
     packed_opening,
 )
-from bao_env.engine.ruleset import Ruleset, get_ruleset
+from bao_env.engine.ruleset import KernelRules, Ruleset, get_ruleset
 from bao_env.engine.sampling import RandomStates, draw_actions
 from bao_env.engine.start_encoding import action_of, start_of
 from bao_env.engine.starts import candidates, is_capture
@@ -76,7 +76,9 @@ def _thread_scratch() -> Scratch:
 
 
 @jit_inner
-def _find_legal(rules, positions, legal, winners, scratch):
+def _find_legal(
+    rules: KernelRules, positions: PackedPositions, legal: Legal, winners: Seats, scratch: Scratch
+) -> None:
     """Write the legal actions of a block's games, and the winners of games without any.
 
     Where a game has a winner, ``legal`` becomes 0.
@@ -106,7 +108,14 @@ def _find_legal(rules, positions, legal, winners, scratch):
 
 
 @jit
-def step_batch(rules, positions, actions, legal, winners, scratch):
+def step_batch(
+    rules: KernelRules,
+    positions: PackedPositions,
+    actions: Actions,
+    legal: Legal,
+    winners: Seats,
+    scratch: Scratch,
+) -> None:
     """Play a legal action in each running game of a batch, then write the new legal actions.
 
     Args:
@@ -132,7 +141,13 @@ def step_batch(rules, positions, actions, legal, winners, scratch):
 
 
 @jit_inner
-def _restart_finished(positions, legal, winners, opening, opening_legal):
+def _restart_finished(
+    positions: PackedPositions,
+    legal: Legal,
+    winners: Seats,
+    opening: PackedPositions,
+    opening_legal: U,
+) -> int:
     """Restart the games that have a winner, and return how many there were."""
     ended = 0
     for i in range(positions.shape[0]):
@@ -146,7 +161,17 @@ def _restart_finished(positions, legal, winners, opening, opening_legal):
 
 
 @jit
-def _play_random(rules, positions, legal, winners, rng, opening, opening_legal, plies, scratch):
+def _play_random(
+    rules: KernelRules,
+    positions: PackedPositions,
+    legal: Legal,
+    winners: Seats,
+    rng: RandomStates,
+    opening: PackedPositions,
+    opening_legal: U,
+    plies: int,
+    scratch: Scratch,
+) -> int:
     """Play random legal actions, restart games that end, and return how many ended.
 
     Args:
@@ -195,9 +220,9 @@ class Engine:
     """
 
     def __init__(self, ruleset: str | Ruleset = "zanzibar", threads: int = 1) -> None:
-        self.ruleset = get_ruleset(ruleset)
-        self.rules = self.ruleset.kernel
-        self.threads = as_integer(threads, "threads", 1, MAX_THREADS)
+        self.ruleset: Ruleset = get_ruleset(ruleset)
+        self.rules: KernelRules = self.ruleset.kernel
+        self.threads: int = as_integer(threads, "threads", 1, MAX_THREADS)
         self._exclusive = Exclusive("Engine")
         self._helpers: Threads | None = None
         self._process = 0

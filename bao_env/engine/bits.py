@@ -45,7 +45,7 @@ _S56 = U(56)
 
 
 @jit_inline
-def popcount(x):
+def popcount(x: U) -> U:
     """Return the number of set bits (LLVM compiles this form to one instruction)."""
     x = x - ((x >> _S1) & _M1)
     x = (x & _M2) + ((x >> _S2) & _M2)
@@ -54,13 +54,13 @@ def popcount(x):
 
 
 @jit_inline
-def trailing_zeros(x):
+def trailing_zeros(x: U) -> U:
     """Return the index of the lowest set bit of a non-zero word."""
     return popcount((x - ONE) & ~x)
 
 
 @jit_inline
-def select_bit(x, k):
+def select_bit(x: U, k: U) -> U:
     """Return the index of the k-th (from 0) set bit of x; k must be below popcount(x).
 
     There is no branch: running sums of bit counts find first the byte, then the bit in it.
@@ -78,7 +78,7 @@ def select_bit(x, k):
 
 
 @jit_inline
-def byteswap(x):
+def byteswap(x: U) -> U:
     """Reverse the bytes of a word, which puts a front row in the opponent's order of pits."""
     x = ((x >> _S8) & _M8) | ((x & _M8) << _S8)
     x = ((x >> _S16) & _M16) | ((x & _M16) << _S16)
@@ -86,25 +86,25 @@ def byteswap(x):
 
 
 @jit_inline
-def nonzero(x):
+def nonzero(x: U) -> U:
     """Return eight bits, bit i set where byte i is at least 1."""
     return ((((x + _LOW7) & TOPS) >> _S7) * _GATHER) >> _S56
 
 
 @jit_inline
-def at_least_2(x):
+def at_least_2(x: U) -> U:
     """Return eight bits, bit i set where byte i is at least 2."""
     return ((((x + _LOW6E) & TOPS) >> _S7) * _GATHER) >> _S56
 
 
 @jit_inline
-def spread_bits(x):
+def spread_bits(x: U) -> U:
     """Return eight bytes, byte i = bit i of x; x must be below 256."""
     return ((((x * ONES) & _DIAGONAL) + _LOW7) >> _S7) & ONES
 
 
 @jit_inline
-def xorshift(x):
+def xorshift(x: U) -> U:
     """Return the next state of a 64-bit xorshift generator (Marsaglia 2003); x must not be zero."""
     x ^= x << _S13
     x ^= x >> _S7
@@ -112,12 +112,12 @@ def xorshift(x):
 
 
 @jit_inline
-def sum_of_bytes(x):
+def sum_of_bytes(x: U) -> U:
     """Return the sum of the eight bytes of a word; the sum must be below 256."""
     return (x * ONES) >> _S56
 
 
 @jit_inline
-def byte(x, i):
+def byte(x: U, i: U) -> U:
     """Return byte i (0..7) of a word."""
     return (x >> (i << _S3)) & BYTE

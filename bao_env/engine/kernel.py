@@ -51,6 +51,7 @@ from bao_env.engine.position import (
     PENDING_SHIFT,
     PLY,
     SOWN_SHIFT,
+    PackedPositions,
     Rows,
     barred_of,
     load_rows,
@@ -63,7 +64,7 @@ from bao_env.engine.position import (
     store_of,
     store_rows,
 )
-from bao_env.engine.ruleset import code
+from bao_env.engine.ruleset import KernelRules, code
 from bao_env.engine.start_encoding import RING_MASK, action_of, down_of, ring_of, start_of
 from bao_env.engine.starts import (
     HOUSE,
@@ -152,19 +153,19 @@ class Played(NamedTuple):
 
 
 @jit_inline
-def _mask(condition):
+def _mask(condition: bool | np.bool_) -> U:
     """Return all ones if the condition holds, else zero."""
     return FULL if condition else ZERO
 
 
 @jit_inline
-def _step(down):
+def _step(down: U) -> U:
     """Return +1 or -1, modulo 2^64."""
     return (ZERO - down) | ONE
 
 
 @jit_inline
-def _below(ring):
+def _below(ring: U) -> tuple[U, U]:
     """Return the two rows with a seed in each ring pit below ``ring`` (0..15)."""
     bits = ring << PIT_BITS_SHIFT
     front = ((ONE << bits if bits < _WORD_BITS else ZERO) - ONE) & ONES
@@ -174,7 +175,7 @@ def _below(ring):
 
 
 @jit_inline
-def sow(front, back, seeds, pit, down):
+def sow(front: U, back: U, seeds: U, pit: U, down: U) -> tuple[U, U]:
     """Return both rows after sowing ``seeds`` (0..64) one by one from ring pit ``pit`` (1.3)."""
     lowest = (pit - ((seeds - ONE) & (ZERO - down))) & RING_MASK  # the run as if sown upward
     end = lowest + seeds
@@ -187,7 +188,7 @@ def sow(front, back, seeds, pit, down):
 
 
 @jit_inline
-def relay(rules, hand):
+def relay(rules: KernelRules, hand: Hand) -> Hand:
     """Sow the hand once and apply the rules at its last pit, without a branch.
 
     An empty hand is returned unchanged. If the returned hand is empty, the move has ended at
@@ -250,7 +251,7 @@ def relay(rules, hand):
 
 
 @jit_inline
-def play_out(rules, hand):
+def play_out(rules: KernelRules, hand: Hand) -> Hand:
     """Return the hand at the end of its move."""
     while hand.seeds != ZERO:
         hand = relay(rules, hand)
@@ -258,7 +259,9 @@ def play_out(rules, hand):
 
 
 @jit_inline
-def first_hand(rules, rows, capture_turn, start, stops_at_house):
+def first_hand(
+    rules: KernelRules, rows: Rows, capture_turn: bool, start: U, stops_at_house: U
+) -> Hand:
     """Return the hand after the first lift of a move.
 
     Args:
@@ -360,7 +363,7 @@ def first_hand(rules, rows, capture_turn, start, stops_at_house):
 
 
 @jit_inline
-def captured_by(rows, capture_turn, hand):
+def captured_by(rows: Rows, capture_turn: bool, hand: Hand) -> U:
     """Return how many seeds a finished move captured; ``rows`` is the position before it."""
     if not capture_turn:
         return ZERO
@@ -371,7 +374,9 @@ def captured_by(rows, capture_turn, hand):
 
 
 @jit_inline
-def finish(rules, rows, capture_turn, hand, bars=True):
+def finish(
+    rules: KernelRules, rows: Rows, capture_turn: bool, hand: Hand, bars: bool = True
+) -> tuple[Rows, U]:
     """Return the position after a finished move.
 
     Args:
@@ -424,7 +429,14 @@ def finish(rules, rows, capture_turn, hand, bars=True):
 
 
 @jit_inner
-def simulate(rules, rows, capture_turn, start, stops_at_house, bars=True):
+def simulate(
+    rules: KernelRules,
+    rows: Rows,
+    capture_turn: bool,
+    start: U,
+    stops_at_house: U,
+    bars: bool = True,
+) -> Played:
     """Play a start from :func:`candidates` to the end of its move.
 
     Args:
@@ -440,7 +452,7 @@ def simulate(rules, rows, capture_turn, start, stops_at_house, bars=True):
 
 
 @jit_inline
-def house_bits(tally):
+def house_bits(tally: U) -> U:
     """Return the legal actions of a simulated start, as two bits: house 0, house 1.
 
     With a house choice, stopping at the house is always finite, even if playing it is not (2.5b).
@@ -452,7 +464,7 @@ def house_bits(tally):
 
 
 @jit_brief
-def legal_of(rules, packed):
+def legal_of(rules: KernelRules, packed: PackedPositions) -> U:
     """Return the legal actions of a packed position, uint64[6], as a uint64.
 
     0 means that the mover has no legal move and has lost (1.2, 1.5a).
@@ -469,7 +481,7 @@ def legal_of(rules, packed):
 
 
 @jit_inline
-def begin_action(rules, rows, action):
+def begin_action(rules: KernelRules, rows: Rows, action: U) -> tuple[bool, Hand]:
     """Return whether a legal action captures, and the hand after its first lift."""
     capture_turn = is_capture(rules, rows, action)
     start = start_of(rows.meta, capture_turn, action)
@@ -478,7 +490,7 @@ def begin_action(rules, rows, action):
 
 
 @jit_brief
-def play(rules, packed, action):
+def play(rules: KernelRules, packed: PackedPositions, action: U) -> U:
     """Play a legal action on a packed position, uint64[6], in place.
 
     The action is not validated: play only actions of legal_of().
@@ -495,7 +507,7 @@ def play(rules, packed, action):
 
 
 @jit
-def advance(rules, packed, action):
+def advance(rules: KernelRules, packed: PackedPositions, action: U) -> tuple[U, np.int64, bool]:
     """Play a legal action on a packed position, in place, and find the next legal actions.
 
     ``packed`` is uint64[6].

@@ -35,7 +35,19 @@ from bao_env.engine.kernel import (
     play_out,
     relay,
 )
-from bao_env.engine.position import PLY, load_rows_at, mover_of, other_store_of, store_rows_at
+from bao_env.engine.position import (
+    PLY,
+    Index,
+    Legal,
+    PackedPositions,
+    Rows,
+    Seats,
+    load_rows_at,
+    mover_of,
+    other_store_of,
+    store_rows_at,
+)
+from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.starts import cannot_play
 
 LANES = 32
@@ -101,14 +113,14 @@ def make_scratch(games: int) -> Scratch:
 
 
 @jit_inline
-def legal_job(game, capture_turn, action, start):
+def legal_job(game: Index, capture_turn: bool, action: U, start: U) -> U:
     """Return the job that simulates a start, to find its legal actions."""
     flags = _JOB_CAPTURE if capture_turn else ZERO
     return (U(game) << _JOB_GAME_SHIFT) | flags | (action << _JOB_ACTION_SHIFT) | start
 
 
 @jit_inline
-def play_job(game, capture_turn, action, start):
+def play_job(game: Index, capture_turn: bool, action: U, start: U) -> U:
     """Return the job that plays an action."""
     flags = (_JOB_CAPTURE if capture_turn else ZERO) | (
         ZERO if action & ONE else _JOB_STOPS_AT_HOUSE
@@ -117,7 +129,7 @@ def play_job(game, capture_turn, action, start):
 
 
 @jit_inline
-def _load(lanes, i):
+def _load(lanes: _Array, i: Index) -> Hand:
     """Return the hand in lane i."""
     return Hand(
         lanes[_FRONT + i],
@@ -134,7 +146,7 @@ def _load(lanes, i):
 
 
 @jit_inline
-def _save(lanes, i, hand):
+def _save(lanes: _Array, i: Index, hand: Hand) -> None:
     """Write a hand back to lane i, except for the fields that relay() does not change."""
     lanes[_FRONT + i] = hand.front
     lanes[_BACK + i] = hand.back
@@ -147,14 +159,14 @@ def _save(lanes, i, hand):
 
 
 @jit_inner
-def _sow_all(rules, lanes):
+def _sow_all(rules: KernelRules, lanes: _Array) -> None:
     """Sow once in every lane."""
     for i in range(LANES):
         _save(lanes, i, relay(rules, _load(lanes, i)))
 
 
 @jit_inline
-def _fill(rules, positions, job, lanes, i):
+def _fill(rules: KernelRules, positions: PackedPositions, job: U, lanes: _Array, i: Index) -> None:
     """Write the first hand of a job into lane i."""
     hand = first_hand(
         rules,
@@ -169,7 +181,7 @@ def _fill(rules, positions, job, lanes, i):
 
 
 @jit_inline
-def best_capture(best):
+def best_capture(best: U) -> tuple[U, bool, bool]:
     """Decode the entry of ``legal`` that :data:`FIND_BEST` has written for a game.
 
     Returns:
@@ -180,7 +192,7 @@ def best_capture(best):
 
 
 @jit_inner
-def _best_of(rules, rows, job, hand):
+def _best_of(rules: KernelRules, rows: Rows, job: U, hand: Hand) -> U:
     """Return the result of a job's move, as the bits that :func:`best_capture` reads."""
     capture_turn = (job & _JOB_CAPTURE) != ZERO
     if hand.tally & INFINITE:
@@ -197,7 +209,15 @@ def _best_of(rules, rows, job, hand):
 
 
 @jit_inline
-def _retire(rules, positions, legal, winners, job, hand, task):
+def _retire(
+    rules: KernelRules,
+    positions: PackedPositions,
+    legal: Legal,
+    winners: Seats,
+    job: U,
+    hand: Hand,
+    task: int,
+) -> None:
     """Write the result of a job.
 
     Args:
@@ -223,7 +243,15 @@ def _retire(rules, positions, legal, winners, job, hand, task):
 
 
 @jit_inner
-def run(rules, positions, legal, winners, count, scratch, task):
+def run(
+    rules: KernelRules,
+    positions: PackedPositions,
+    legal: Legal,
+    winners: Seats,
+    count: Index,
+    scratch: Scratch,
+    task: int,
+) -> None:
     """Run the jobs of a block through the lanes.
 
     Args:
@@ -250,21 +278,21 @@ def run(rules, positions, legal, winners, count, scratch, task):
         else:
             unfinished = busy
             while unfinished != ZERO:
-                i = np.int64(trailing_zeros(unfinished))
+                lane = np.int64(trailing_zeros(unfinished))
                 unfinished &= unfinished - ONE
-                _save(lanes, i, play_out(rules, _load(lanes, i)))
+                _save(lanes, lane, play_out(rules, _load(lanes, lane)))
         ended = ZERO
         for i in range(LANES):
             ended |= (ONE if lanes[_SEEDS + i] == ZERO else ZERO) << U(i)
         ended &= busy
         while ended != ZERO:
-            i = np.int64(trailing_zeros(ended))
+            lane = np.int64(trailing_zeros(ended))
             ended &= ended - ONE
-            _retire(rules, positions, legal, winners, owner[i], _load(lanes, i), task)
+            _retire(rules, positions, legal, winners, owner[lane], _load(lanes, lane), task)
             if following < count:
-                owner[i] = jobs[following]
-                _fill(rules, positions, owner[i], lanes, i)
+                owner[lane] = jobs[following]
+                _fill(rules, positions, owner[lane], lanes, lane)
                 following += 1
             else:
-                busy &= ~(ONE << U(i))
+                busy &= ~(ONE << U(lane))
                 running -= 1

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from bao_env.compiled.compile import jit, jit_inline
 from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of
 from bao_env.engine.bits import BYTE, ONE, ZERO, U, spread_bits
-from bao_env.engine.position import Actions, Legal
+from bao_env.engine.position import Actions, Flags, Legal
 
 
 def unpack_masks(legal: Legal, action_masks: npt.NDArray[Any]) -> None:
@@ -25,7 +25,7 @@ def unpack_masks(legal: Legal, action_masks: npt.NDArray[Any]) -> None:
 
 
 @jit
-def _unpack_masks(legal, masks):
+def _unpack_masks(legal: Legal, masks: npt.NDArray[np.uint64]) -> None:
     """Spread legal actions, uint64[B], over the bytes of ``masks``, uint64[B, 8]."""
     for i in range(legal.shape[0]):
         for k in range(8):
@@ -33,14 +33,14 @@ def _unpack_masks(legal, masks):
 
 
 @jit_inline
-def _allows(legal, action):
+def _allows(legal: U, action: np.int64) -> bool:
     """Return True if ``action``, int64, is legal or the game is over (``legal`` is 0)."""
     inside = action >= 0 and action < NUM_ACTIONS
-    return legal == ZERO or (inside and (legal >> U(action)) & ONE != ZERO)
+    return legal == ZERO or bool(inside and (legal >> U(action)) & ONE != ZERO)
 
 
 @jit
-def is_legal(actions, legal):
+def is_legal(actions: Actions, legal: Legal) -> Flags:
     """Return which actions are legal, bool[B]; where a game is over, any action is.
 
     Args:
@@ -54,7 +54,7 @@ def is_legal(actions, legal):
 
 
 @jit
-def illegal_games(actions, legal):
+def illegal_games(actions: Actions, legal: Legal) -> npt.NDArray[np.int64]:
     """Return the games whose action is not legal, int64[n], ascending; see :func:`is_legal`."""
     games = np.empty(legal.shape[0], np.int64)
     count = 0

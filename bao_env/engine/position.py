@@ -50,6 +50,8 @@ Seats = npt.NDArray[np.int8]
 Actions = npt.NDArray[np.int64]
 """An action for each game."""
 Flags = npt.NDArray[np.bool_]
+Index = int | np.int64
+"""An index or a count in compiled code: an int64 there."""
 
 WORDS = 6
 MOVER_FRONT = 0
@@ -237,7 +239,7 @@ def row_of(word: int | np.uint64) -> str:
 
 
 @jit_inline
-def load_rows(packed):
+def load_rows(packed: PackedPositions) -> Rows:
     """Return the position in ``packed``, uint64[5 or more]."""
     return Rows(
         packed[MOVER_FRONT],
@@ -249,7 +251,7 @@ def load_rows(packed):
 
 
 @jit_inline
-def load_rows_at(positions, i):
+def load_rows_at(positions: PackedPositions, i: Index) -> Rows:
     """Return the position in row ``i`` of ``positions``, uint64[B, 5 or more]."""
     return Rows(
         positions[i, MOVER_FRONT],
@@ -261,7 +263,7 @@ def load_rows_at(positions, i):
 
 
 @jit_inline
-def store_rows(packed, rows):
+def store_rows(packed: PackedPositions, rows: Rows) -> None:
     """Write a position, all but PLY, into ``packed``, uint64[5 or more], in place."""
     packed[MOVER_FRONT] = rows.front
     packed[MOVER_BACK] = rows.back
@@ -271,7 +273,7 @@ def store_rows(packed, rows):
 
 
 @jit_inline
-def store_rows_at(positions, i, rows):
+def store_rows_at(positions: PackedPositions, i: Index, rows: Rows) -> None:
     """Write a position, all but PLY, into row ``i`` of ``positions``, uint64[B, 5 or more]."""
     positions[i, MOVER_FRONT] = rows.front
     positions[i, MOVER_BACK] = rows.back
@@ -281,55 +283,55 @@ def store_rows_at(positions, i, rows):
 
 
 @jit_inline
-def store_of(meta):
+def store_of(meta: U) -> U:
     """Return the seeds in the mover's store."""
     return meta & BYTE
 
 
 @jit_inline
-def other_store_of(meta):
+def other_store_of(meta: U) -> U:
     """Return the seeds in the opponent's store."""
     return (meta >> OTHER_STORE_SHIFT) & BYTE
 
 
 @jit_inline
-def owns_house(meta):
+def owns_house(meta: U) -> bool:
     """Return whether the mover still owns their house, with any number of seeds in it."""
     return (meta & OWNS_HOUSE) != ZERO
 
 
 @jit_inline
-def other_owns_house(meta):
+def other_owns_house(meta: U) -> bool:
     """Return whether the opponent still owns their house."""
     return (meta & OTHER_OWNS_HOUSE) != ZERO
 
 
 @jit_inline
-def mover_of(meta):
+def mover_of(meta: U) -> U:
     """Return the seat to move, 0 = South or 1 = North."""
     return (meta >> MOVER_SHIFT) & ONE
 
 
 @jit_inline
-def barred_of(meta):
+def barred_of(meta: U) -> U:
     """Return the mover's ring pit that takasia bars, or NO_PIT."""
     return (meta >> BARRED_SHIFT) & BYTE
 
 
 @jit_inline
-def pending_of(meta):
+def pending_of(meta: U) -> U:
     """Return the ring pit of a capture whose side the mover must choose, or NO_PIT (Dutch I.a)."""
     return (meta >> PENDING_SHIFT) & BYTE
 
 
 @jit_inline
-def sown_of(meta):
+def sown_of(meta: U) -> U:
     """Return the seeds sown so far in the waiting move."""
     return meta >> SOWN_SHIFT
 
 
 @jit_inline
-def same_mover(meta):
+def same_mover(meta: U) -> bool:
     """Return whether the player to move also made the last move.
 
     They did only if a capture waits for them to choose its side (Dutch I.a).

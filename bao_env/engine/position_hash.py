@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bao_env.compiled.compile import jit_inline
 from bao_env.engine.bits import U
+from bao_env.engine.position import Rows
 
 # Odd multipliers whose bits look random: 2^64 over the golden ratio (Knuth, "The Art of Computer
 # Programming", volume 3, 6.4), and two primes of xxHash64 (https://xxhash.com).
@@ -19,7 +20,7 @@ _HASH_SHIFT_B = U(32)
 
 
 @jit_inline
-def position_hash(rows):
+def position_hash(rows: Rows) -> U:
     """Return the hash of a position, a :class:`~bao_env.engine.position.Rows`, uint64."""
     h = (rows.front ^ (rows.front >> _HASH_SHIFT_A)) * _GOLDEN_RATIO
     h = ((h ^ (h >> _HASH_SHIFT_B)) + rows.back) * _XXHASH_PRIME_2

@@ -9,14 +9,13 @@ import dataclasses
 import os
 import re
 import tomllib
-from collections import namedtuple
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -290,7 +289,7 @@ class Ruleset:
     @cached_property
     def kernel(self) -> KernelRules:
         """The switches as compiled functions read them."""
-        return KernelRules(*(code(name, getattr(self, name)) for name in KERNEL_SWITCHES))
+        return KernelRules(*(code(name, getattr(self, name)) for name in KernelRules._fields))
 
     @cached_property
     def kernel_array(self) -> npt.NDArray[np.uint64]:
@@ -315,17 +314,24 @@ def code(switch: str, value: str | int) -> np.uint64:
     return np.uint64(CHOICES[switch].index(value) if isinstance(value, str) else value)
 
 
-_OPENING = ("name", "opening_front", "opening_back", "opening_store", "house", "first_player")
-KERNEL_SWITCHES = tuple(
-    field.name for field in dataclasses.fields(Ruleset) if field.name not in _OPENING
-)
-"""The switches that decide what a move does; the others decide how a game begins."""
+class KernelRules(NamedTuple):
+    """The switches of a :class:`Ruleset` that decide what a move does, for compiled functions.
 
-if TYPE_CHECKING:
-    KernelRules: TypeAlias = Any
-else:
-    KernelRules = namedtuple("KernelRules", KERNEL_SWITCHES)
-    """The :data:`KERNEL_SWITCHES` for compiled functions, uint64 each; see :func:`code`."""
+    Each is a uint64 (:func:`code`). The other switches decide how a game begins.
+    """
+
+    house_min: np.uint64
+    house_lost_below_min: np.uint64
+    house_stops_mtaji_takasa: np.uint64
+    lone_house: np.uint64
+    singleton_takasa: np.uint64
+    capture_side: np.uint64
+    endelea_turns: np.uint64
+    capture_limit: np.uint64
+    lone_kichwa_takasa: np.uint64
+    takasia: np.uint64
+    takasia_spares_singletons: np.uint64
+    sow_limit: np.uint64
 
 
 def rules_of(kernel_array: npt.NDArray[np.uint64]) -> KernelRules:
@@ -337,10 +343,12 @@ def rules_of(kernel_array: npt.NDArray[np.uint64]) -> KernelRules:
 
 
 @overload(rules_of)
-def _rules_of_in_numba(kernel_array):
+def _rules_of_in_numba(kernel_array):  # type: ignore[no-untyped-def]
     """Return the function that numba compiles in place of :func:`rules_of`."""
-    count = len(KERNEL_SWITCHES)
-    return lambda kernel_array: KernelRules(*to_fixed_tuple(kernel_array, count))
+    count = len(KernelRules._fields)
+    return lambda kernel_array: KernelRules(
+        *to_fixed_tuple(kernel_array, count)  # type: ignore[call-arg]
+    )
 
 
 RULESETS: Mapping[str, Ruleset] = MappingProxyType(

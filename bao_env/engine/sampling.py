@@ -44,7 +44,7 @@ def random_actions(legal: Legal, rng: RandomStates, actions: Actions) -> None:
 
 
 @jit
-def draw_actions(legal, rng, actions):
+def draw_actions(legal: Legal, rng: RandomStates, actions: Actions) -> None:
     """Fill ``actions`` as :func:`random_actions` does, unchecked; ``actions`` may be longer."""
     for i in range(legal.shape[0]):
         actions[i] = 0

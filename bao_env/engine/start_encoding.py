@@ -23,26 +23,26 @@ _HOLE_MASK = U(7)
 
 
 @jit_inline
-def ring_of(start):
+def ring_of(start: U) -> U:
     """Return the ring pit of a start."""
     return start & RING_MASK
 
 
 @jit_inline
-def down_of(start):
+def down_of(start: U) -> U:
     """Return the step of a start: 0 = up the ring, 1 = down."""
     return start >> DOWN_SHIFT
 
 
 @jit_inline
-def enters(meta):
+def enters(meta: U) -> U:
     """Return all ones if a capture now starts by sowing the captured seeds, else zero (2.3)."""
     namua = FULL if store_of(meta) != ZERO else ZERO
     return namua | (FULL if pending_of(meta) != NO_PIT else ZERO)
 
 
 @jit_inline
-def action_of(meta, capture_turn, start):
+def action_of(meta: U, capture_turn: bool, start: U) -> U:
     """Return the action of a start, with house bit 0."""
     ring = ring_of(start)
     in_back = ZERO - (ring >> _ROW_SHIFT)
@@ -57,7 +57,7 @@ def action_of(meta, capture_turn, start):
 
 
 @jit_inline
-def start_of(meta, capture_turn, action):
+def start_of(meta: U, capture_turn: bool, action: U) -> U:
     """Return the start of an action: the inverse of :func:`action_of`."""
     pit = action >> _PIT_SHIFT
     right = (action >> _DIRECTION_SHIFT) & ONE

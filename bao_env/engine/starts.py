@@ -28,6 +28,8 @@ from bao_env.engine.bits import (
 )
 from bao_env.engine.position import (
     NO_PIT,
+    PackedPositions,
+    Rows,
     barred_of,
     load_rows,
     other_store_of,
@@ -36,7 +38,7 @@ from bao_env.engine.position import (
     same_mover,
     store_of,
 )
-from bao_env.engine.ruleset import code
+from bao_env.engine.ruleset import KernelRules, code
 from bao_env.engine.start_encoding import (
     DOWN_STARTS_SHIFT,
     RING_MASK,
@@ -69,7 +71,7 @@ _SINGLETONS = code("singleton_takasa", "singletons")
 
 
 @jit_inline
-def _capture_pits(front_filled, facing_filled, seeds):
+def _capture_pits(front_filled: U, facing_filled: U, seeds: U) -> U:
     """Return the front pits, as bits, in which a first sowing of ``seeds`` seeds ends in a capture.
 
     Such a pit must hold seeds before the last one lands, and the pit facing it must not be empty
@@ -87,7 +89,7 @@ def _capture_pits(front_filled, facing_filled, seeds):
 
 
 @jit_inner
-def first_captures(front, back, facing, capture_limit):
+def first_captures(front: U, back: U, facing: U, capture_limit: U) -> tuple[U, U, U]:
     """Find where a first sowing in mtaji can capture (3.4).
 
     Returns bit sets over ring pits: starts that capture going up, starts that capture going down,
@@ -120,13 +122,13 @@ def first_captures(front, back, facing, capture_limit):
 
 
 @jit_inline
-def _namua_captures(front, facing):
+def _namua_captures(front: U, facing: U) -> U:
     """Return the front pits, as bits, at which a seed from the store captures (2.3)."""
     return nonzero(front) & nonzero(facing)
 
 
 @jit_inner
-def capture_targets(rules, front, back, facing, store):
+def capture_targets(rules: KernelRules, front: U, back: U, facing: U, store: U) -> U:
     """Return the front pits, as bits, at which a first sowing could capture."""
     if store != ZERO:
         return _namua_captures(front, facing)
@@ -135,7 +137,7 @@ def capture_targets(rules, front, back, facing, store):
 
 
 @jit_inline
-def cannot_play(front, back, store):
+def cannot_play(front: U, back: U, store: U) -> bool:
     """Return whether a player's rows leave them no hole to play from (1.2).
 
     A move needs a filled front hole in namua, or a hole with two seeds in mtaji. This misses only
@@ -149,19 +151,19 @@ def cannot_play(front, back, store):
 
 
 @jit
-def is_stuck(rows):
+def is_stuck(rows: Rows) -> bool:
     """Return whether the mover has no hole to play from, and so has lost (1.2)."""
     return not same_mover(rows.meta) and cannot_play(rows.front, rows.back, store_of(rows.meta))
 
 
 @jit_inline
-def _single(bits):
+def _single(bits: U) -> bool:
     """Return whether exactly one bit is set."""
     return bits != ZERO and (bits & (bits - ONE)) == ZERO
 
 
 @jit_inline
-def candidates(rules, rows):
+def candidates(rules: KernelRules, rows: Rows) -> tuple[bool, U]:
     """Find the starts that the rules allow, before infinite moves are excluded.
 
     Returns:
@@ -204,7 +206,7 @@ def candidates(rules, rows):
 
 
 @jit_inner
-def _namua_takasa(rules, front, back, front_filled, meta):
+def _namua_takasa(rules: KernelRules, front: U, back: U, front_filled: U, meta: U) -> U:
     """Return the front pits, as bits, from which a takasa in namua may start (2.4)."""
     starts = front_filled
     owned = owns_house(meta)
@@ -226,7 +228,7 @@ def _namua_takasa(rules, front, back, front_filled, meta):
 
 
 @jit_inner
-def _dutch_takasia(rules, rows, starts):
+def _dutch_takasia(rules: KernelRules, rows: Rows, starts: U) -> U:
     """Remove the only threatened pit from ``starts``, unless it is the only start (Dutch II)."""
     if _single(starts) or starts == ZERO:
         return starts
@@ -243,7 +245,9 @@ def _dutch_takasia(rules, rows, starts):
 
 
 @jit_inner
-def takasia_bar(rules, front, back, other_front, other_back, other_owned):
+def takasia_bar(
+    rules: KernelRules, front: U, back: U, other_front: U, other_back: U, other_owned: U
+) -> U:
     """Return the ring pit barred to the next player after a takasa in mtaji, or NO_PIT (4.1).
 
     Args:
@@ -272,7 +276,7 @@ def takasia_bar(rules, front, back, other_front, other_back, other_owned):
 
 
 @jit_inline
-def is_capture(rules, rows, action):
+def is_capture(rules: KernelRules, rows: Rows, action: U) -> bool:
     """Return whether a legal action captures.
 
     The first sowing decides: if one legal start captures, all of them do (1.7a).
@@ -291,11 +295,11 @@ def is_capture(rules, rows, action):
     if entering != ZERO:  # 2.3: at the store seed's own pit
         return ((facing_filled >> ring) & ONE) != ZERO
     hits = _capture_pits(nonzero(front), facing_filled, seeds)
-    return seeds <= rules.capture_limit and ((hits >> end) & ONE) != ZERO  # 3.4
+    return bool(seeds <= rules.capture_limit) and ((hits >> end) & ONE) != ZERO  # 3.4
 
 
 @jit_brief
-def startable(rules, packed):
+def startable(rules: KernelRules, packed: PackedPositions) -> tuple[bool, U]:
     """Return how the mover may begin, before infinite moves are excluded.
 
     ``packed`` is uint64[6].

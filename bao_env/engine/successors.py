@@ -8,10 +8,14 @@ kernel.
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from bao_env.compiled.compile import jit, jit_inline
-from bao_env.engine.bits import FULL, ONE, ZERO, trailing_zeros
-from bao_env.engine.kernel import CHOICE, INFINITE, simulate
-from bao_env.engine.position import store_rows_at
+from bao_env.engine.bits import FULL, ONE, ZERO, U, trailing_zeros
+from bao_env.engine.kernel import CHOICE, INFINITE, Played, simulate
+from bao_env.engine.position import Index, Rows, store_rows_at
+from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.start_encoding import action_of
 from bao_env.engine.starts import candidates
 
@@ -29,7 +33,7 @@ SUCCESSOR_WORDS = 8
 
 
 @jit_inline
-def _write_successor(out, row, played, action):
+def _write_successor(out: npt.NDArray[np.uint64], row: Index, played: Played, action: U) -> None:
     """Write a :class:`Played` move into row ``row`` of ``out``."""
     store_rows_at(out, row, played.after)
     out[row, ACTION] = action
@@ -38,7 +42,7 @@ def _write_successor(out, row, played, action):
 
 
 @jit
-def successors(rules, rows, out, base):
+def successors(rules: KernelRules, rows: Rows, out: npt.NDArray[np.uint64], base: Index) -> Index:
     """Play every legal action of a position.
 
     Args:

@@ -95,20 +95,22 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         render_mode: str | None = None,
     ) -> None:
         super().__init__()
-        self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
-        self.ruleset = get_ruleset(ruleset)
-        self.possible_agents = ["player_0", "player_1"]
-        self.agents = list(self.possible_agents)
-        self.observer = get_observer(observation, self.ruleset, dtype)
+        self.render_mode: str | None = check_render_mode(render_mode, self.metadata["render_modes"])
+        self.ruleset: Ruleset = get_ruleset(ruleset)
+        self.possible_agents: list[str] = ["player_0", "player_1"]
+        self.agents: list[str] = list(self.possible_agents)
+        self.observer: Observer = get_observer(observation, self.ruleset, dtype)
         """Writes the observations."""
-        self.observation_spaces = {
+        self.observation_spaces: dict[str, spaces.Dict] = {
             agent: masked_space(self.observer.space) for agent in self.possible_agents
         }
-        self.action_spaces = {agent: spaces.Discrete(NUM_ACTIONS) for agent in self.possible_agents}
+        self.action_spaces: dict[str, spaces.Discrete[np.int64]] = {
+            agent: spaces.Discrete(NUM_ACTIONS) for agent in self.possible_agents
+        }
         self._first_player = seat_or_none(first_player, "first_player")
         plies = check_max_plies(max_plies)
         self._game = SingleGame(self.ruleset, plies, self.observer, opening_plies)
-        self.state_space = self.observer.space
+        self.state_space: spaces.Space[Any] = self.observer.space
         self._illegal_policy = check_illegal(illegal)
         self._window = Window()
         self._np_random: np.random.Generator | None = None
@@ -145,12 +147,12 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
             game.start(start, self._np_random)
             agents = list(self.possible_agents)
             self.agents = agents
-            self.rewards = dict.fromkeys(agents, 0.0)
+            self.rewards: dict[str, float] = dict.fromkeys(agents, 0.0)
             self._cumulative_rewards = dict.fromkeys(agents, 0.0)
-            self.terminations = dict.fromkeys(agents, False)
-            self.truncations = dict.fromkeys(agents, False)
+            self.terminations: dict[str, bool] = dict.fromkeys(agents, False)
+            self.truncations: dict[str, bool] = dict.fromkeys(agents, False)
             self.infos: dict[str, Infos] = {agent: {} for agent in agents}
-            self.agent_selection = agents[game.mover]
+            self.agent_selection: str = agents[game.mover]
             self._skip_agent_selection: str | None = None
             if self.render_mode == "human":
                 self.render()

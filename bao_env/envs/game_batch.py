@@ -15,7 +15,7 @@ all games at once. An argument *games* is int64[n], the indices of some of the B
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ from bao_env.engine.position import (
     WORDS,
     Actions,
     Flags,
+    Index,
     Legal,
     PackedPositions,
     Seats,
@@ -111,13 +112,13 @@ class ObservationBuffer(NamedTuple):
 
 
 @jit_inline
-def _mover(positions, g):
+def _mover(positions: PackedPositions, g: Index) -> np.int8:
     """Return the seat to move in game g."""
     return np.int8(mover_of(positions[g, META]))
 
 
 @jit_inline
-def _set_viewer(state, viewers, legal, g):
+def _set_viewer(state: GameStates, viewers: Seats, legal: Legal, g: Index) -> None:
     """Write the viewer of game g, and the viewer's legal actions."""
     viewer, learner = _mover(state.positions, g), state.learner_seats[g]
     bits = state.legal[g]
@@ -129,7 +130,7 @@ def _set_viewer(state, viewers, legal, g):
 
 
 @jit
-def _set_viewers(state, viewers, legal):
+def _set_viewers(state: tuple[npt.NDArray[Any], ...], viewers: Seats, legal: Legal) -> None:
     """Write the viewer of each game, and the viewer's legal actions.
 
     Args:
@@ -143,7 +144,18 @@ def _set_viewers(state, viewers, legal):
 
 
 @jit
-def _score(state, low, high, max_plies, actors, viewers, legal, rewards, terminated, truncated):
+def _score(
+    state: tuple[npt.NDArray[Any], ...],
+    low: int,
+    high: int,
+    max_plies: int,
+    actors: Seats,
+    viewers: Seats,
+    legal: Legal,
+    rewards: npt.NDArray[np.float64],
+    terminated: Flags,
+    truncated: Flags,
+) -> None:
     """Write the viewers and the results of a step, and cut short games that are too long.
 
     Args:
@@ -170,7 +182,7 @@ def _score(state, low, high, max_plies, actors, viewers, legal, rewards, termina
 
 
 @jit
-def _find_unanswered(state, games):
+def _find_unanswered(state: GameStates, games: GameIndices) -> int:
     """Find the running games in which the agent is to move, and return their number.
 
     Args:
@@ -200,13 +212,13 @@ class GameBatch:
         self, ruleset: Ruleset, size: int, max_plies: int, threads: int, observer: Observer
     ) -> None:
         self.ruleset = ruleset
-        self.engine = Engine(ruleset, threads)
+        self.engine: Engine = Engine(ruleset, threads)
         self.size = size
         self.max_plies = max_plies
         self.observer = observer
         self.agent: Agent | None = None
         """The learner's opponent; None in self-play."""
-        self.state = GameStates(
+        self.state: GameStates = GameStates(
             np.zeros((size, WORDS), np.uint64),
             np.zeros(size, np.uint64),
             np.full(size, NO_WINNER, np.int8),
@@ -283,9 +295,18 @@ class GameBatch:
         result = StepResult(np.empty(size), np.empty(size, np.bool_), np.empty(size, np.bool_))
 
         def finish(part: slice) -> None:
-            bounds = part.start, part.stop
-            viewed = buffer.viewers, buffer.legal
-            _score(tuple(state), *bounds, self.max_plies, actors, *viewed, *result)
+            _score(
+                tuple(state),
+                part.start,
+                part.stop,
+                self.max_plies,
+                actors,
+                buffer.viewers,
+                buffer.legal,
+                result.rewards,
+                result.terminated,
+                result.truncated,
+            )
             buffer.rows(part).fill(state.positions[part], self.observer)
 
         if self.agent is None:

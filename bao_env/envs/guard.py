@@ -24,7 +24,7 @@ class Guard(Exclusive):
     def __init__(self) -> None:
         super().__init__("environment")
         self._begun = False
-        self.ready = False
+        self.ready: bool = False
         """Whether the last step or reset ended without an exception."""
 
     def __reduce__(self) -> tuple[Any, ...]:

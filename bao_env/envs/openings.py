@@ -19,7 +19,8 @@ from bao_env.engine.bits import ONE, ZERO, popcount, select_bit, xorshift
 from bao_env.engine.kernel import advance, legal_of
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import WORDS, Legal, PackedPositions, to_packed
-from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.ruleset import KernelRules, Ruleset
+from bao_env.engine.sampling import RandomStates
 from bao_env.notation.positions import parse_position
 
 OpeningPlies: TypeAlias = int | tuple[int, int]
@@ -60,7 +61,13 @@ def check_opening_plies(
 
 
 @jit
-def _play_randomly(rules, positions, legal, plies, states):
+def _play_randomly(
+    rules: KernelRules,
+    positions: PackedPositions,
+    legal: Legal,
+    plies: npt.NDArray[np.int64],
+    states: RandomStates,
+) -> None:
     """Play random legal plies; a game that ends on the way restarts.
 
     Args:

@@ -101,13 +101,13 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
         illegal: Illegal = "lose",
         render_mode: str | None = None,
     ) -> None:
-        self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
-        self.ruleset = get_ruleset(ruleset)
-        self.action_space = spaces.Discrete(NUM_ACTIONS)
-        self.observer = get_observer(observation, self.ruleset, dtype)
+        self.render_mode: str | None = check_render_mode(render_mode, self.metadata["render_modes"])
+        self.ruleset: Ruleset = get_ruleset(ruleset)
+        self.action_space: spaces.Discrete[np.int64] = spaces.Discrete(NUM_ACTIONS)
+        self.observer: Observer = get_observer(observation, self.ruleset, dtype)
         """Writes the observations."""
         space = self.observer.space
-        self.observation_space = space if flat else masked_space(space)
+        self.observation_space: spaces.Space[Any] = space if flat else masked_space(space)
         self._flat = flat
         self._illegal_policy = check_illegal(illegal)
         self._fixed_seat = check_seat(seat, opponent)

@@ -90,21 +90,21 @@ class SingleGame:
         plies = check_opening_plies(
             opening_plies, max_plies, against_an_opponent=against_an_opponent
         )
-        self.openings = Openings(ruleset, plies)
+        self.openings: Openings = Openings(ruleset, plies)
         """Where games begin."""
         self._observer = observer
-        self.positions = np.zeros((1, WORDS), np.uint64)
+        self.positions: PackedPositions = np.zeros((1, WORDS), np.uint64)
         """The packed position as a batch of one, uint64[1, 6]; changes in place."""
-        self.legal = np.zeros(1, np.uint64)
+        self.legal: Legal = np.zeros(1, np.uint64)
         """The legal actions as a batch of one, uint64[1]; 0 once somebody has won."""
-        self.mover = SOUTH
+        self.mover: int = SOUTH
         """The seat to move."""
         self.outcome: Outcome | None = None
         """How the game ended; None while it runs."""
         self.actions: list[int] = []
         """The actions played since the start."""
         self._start = self.positions[0]
-        self.guard = Guard()
+        self.guard: Guard = Guard()
         """Code that changes the game runs in a ``with`` block of this guard."""
         self._viewers = (np.array([SOUTH], np.int8), np.array([NORTH], np.int8))
 

@@ -137,21 +137,24 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         render_mode: str | None = None,
     ) -> None:
         super().__init__()
-        num_envs = self.num_envs = as_integer(num_envs, "num_envs", 1, MAX_COUNT)
-        self.max_plies = check_max_plies(max_plies)
-        self.steps = np.zeros(num_envs, np.int64)
+        num_envs = as_integer(num_envs, "num_envs", 1, MAX_COUNT)
+        self.num_envs: int = num_envs
+        self.max_plies: int = check_max_plies(max_plies)
+        self.steps: npt.NDArray[np.int64] = np.zeros(num_envs, np.int64)
         """int64[B], the number of steps played in each game."""
-        self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
-        self.autoreset_mode = check_autoreset_mode(autoreset_mode)
+        self.render_mode: str | None = check_render_mode(render_mode, self.metadata["render_modes"])
+        self.autoreset_mode: AutoresetMode = check_autoreset_mode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
-        self.single_action_space = spaces.Discrete(NUM_ACTIONS)
-        self.ruleset = get_ruleset(ruleset)
-        self.observer = get_observer(observation, self.ruleset, dtype)
+        self.single_action_space: spaces.Discrete[np.int64] = spaces.Discrete(NUM_ACTIONS)
+        self.ruleset: Ruleset = get_ruleset(ruleset)
+        self.observer: Observer = get_observer(observation, self.ruleset, dtype)
         """Writes the observations."""
         space = self.observer.space
-        self.single_observation_space = space if flat else masked_space(space)
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.single_observation_space: spaces.Space[Any] = space if flat else masked_space(space)
+        self.action_space: spaces.Space[Any] = batch_space(self.single_action_space, num_envs)
+        self.observation_space: spaces.Space[Any] = batch_space(
+            self.single_observation_space, num_envs
+        )
 
         self._batch = GameBatch(self.ruleset, num_envs, self.max_plies, threads, self.observer)
         self._pictures = None if render_mode is None else BatchPictures(self._batch, render_mode)
@@ -171,7 +174,7 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         """Ended games that wait for their reset (NEXT_STEP, DISABLED)."""
         self._sampler = np.zeros(num_envs, np.uint64)
         """Generator states of :meth:`sample_legal_actions`, uint64[B]."""
-        self.guard = Guard()
+        self.guard: Guard = Guard()
         """Asks for a reset after an interruption."""
         self._seeded = False
         self._last_view = ObservationBuffer.empty(num_envs, self.observer)

@@ -17,7 +17,7 @@ from bao_env.engine.bits import ONE
 from bao_env.engine.kernel import Hand
 from bao_env.engine.layout import HOUSE, KICHWA, KIMBI, facing, ring_of_pit
 from bao_env.engine.position import PLY, PackedPositions, Position, Rows, unpack
-from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.ruleset import KernelRules, Ruleset
 from bao_env.game import SEAT_NAMES, Stage, legal_actions, stage_of
 from bao_env.notation.positions import hole_name
 
@@ -243,8 +243,8 @@ def trace_move(packed: PackedPositions, ruleset: Ruleset, action: int) -> list[M
     rules = ruleset.kernel
     record = _Recorder(packed, ruleset)
     fields = Rows.of(packed)
-    captures, hand = _begin(rules, fields, np.uint64(action))
-    hand = _uint64(hand)
+    captures, first_hand = _begin(rules, fields, np.uint64(action))
+    hand = _uint64(first_hand)
     record.start(action >> 2, captures, hand)
     while hand.seeds:
         before, hand = hand, _uint64(_relay(rules, hand))
@@ -267,22 +267,24 @@ def trace_move(packed: PackedPositions, ruleset: Ruleset, action: int) -> list[M
 
 
 @jit_brief
-def _begin(rules, rows, action):
+def _begin(rules: KernelRules, rows: Rows, action: np.uint64) -> tuple[bool, tuple[np.uint64, ...]]:
     captures, hand = kernel.begin_action(rules, rows, action)
     return captures, hand[:]
 
 
 @jit_brief
-def _relay(rules, hand):
+def _relay(rules: KernelRules, hand: Hand) -> tuple[np.uint64, ...]:
     return kernel.relay(rules, hand)[:]
 
 
 @jit_brief
-def _finish(rules, rows, captures, hand):
+def _finish(
+    rules: KernelRules, rows: Rows, captures: bool, hand: Hand
+) -> tuple[tuple[np.uint64, ...], np.uint64]:
     after, result = kernel.finish(rules, rows, captures, hand)
     return after[:], result
 
 
-def _uint64(hand: Hand) -> Hand:
+def _uint64(hand: tuple[np.uint64, ...]) -> Hand:
     """Return a hand whose plain integers, as Python gets them, are uint64 again for the kernel."""
     return Hand(*map(np.uint64, hand))

@@ -45,6 +45,7 @@ from bao_env.engine.position import (
     Actions,
     Legal,
     PackedPositions,
+    Rows,
     Seats,
     load_rows_at,
     mover_of,
@@ -53,9 +54,10 @@ from bao_env.engine.position import (
     same_mover,
     store_rows_at,
 )
+from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.start_encoding import start_of
 from bao_env.engine.starts import candidates, cannot_play, is_capture
-from bao_env.observation.board import OBSERVATION_SIZE, SeedObserver, observe_compiled
+from bao_env.observation.board import OBSERVATION_SIZE, Scale, SeedObserver, observe_compiled
 
 CAPTURED = 0
 WINS = 64
@@ -100,7 +102,7 @@ class Workspace(NamedTuple):
 
 
 @jit_inline
-def _captured(before, after):
+def _captured(before: Rows, after: Rows) -> U:
     """Return the seeds that an action has captured, from the positions before and after it."""
     theirs = sum_of_bytes(before.other_front)
     if same_mover(after.meta):  # Dutch I.a: the capture waits, its seeds still in their pit
@@ -110,7 +112,7 @@ def _captured(before, after):
 
 
 @jit
-def _play_out(rules, positions, count, work):
+def _play_out(rules: KernelRules, positions: PackedPositions, count: int, work: Workspace) -> None:
     """Play out ``count`` actions of the workspace: fill ``after`` and ``seats``."""
     for row in range(count):
         g = work.games[row]
@@ -126,7 +128,7 @@ def _play_out(rules, positions, count, work):
 
 
 @jit
-def _reply(rules, count, work):
+def _reply(rules: KernelRules, count: int, work: Workspace) -> None:
     """Play out the replies to ``count`` actions: fill ``best``, and ``seats`` if no reply is legal.
 
     If no reply can capture or win, one legal reply is enough.
@@ -159,7 +161,9 @@ def _reply(rules, count, work):
 
 
 @jit
-def _write_rows(positions, count, scale, work, out):
+def _write_rows(
+    positions: PackedPositions, count: int, scale: Scale, work: Workspace, out: npt.NDArray[Any]
+) -> None:
     """Write the results of ``count`` actions into their columns of ``out``."""
     for row in range(count):
         g = work.games[row]
@@ -175,7 +179,14 @@ def _write_rows(positions, count, scale, work, out):
 
 
 @jit
-def write_actions(rules, positions, legal, scale, work, out):
+def write_actions(
+    rules: KernelRules,
+    positions: PackedPositions,
+    legal: Legal,
+    scale: Scale,
+    work: tuple[Any, ...],
+    out: npt.NDArray[Any],
+) -> None:
     """Write the result of each legal action.
 
     Args:
@@ -218,7 +229,7 @@ class Replies(SeedObserver):
     The rules decide what actions and replies capture.
     """
 
-    shape = (OBSERVATION_SIZE + COLUMNS,)
+    shape: tuple[int, ...] = (OBSERVATION_SIZE + COLUMNS,)
 
     def fill(
         self,

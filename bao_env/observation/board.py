@@ -33,6 +33,7 @@ from bao_env.engine.position import (
     META,
     MOVER_FRONT,
     OTHER_FRONT,
+    Index,
     Legal,
     PackedPositions,
     Seats,
@@ -52,6 +53,8 @@ OBSERVATION_SIZE = 52
 SEED_UNIT = 8.0
 """The number of seeds that a float observation shows as 1.0."""
 
+Scale = U | np.float32
+"""The factor for counts of seeds; see :func:`seed_scale`."""
 _LAST_FRONT_PIT = U(7)  # a ring pit; NO_PIT lies above
 
 
@@ -61,13 +64,20 @@ def seed_space(shape: tuple[int, ...], dtype: npt.DTypeLike) -> spaces.Box:
     return spaces.Box(0, high, shape, np.dtype(dtype).type)
 
 
-def seed_scale(dtype: npt.DTypeLike) -> Any:
+def seed_scale(dtype: npt.DTypeLike) -> Scale:
     """Return the factor for counts of seeds: uint64 1 for uint8, else a float32."""
     return U(1) if dtype == np.uint8 else np.float32(1.0 / SEED_UNIT)
 
 
 @jit_inline
-def observe_one(positions, k, viewer, scale, out, r):
+def observe_one(
+    positions: PackedPositions,
+    k: Index,
+    viewer: Index,
+    scale: Scale,
+    out: npt.NDArray[Any],
+    r: Index,
+) -> None:
     """Write the observation of one position of many, for compiled callers.
 
     Rows are given by index because passing slices would cost more than everything else.
@@ -106,7 +116,9 @@ def observe_one(positions, k, viewer, scale, out, r):
 
 
 @jit
-def observe_compiled(positions, viewers, scale, out):
+def observe_compiled(
+    positions: PackedPositions, viewers: Seats, scale: Scale, out: npt.NDArray[Any]
+) -> None:
     """Write observations without checks, for compiled callers and observers; see :func:`observe`.
 
     Args:
@@ -132,7 +144,7 @@ class SeedObserver:
 
     def __init__(self, ruleset: Ruleset, dtype: npt.DTypeLike) -> None:
         self._rules = ruleset.kernel
-        self.space = seed_space(self.shape, dtype)
+        self.space: spaces.Box = seed_space(self.shape, dtype)
         self._scale = seed_scale(dtype)
 
     def fill(
@@ -145,7 +157,7 @@ class SeedObserver:
 class BareBoard(SeedObserver):
     """The observer ``"board"``, which looks the same under all rules."""
 
-    shape = (OBSERVATION_SIZE,)
+    shape: tuple[int, ...] = (OBSERVATION_SIZE,)
 
     def fill(
         self,

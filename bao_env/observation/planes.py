@@ -26,7 +26,7 @@ from bao_env.compiled.compile import jit
 from bao_env.engine.bits import ONE
 from bao_env.engine.layout import HOUSE, facing
 from bao_env.engine.position import Legal, PackedPositions, Seats
-from bao_env.observation.board import OBSERVATION_SIZE, SeedObserver, observe_one
+from bao_env.observation.board import OBSERVATION_SIZE, Scale, SeedObserver, observe_one
 
 STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)
 """Seed counts at which planes 1 to 10 of a hole turn on. They are dense for small counts, because
@@ -45,7 +45,9 @@ _ROW_STARTS = np.array([24, 16, 0, 8])  # where rows 0 to 3 begin in a board of 
 
 
 @jit
-def write_planes(positions, viewers, scale, out):
+def write_planes(
+    positions: PackedPositions, viewers: Seats, scale: Scale, out: npt.NDArray[Any]
+) -> None:
     """Write the planes of positions.
 
     Args:
@@ -78,7 +80,7 @@ def write_planes(positions, viewers, scale, out):
 class Planes(SeedObserver):
     """The observer ``"planes"``, which looks the same under all rules."""
 
-    shape = (PLANES, ROWS, COLUMNS)
+    shape: tuple[int, ...] = (PLANES, ROWS, COLUMNS)
 
     def fill(
         self,

@@ -50,7 +50,7 @@ DIGESTS = {1: ("61757f9714051949", "050a82f0a0c9fe7f")}
 
 
 @jit
-def _start_of(meta: np.uint64, action: np.uint64) -> int:
+def _start_of(meta: np.uint64, action: np.uint64) -> np.uint64:
     return start_of(meta, True, action)
 
 

@@ -118,7 +118,7 @@ def logits_by_torch(nnue: NNUEModel, positions: np.ndarray) -> torch.Tensor:
 def test_what_is_learnt_is_what_the_search_reads() -> None:
     model, positions = some_nnue(), mixed_batch(RULESETS["zanzibar"], 50, seed=1)
     nnue = model.quantised()
-    values = [nnue_value(nnue, Rows.of(position)) for position in positions]
+    values = [int(nnue_value(nnue, Rows.of(position))) for position in positions]
     np.testing.assert_allclose(
         values, logits_by_torch(model, positions).detach().numpy() * SCALE, atol=8
     )

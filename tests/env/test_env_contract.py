@@ -14,7 +14,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.error import DependencyNotInstalled
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Dict
 from gymnasium.vector import VectorEnv
 
 import bao_env.envs
@@ -72,7 +72,9 @@ def test_the_contract_tells_the_truth() -> None:
     assert f"float32[{shape}] from {low:g} to {high:g}, in units of eight seeds" in card
     assert SEED_UNIT == 8 and f"Discrete({NUM_ACTIONS})" in card
     assert f"int8[{NUM_ACTIONS}], 1 = legal" in card and f"after {MAX_PLIES} plies" in card
-    assert BaoEnv().observation_space["action_mask"] == Box(0, 1, (NUM_ACTIONS,), np.int8)
+    space = BaoEnv().observation_space
+    assert isinstance(space, Dict)
+    assert space["action_mask"] == Box(0, 1, (NUM_ACTIONS,), np.int8)
 
 
 def test_the_classes_have_the_same_defaults() -> None:

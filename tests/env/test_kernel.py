@@ -16,7 +16,7 @@ import bao_env
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NUM_SEEDS, SOUTH
 from bao_env.engine.position import to_packed, unpack
-from bao_env.engine.ruleset import CHOICES, KERNEL_SWITCHES, RULESETS, Ruleset
+from bao_env.engine.ruleset import CHOICES, RULESETS, KernelRules, Ruleset
 from bao_env.engine.sampling import random_actions, random_states
 from bao_env.game import legal_actions, make_move
 from bao_env.notation import action_to_move, format_position, parse_position
@@ -113,7 +113,7 @@ def test_mixtures_of_switches_match_the_reference(thorough: bool, seed: int) -> 
 
 def test_the_rules_name_every_switch() -> None:
     page = (Path(bao_env.__file__).parent / "RULES.md").read_text(encoding="utf-8")
-    assert [switch for switch in KERNEL_SWITCHES if switch not in page] == []
+    assert [switch for switch in KernelRules._fields if switch not in page] == []
 
 
 @EVERY_VARIANT

@@ -34,7 +34,7 @@ class Metrics:
         self._path = folder / "metrics.csv"
         old_columns, old_rows = _rows_until(self._path, update) if update else ([], [])
         columns = list(dict.fromkeys([*columns, *old_columns]))
-        self.seconds = 0.0
+        self.seconds: float = 0.0
         """The seconds in the last row that is kept; 0 if no row is kept."""
         with suppress(KeyError, IndexError, ValueError):
             self.seconds = float(old_rows[-1]["seconds"])

@@ -44,9 +44,9 @@ class NNUEModel(nn.Module):
         super().__init__()
         tables, levels = PHASES * TABLES, 1 << COARSE
         zeros = partial(torch.zeros, dtype=torch.float32)
-        self.weight = nn.Parameter(zeros(tables, levels, levels, UNITS))
-        self.virtual_first = nn.Parameter(zeros(tables, 1, levels, UNITS))
-        self.virtual_second = nn.Parameter(zeros(tables, levels, 1, UNITS))
+        self.weight: nn.Parameter = nn.Parameter(zeros(tables, levels, levels, UNITS))
+        self.virtual_first: nn.Parameter = nn.Parameter(zeros(tables, 1, levels, UNITS))
+        self.virtual_second: nn.Parameter = nn.Parameter(zeros(tables, levels, 1, UNITS))
         with torch.no_grad():
             if start is not None:
                 weight = torch.from_numpy(start.weights).float() / WEIGHT_SCALE
@@ -79,7 +79,7 @@ class NNUEModel(nn.Module):
 
 
 @jit
-def list_patterns(positions, out):
+def list_patterns(positions: PackedPositions, out: Int32Array) -> None:
     """List the coarse patterns of positions.
 
     Args:
@@ -109,7 +109,13 @@ class _Loss(torch.autograd.Function):
 
 
 @jit_float
-def _loss_and_gradient(weights, patterns, chances, gradient, units):
+def _loss_and_gradient(
+    weights: Float32Array,
+    patterns: Int32Array,
+    chances: Float32Array,
+    gradient: Float32Array,
+    units: Float32Array,
+) -> float:
     """Return the loss of :meth:`NNUEModel.loss`, and add its gradient to ``gradient``.
 
     Args:

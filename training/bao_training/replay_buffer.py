@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bao_agents.support.array_types import Float32Array, Int64Array
+from bao_agents.support.array_types import Float32Array, Int64Array, Uint8Array
 from bao_env.engine.position import WORDS, Actions, Legal, PackedPositions
 
 
@@ -16,16 +16,16 @@ class ReplayBuffer:
     """
 
     def __init__(self, size: int) -> None:
-        self.positions = np.zeros((size, WORDS), np.uint64)
-        self.legal = np.zeros(size, np.uint64)
+        self.positions: PackedPositions = np.zeros((size, WORDS), np.uint64)
+        self.legal: Legal = np.zeros(size, np.uint64)
         """uint64[size], the legal actions as bits."""
-        self.actions = np.zeros(size, np.uint8)
+        self.actions: Uint8Array = np.zeros(size, np.uint8)
         """uint8[size], the actions played."""
-        self.values = np.zeros(size, np.float32)
+        self.values: Float32Array = np.zeros(size, np.float32)
         """float32[size], the searches' values."""
-        self.results = np.full(size, np.nan, np.float32)
+        self.results: Float32Array = np.full(size, np.nan, np.float32)
         """float32[size], the results for the players to move; NaN while the game runs."""
-        self.next = np.zeros(1, np.int64)
+        self.next: Int64Array = np.zeros(1, np.int64)
         """int64[1], the slot of the next position."""
 
     def add(
@@ -74,8 +74,8 @@ class Histories:
     """
 
     def __init__(self, games: int, max_plies: int) -> None:
-        self.lengths = np.zeros(games, np.int64)
-        self.slots = np.zeros((games, max_plies), np.int64)
+        self.lengths: Int64Array = np.zeros(games, np.int64)
+        self.slots: Int64Array = np.zeros((games, max_plies), np.int64)
 
     def add(self, slots: Int64Array) -> None:
         """Add a position to each game.

@@ -47,7 +47,7 @@ from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import FULL
 from bao_env.engine.position import PLY, movers
 from bao_training.config import ConfigError, MethodConfig, TrainConfig
-from bao_training.evaluation import GUIDED_OPPONENT, OPPONENTS
+from bao_training.evaluation import GUIDED_OPPONENT, OPPONENTS, Opponent
 from bao_training.nnue_model import NNUEModel
 from bao_training.replay_buffer import Histories, ReplayBuffer
 from bao_training.run_state import with_prefix
@@ -127,7 +127,7 @@ class GuidedModel(Model):
 
     def __init__(self, network: PolicyNetwork) -> None:
         super().__init__(network)
-        self.nnue = NNUEModel()
+        self.nnue: NNUEModel = NNUEModel()
 
     @override
     def take_over(self, start: Checkpoint) -> None:
@@ -147,7 +147,13 @@ class GuidedModel(Model):
 class SearchGuidedWorker(Worker[SearchGuidedConfig, GuidedModel]):
     """One thread's games, searches, replay buffer and copy of the model."""
 
-    STATS: ClassVar = ("policy_loss", "value_loss", "entropy", "agreement", "nnue_loss")
+    STATS: ClassVar[tuple[str, ...]] = (
+        "policy_loss",
+        "value_loss",
+        "entropy",
+        "agreement",
+        "nnue_loss",
+    )
     """``agreement`` is the share of positions where network and search prefer the same action."""
 
     def __init__(
@@ -159,8 +165,8 @@ class SearchGuidedWorker(Worker[SearchGuidedConfig, GuidedModel]):
     ) -> None:
         super().__init__(config, method_config, model, seed)
         self._model = model
-        self.buffer = ReplayBuffer(method_config.buffer // config.workers)
-        self.histories = Histories(len(self.games), config.max_plies)
+        self.buffer: ReplayBuffer = ReplayBuffer(method_config.buffer // config.workers)
+        self.histories: Histories = Histories(len(self.games), config.max_plies)
         self._play_forced()
 
     def _play_forced(self) -> Int64Array:
@@ -230,7 +236,9 @@ class SearchGuidedWorker(Worker[SearchGuidedConfig, GuidedModel]):
     @override
     def draw_minibatches(self, count: int) -> None:
         share, rng = self.config.minibatch // self.config.workers, self.games.generator
-        self.minibatches = [np.sort(self.buffer.draw(rng, share)) for _ in range(count)]
+        self.minibatches: list[Int64Array] = [
+            np.sort(self.buffer.draw(rng, share)) for _ in range(count)
+        ]
 
     @override
     def loss(self, decisions: Int64Array, targets: Targets) -> tuple[Tensor, Tensor]:
@@ -295,7 +303,7 @@ class SearchGuidedTrainer(Trainer[SearchGuidedWorker, SearchGuidedConfig]):
 
     config_class = SearchGuidedConfig
     worker_class = SearchGuidedWorker
-    OPPONENTS: ClassVar = (*OPPONENTS, GUIDED_OPPONENT)
+    OPPONENTS: ClassVar[tuple[Opponent, ...]] = (*OPPONENTS, GUIDED_OPPONENT)
 
     @override
     def make_model(self) -> GuidedModel:

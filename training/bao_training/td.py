@@ -30,7 +30,8 @@ from bao_agents.nets.features import ENCODING_SIZE
 from bao_agents.support.array_types import Float32Array, Float64Array, Int64Array, Uint8Array
 from bao_env.compiled.compile import jit
 from bao_env.engine.bits import U, popcount, select_bit, xorshift
-from bao_env.engine.position import Actions
+from bao_env.engine.position import Actions, Flags, Legal
+from bao_env.engine.sampling import RandomStates
 from bao_training.config import MethodConfig, TrainConfig
 from bao_training.trainer import Trainer, plies_per_game
 from bao_training.worker import Games, Model, Worker
@@ -63,19 +64,19 @@ class Rollout:
 
     def __init__(self, steps: int, games: int) -> None:
         shape = (steps, games)
-        self.encodings = np.empty((steps, games, ENCODING_SIZE), np.uint8)
+        self.encodings: Uint8Array = np.empty((steps, games, ENCODING_SIZE), np.uint8)
         """uint8[T, B, ENCODING_SIZE], the encodings of the boards after the actions played."""
-        self.best_values = np.empty((steps + 1, games), np.float32)
+        self.best_values: Float32Array = np.empty((steps + 1, games), np.float32)
         """float32[T + 1, B], the highest value for the player to move."""
-        self.costs = np.empty(shape, np.float32)
+        self.costs: Float32Array = np.empty(shape, np.float32)
         """How much less the played action is worth than the best one."""
-        self.rewards = np.empty(shape, np.float32)
+        self.rewards: Float32Array = np.empty(shape, np.float32)
         """+1 or -1 for the player whose action ends the game, else 0."""
-        self.dones = np.empty(shape, np.bool_)
+        self.dones: Flags = np.empty(shape, np.bool_)
         """Whether the game ended with this action."""
-        self.turn_passed = np.empty(shape, np.bool_)
+        self.turn_passed: Flags = np.empty(shape, np.bool_)
         """Whether the turn passed to the other player."""
-        self.returns = np.empty(shape, np.float32)
+        self.returns: Float32Array = np.empty(shape, np.float32)
         """The targets of the actions' values."""
 
     def step(self, t: int, games: Games, actions: Actions) -> Int64Array:
@@ -90,7 +91,17 @@ class Rollout:
 
 
 @jit
-def choose_actions(values, indptr, legal, noise, exploration, rng, indices, actions, best_values):
+def choose_actions(
+    values: Float32Array,
+    indptr: Int64Array,
+    legal: Legal,
+    noise: np.float32,
+    exploration: np.float32,
+    rng: RandomStates,
+    indices: Int64Array,
+    actions: Actions,
+    best_values: Float32Array,
+) -> None:
     """Choose an action in each of B games: the best by noisy values, or a random one.
 
     The noise is Gumbel noise, so an action is taken with a probability proportional to
@@ -129,7 +140,17 @@ def choose_actions(values, indptr, legal, noise, exploration, rng, indices, acti
 
 
 @jit
-def lambda_returns(rewards, best_values, costs, dones, turn_passed, gamma, lam, max_cost, returns):
+def lambda_returns(
+    rewards: Float32Array,
+    best_values: Float32Array,
+    costs: Float32Array,
+    dones: Flags,
+    turn_passed: Flags,
+    gamma: np.float32,
+    lam: np.float32,
+    max_cost: np.float32,
+    returns: Float32Array,
+) -> None:
     """Compute the lambda-return of each action, for the player who takes it.
 
     This is equation 12.20 of Sutton and Barto, with the value of the best action as the value of a
@@ -164,7 +185,7 @@ def lambda_returns(rewards, best_values, costs, dones, turn_passed, gamma, lam, 
 class TdWorker(Worker[TdConfig, Model]):
     """One thread's games, its copy of the network, and the rollout that it learns from."""
 
-    STATS: ClassVar = ("value_loss",)
+    STATS: ClassVar[tuple[str, ...]] = ("value_loss",)
 
     def __init__(
         self,
@@ -174,7 +195,7 @@ class TdWorker(Worker[TdConfig, Model]):
         seed: np.random.SeedSequence,
     ) -> None:
         super().__init__(config, method_config, model, seed)
-        self.rollout = Rollout(config.rollout, len(self.games))
+        self.rollout: Rollout = Rollout(config.rollout, len(self.games))
 
     def play(self, exploration: float, weights: Weights | None = None) -> Int64Array:
         """Play ``config.rollout`` actions in every game; record them and their returns.
@@ -251,7 +272,7 @@ class TdWorker(Worker[TdConfig, Model]):
     @override
     def draw_minibatches(self, count: int) -> None:
         shuffled = self.games.generator.permutation(self.rollout.returns.size)
-        self.minibatches = np.array_split(shuffled, count)
+        self.minibatches: list[Int64Array] = np.array_split(shuffled, count)
 
     @override
     def targets(self, decisions: Int64Array) -> Float32Array:
@@ -272,7 +293,7 @@ class TdTrainer(Trainer[TdWorker, TdConfig]):
 
     config_class = TdConfig
     worker_class = TdWorker
-    COLUMNS: ClassVar = ("exploration", "explained_variance")
+    COLUMNS: ClassVar[tuple[str, ...]] = ("exploration", "explained_variance")
 
     @override
     def make_model(self) -> Model:

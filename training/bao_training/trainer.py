@@ -26,6 +26,7 @@ from bao_agents.nets.network import PolicyNetwork
 from bao_agents.support.array_types import Int64Array
 from bao_agents.support.provenance import provenance
 from bao_env.compiled.threads import Threads
+from bao_env.engine.ruleset import Ruleset
 from bao_training import distributed
 from bao_training.config import C, ConfigError, TrainConfig
 from bao_training.evaluation import OPPONENTS, Evaluation, Opponent
@@ -90,23 +91,23 @@ class Trainer(ABC, Generic[W, C]):
         keep_freed_memory()
         self.config = config
         self.method_config = method_config
-        self.ruleset = config.get_ruleset()
-        self.device = pick_device(config.device)
+        self.ruleset: Ruleset = config.get_ruleset()
+        self.device: torch.device = pick_device(config.device)
         self._worker_indices = _worker_indices_here(config.workers)
         seeds = np.random.SeedSequence(config.seed).spawn(config.workers + 1)
         with torch.random.fork_rng(devices=[]), torch.device("cpu"):
             torch.manual_seed(int(seeds[0].generate_state(1)[0]))
-            self.model = self.make_model().to(self.device)
+            self.model: Model = self.make_model().to(self.device)
         inputs = inputs or read_inputs(config)
         if inputs.start is not None:
             self.model.take_over(inputs.start)
-        self.evaluation = Evaluation(self.OPPONENTS, config.evaluate_pairs, inputs.won)
-        self.workers = [
+        self.evaluation: Evaluation = Evaluation(self.OPPONENTS, config.evaluate_pairs, inputs.won)
+        self.workers: list[W] = [
             self.worker_class(config, method_config, self.model, seeds[1 + i])
             for i in self._worker_indices
         ]
         """The workers of this process."""
-        self.optimizer = torch.optim.Adam(
+        self.optimizer: torch.optim.Adam = torch.optim.Adam(
             self.model.parameters(), lr=config.learning_rate, eps=1e-5, fused=True
         )
         for parameter in self.model.parameters():  # from the start, so that it can be saved
@@ -115,11 +116,11 @@ class Trainer(ABC, Generic[W, C]):
                 "exp_avg": torch.zeros_like(parameter),
                 "exp_avg_sq": torch.zeros_like(parameter),
             }
-        self.update = 0
-        self.steps = 0
-        self.seconds = 0.0
+        self.update: int = 0
+        self.steps: int = 0
+        self.seconds: float = 0.0
         """Seconds of all updates; not in checkpoints, so that equal runs write equal files."""
-        self.made_with = provenance(self.ruleset, with_machine=False)
+        self.made_with: dict[str, Any] = provenance(self.ruleset, with_machine=False)
         """The provenance of the checkpoints: the same for equal runs on two machines."""
         self._threads = Threads(len(self._worker_indices) - 1)
 

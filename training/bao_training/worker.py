@@ -16,8 +16,17 @@ from bao_agents.nets.checkpoint import Arrays, Checkpoint
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.support.array_types import Float64Array, Int64Array, Uint64Array
 from bao_env.engine.batch import Engine
-from bao_env.engine.position import PLY, WORDS, Actions, Flags, Seats, movers
-from bao_env.engine.sampling import random_actions, random_states
+from bao_env.engine.position import (
+    PLY,
+    WORDS,
+    Actions,
+    Flags,
+    Legal,
+    PackedPositions,
+    Seats,
+    movers,
+)
+from bao_env.engine.sampling import RandomStates, random_actions, random_states
 from bao_env.envs.openings import Openings
 from bao_training.config import C, TrainConfig
 
@@ -36,16 +45,16 @@ class Games:
     def __init__(self, config: TrainConfig, seed: np.random.SeedSequence) -> None:
         size = config.envs // config.workers
         self._seed, game_seed = seed.spawn(2)
-        self.engine = Engine(config.get_ruleset())
-        self.generator = np.random.default_rng(self._seed)
+        self.engine: Engine = Engine(config.get_ruleset())
+        self.generator: np.random.Generator = np.random.default_rng(self._seed)
         """Source of the worker's own random numbers; :meth:`start_update` makes a new one."""
-        self.rng = random_states(size, game_seed)
+        self.rng: RandomStates = random_states(size, game_seed)
         """uint64[B], the random state of each game."""
-        self.positions = np.empty((size, WORDS), np.uint64)
+        self.positions: PackedPositions = np.empty((size, WORDS), np.uint64)
         """uint64[B, 6], packed (:mod:`bao_env.engine.position`)."""
-        self.legal = np.zeros(size, np.uint64)
+        self.legal: Legal = np.zeros(size, np.uint64)
         """uint64[B], the legal actions as bits; 0 where a game is over."""
-        self.winners = np.full(size, -1, np.int8)
+        self.winners: Seats = np.full(size, -1, np.int8)
         """int8[B], the seat that has won; -1 while the game runs."""
         self._max_plies = config.max_plies
         opening_plies = min(config.opening_plies, config.max_plies - 1)
@@ -146,12 +155,12 @@ class Replica(Generic[M]):
     """
 
     def __init__(self, model: M, bfloat16: bool) -> None:
-        self.device = next(model.parameters()).device
+        self.device: torch.device = next(model.parameters()).device
         dtype = torch.bfloat16 if bfloat16 and has_bfloat16(self.device) else torch.float32
         self.model = copy.deepcopy(model)
-        self.network = self.model.network.to(dtype)
+        self.network: PolicyNetwork = self.model.network.to(dtype)
         self._parameters = list(self.model.parameters())
-        self.gradients = [torch.zeros_like(p) for p in model.parameters()]
+        self.gradients: list[torch.Tensor] = [torch.zeros_like(p) for p in model.parameters()]
         """float32, one for each parameter. :meth:`backward` adds to them."""
 
     def sync_weights(self, model: Model) -> None:
@@ -201,8 +210,8 @@ class Worker(ABC, Generic[C, M]):
     ) -> None:
         self.config = config
         self.method_config = method_config
-        self.replica = Replica(model, config.bfloat16)
-        self.games = Games(config, seed)
+        self.replica: Replica[M] = Replica(model, config.bfloat16)
+        self.games: Games = Games(config, seed)
         self.games.reset(np.arange(len(self.games)))
         self.minibatches: list[Int64Array] = []
         """This worker's part of each minibatch: indices of decisions, for :meth:`targets`."""

@@ -17,7 +17,7 @@ from bao_env.compiled.compile import jit
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import ONE, ZERO, popcount, trailing_zeros
 from bao_env.engine.kernel import advance, legal_of, play
-from bao_env.engine.position import WORDS, PackedPositions, pack, packed_opening
+from bao_env.engine.position import WORDS, Legal, PackedPositions, pack, packed_opening
 from bao_env.engine.ruleset import KernelRules
 from bao_env.notation.positions import action_to_move, parse_position
 
@@ -26,7 +26,7 @@ _COMPILED_DEPTH = 7
 
 
 @jit
-def _perft(rules, stack, legal, depth):
+def _perft(rules: KernelRules, stack: PackedPositions, legal: Legal, depth: int) -> np.uint64:
     """Count the leaves below ``stack[0]``.
 
     The other rows of ``stack``, uint64[depth, 6], and ``legal``, uint64[depth], are scratch memory.

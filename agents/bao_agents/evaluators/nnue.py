@@ -22,9 +22,10 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 from bao_agents.evaluators.pairs import COARSE, PAIRS, number_of_patterns, patterns_of
-from bao_agents.evaluators.tables import LIMIT, tables_value
+from bao_agents.evaluators.tables import LIMIT, PairTables, tables_value
 from bao_agents.support.array_types import Int16Array
 from bao_env.compiled.compile import jit
+from bao_env.engine.position import Index, Rows
 
 PATTERNS = number_of_patterns(COARSE)
 """The number of vectors of an NNUE, one for each coarse pattern."""
@@ -71,7 +72,7 @@ def make_nnue(weights: Int16Array) -> NNUE:
     return NNUE(copy)
 
 
-def output(weights, patterns):
+def output(weights: Int16Array, patterns: tuple[np.int64, ...]) -> np.int64:
     """Return an NNUE's output for some patterns; see the module.
 
     Args:
@@ -118,31 +119,32 @@ def _compiled_output(_context: Any, weights: Any, patterns: Any) -> Any:
 
 
 @overload(output)
-def _output_in_numba(weights, patterns):
+def _output_in_numba(weights, patterns):  # type: ignore[no-untyped-def]
     """Return the function that compiled code calls instead of :func:`output`."""
-    return lambda weights, patterns: _compiled_output(weights, patterns)
+    return lambda weights, patterns: _compiled_output(weights, patterns)  # type: ignore[call-arg]
 
 
 @jit
-def nnue_value(nnue, rows):
+def nnue_value(nnue: NNUE, rows: Rows) -> Index:
     """Return the value of a position for its mover, int64, in units of :data:`SCALE` per logit.
 
     Args:
         nnue: the :class:`NNUE`.
         rows: the position, a :class:`Rows`.
     """
-    value = output(nnue.weights, patterns_of(rows, COARSE)) >> _SCALE_SHIFT
+    value: Index = output(nnue.weights, patterns_of(rows, COARSE)) >> _SCALE_SHIFT
     return max(-LIMIT, min(LIMIT, value))
 
 
-def position_value(evaluator, packed):
+def position_value(evaluator: PairTables | NNUE, rows: Rows) -> Index:
     """Return the value of a position for its mover, by :class:`PairTables` or an :class:`NNUE`."""
-    by_nnue = isinstance(evaluator, NNUE)
-    return (nnue_value if by_nnue else tables_value)(evaluator, packed)
+    if isinstance(evaluator, NNUE):
+        return nnue_value(evaluator, rows)
+    return tables_value(evaluator, rows)
 
 
 @overload(position_value, inline="always")
-def _position_value_in_numba(evaluator, rows):
+def _position_value_in_numba(evaluator, rows):  # type: ignore[no-untyped-def]
     """Return the function that compiled code calls instead of :func:`position_value`."""
     if evaluator.instance_class is NNUE:
         return lambda evaluator, rows: nnue_value(evaluator, rows)

@@ -16,7 +16,14 @@ import numpy as np
 from bao_env.compiled.compile import jit_inline
 from bao_env.engine.bits import ONE, TOPS, U, byteswap
 from bao_env.engine.layout import HOUSE
-from bao_env.engine.position import other_owns_house, other_store_of, owns_house, store_of
+from bao_env.engine.position import (
+    Index,
+    Rows,
+    other_owns_house,
+    other_store_of,
+    owns_house,
+    store_of,
+)
 
 PHASES = 4
 """The number of phases: no seeds in the stores (mtaji), 1 to 14, 15 to 28, and more."""
@@ -61,13 +68,13 @@ def number_of_patterns(bits: int) -> int:
 
 
 @jit_inline
-def _at_least(row, to_top):
+def _at_least(row: U, to_top: U) -> U:
     """Return a 1 in each byte whose count reaches a limit, and 0 in the others."""
     return ((row + to_top) & TOPS) >> _TOP_BIT
 
 
 @jit_inline
-def _rounded(row, bits):
+def _rounded(row: U, bits: int) -> U:
     """Return a row of eight counts, each rounded to ``bits`` bits."""
     if bits == FINE:
         reached = _at_least(row, _TO_TOP_FROM_32)
@@ -80,19 +87,19 @@ def _rounded(row, bits):
 
 
 @jit_inline
-def _lanes(first, second, bits):
+def _lanes(first: U, second: U, bits: int) -> U:
     """Return four lanes of 16 bits: the even bytes of ``first``, and of ``second`` shifted up."""
     return (first & _EVEN_BYTES) | ((second & _EVEN_BYTES) << U(bits))
 
 
 @jit_inline
-def _pattern(table, bits, lanes, lane):
+def _pattern(table: Index, bits: int, lanes: U, lane: int) -> np.int64:
     """Return the pattern of a pair, whose rounded counts are in a lane, with the pair's table."""
     return (np.int64(table) << 2 * bits) + np.int64((lanes >> U(lane * _LANE_BITS)) & _LANE)
 
 
 @jit_inline
-def patterns_of(rows, bits):
+def patterns_of(rows: Rows, bits: int) -> tuple[np.int64, ...]:
     """Return the 16 patterns of a position, int64, each below :func:`number_of_patterns`.
 
     The front pits come first, from left to right, then the mover's back row, then the opponent's.

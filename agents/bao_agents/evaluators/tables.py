@@ -16,6 +16,7 @@ import numpy as np
 from bao_agents.evaluators.pairs import FINE, number_of_patterns, patterns_of
 from bao_agents.support.array_types import Int16Array
 from bao_env.compiled.compile import jit
+from bao_env.engine.position import Index, Rows
 from bao_env.engine.ruleset import RULESETS, Ruleset
 
 SCALE = 200
@@ -39,7 +40,7 @@ class PairTables(NamedTuple):
 
 
 @jit
-def tables_value(tables, rows):
+def tables_value(tables: PairTables, rows: Rows) -> Index:
     """Return the value of a position for its mover, int64, in units of :data:`SCALE` per logit.
 
     Args:

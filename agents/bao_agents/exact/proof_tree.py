@@ -148,7 +148,7 @@ class ProofTree:
     """
 
     def __init__(self, ruleset: Ruleset, position: PackedPositions, answers: Answers) -> None:
-        self.root = Node(position)
+        self.root: Node = Node(position)
         self._answers = answers
         self._ruleset = ruleset
         self._search = ProofSearch(ruleset, 0)

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -57,7 +57,7 @@ class Sample(NamedTuple):
 class Head(BaseModel):
     """The first line of a file."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True)
     format: Annotated[int, Field(ge=FORMAT, le=FORMAT)] = FORMAT
     rules_version: int
     ruleset: dict[str, Any]
@@ -94,9 +94,9 @@ class ResumableSearch:
         slot_bits: int,
         threads: int,
     ) -> None:
-        self.visited = 0
+        self.visited: int = 0
         """Positions visited so far."""
-        self.curve = list[Sample]()
+        self.curve: list[Sample] = []
         """How the position's numbers grew."""
         self.value = UNKNOWN
         """WIN, LOSS or UNKNOWN for the player to move."""
@@ -200,7 +200,7 @@ class ResumableSearch:
                 )
             table = Table.empty(head.slot_bits, self._search.table.cells)
             for chunk in _chunks(table):
-                file.readinto(chunk)
+                file.readinto(chunk.data)
                 if sys.byteorder == "big":
                     chunk.byteswap(inplace=True)
         self._search.replace_table(table)

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from bao_agents.support.array_types import Uint8Array
 from bao_env.compiled.compile import jit
 from bao_env.engine.bits import FULL, ONE, ZERO, U, trailing_zeros
 from bao_env.engine.kernel import CHOICE, INFINITE, WON, captured_by, first_hand, play_out
-from bao_env.engine.position import load_rows
+from bao_env.engine.position import PackedPositions, Rows, load_rows
+from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.starts import candidates
 
 BEST_CAPTURE = 0
@@ -28,14 +30,16 @@ _MAX_CAPTURE = U(64)
 
 
 @jit
-def _play_out(rules, rows, capture_turn, start, stops_at_house):
+def _play_out(
+    rules: KernelRules, rows: Rows, capture_turn: bool, start: U, stops_at_house: U
+) -> tuple[U, U]:
     """Return the tally of a start, and the seeds that it captures."""
     hand = play_out(rules, first_hand(rules, rows, capture_turn, start, stops_at_house))
     return hand.tally, captured_by(rows, capture_turn, hand)
 
 
 @jit
-def capture_features(rules, packed, out):
+def capture_features(rules: KernelRules, packed: PackedPositions, out: Uint8Array) -> bool:
     """Write the capture features of a position; see the module.
 
     Args:

@@ -28,6 +28,7 @@ from bao_agents.nets.vectors import (
     store_vector,
 )
 from bao_agents.support.array_types import Float32Array, Int64Array, Uint8Array
+from bao_env.engine.position import Index
 
 if TYPE_CHECKING:  # torch is slow to import, and the compiled part does not need it
     from bao_agents.nets.network import PolicyNetwork
@@ -143,7 +144,13 @@ def make_network_workspace(weights: Weights) -> NetworkWorkspace:
 
 
 @jit_float
-def forward(weights, encodings, count, workspace, out):
+def forward(
+    weights: Weights,
+    encodings: Uint8Array,
+    count: Index,
+    workspace: NetworkWorkspace,
+    out: Float32Array,
+) -> None:
     """Compute the head's outputs; see :meth:`bao_agents.nets.network.PolicyNetwork.head_outputs`.
 
     Args:

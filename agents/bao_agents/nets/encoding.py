@@ -13,11 +13,11 @@ import numpy as np
 from bao_agents.nets.captures import IS_STUCK, capture_features
 from bao_agents.nets.features import CAPTURES_AT, ENCODING_SIZE
 from bao_agents.nets.legal_actions import list_legal_actions
-from bao_agents.support.array_types import Int64Array, Uint8Array
+from bao_agents.support.array_types import Int64Array, Uint8Array, Uint64Array
 from bao_env.compiled.compile import jit
 from bao_env.engine.bits import FULL, ONE, ZERO, U
 from bao_env.engine.kernel import play
-from bao_env.engine.position import META, WORDS, Legal, PackedPositions, mover_of, same_mover
+from bao_env.engine.position import META, WORDS, Index, Legal, PackedPositions, mover_of, same_mover
 from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.successors import RESULT
 from bao_env.observation.board import observe_one
@@ -30,7 +30,14 @@ PLAYING_STEP = 8
 
 
 @jit
-def _encode_one(rules, packed, viewer, is_over, encodings, k):
+def _encode_one(
+    rules: KernelRules,
+    packed: PackedPositions,
+    viewer: Index,
+    is_over: bool,
+    encodings: Uint8Array,
+    k: Index,
+) -> bool:
     """Write the encoding of one board.
 
     Args:
@@ -56,7 +63,14 @@ def _encode_one(rules, packed, viewer, is_over, encodings, k):
 
 
 @jit
-def encode_successors(rules, packed, successors, first, last, encodings):
+def encode_successors(
+    rules: KernelRules,
+    packed: PackedPositions,
+    successors: Uint64Array,
+    first: int,
+    last: int,
+    encodings: Uint8Array,
+) -> Index:
     """Encode the undecided successors of a position.
 
     Args:
@@ -85,7 +99,9 @@ def encode_successors(rules, packed, successors, first, last, encodings):
 
 
 @jit
-def _encode_afterstates(rules, positions, legal_actions, encodings):
+def _encode_afterstates(
+    rules: KernelRules, positions: PackedPositions, legal_actions: Int64Array, encodings: Uint8Array
+) -> None:
     """Encode the board after each legal action.
 
     Args:

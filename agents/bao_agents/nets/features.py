@@ -64,7 +64,7 @@ _STEP_ARRAY = np.array(STEPS, np.uint8)
 
 
 @jit
-def _expand(encodings, eighths, steps, out):
+def _expand(encodings: Uint8Array, eighths: Int16Array, steps: Uint8Array, out: Int16Array) -> None:
     """Write the features of encodings.
 
     Args:
@@ -89,7 +89,7 @@ def _expand(encodings, eighths, steps, out):
             captured = np.int64(encodings[r, STARTS_AT + i])
             start = _CAPTURES + START_CAPTURES + i
             out[r, start] = _ONE if captured != 0 else _ZERO
-            out[r, start + NUM_STARTS] = eighths[max(captured - 1, 0)]
+            out[r, start + NUM_STARTS] = eighths[max(captured - 1, np.int64(0))]
 
 
 def expand(encodings: Uint8Array) -> Int16Array:

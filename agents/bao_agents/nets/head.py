@@ -30,13 +30,13 @@ TRUST = 6.0
 
 
 @jit_inline
-def action_value(output):
+def action_value(output: np.float32) -> np.float32:
     """Return the value, float32 from -1 to 1, from the last output of the head."""
     return np.float32(math.tanh(output))
 
 
 @jit_inline
-def action_logit(preference, value):
+def action_logit(preference: np.float32, value: np.float32) -> np.float32:
     """Return the logit of an action.
 
     Args:

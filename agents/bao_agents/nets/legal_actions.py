@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bao_agents.support.array_types import Float64Array, Int64Array
+from bao_agents.support.array_types import Float32Array, Float64Array, Int64Array
 from bao_env.compiled.compile import jit
 from bao_env.engine.bits import ONE, ZERO, U, popcount, select_bit, trailing_zeros
-from bao_env.engine.position import Legal
+from bao_env.engine.position import Actions, Legal
 
 
 def list_legal_actions(legal: Legal) -> tuple[Int64Array, Int64Array]:
@@ -33,14 +33,14 @@ def list_legal_actions(legal: Legal) -> tuple[Int64Array, Int64Array]:
 
 
 @jit
-def _count_actions(legal, indptr):
+def _count_actions(legal: Legal, indptr: Int64Array) -> None:
     """Write the running totals of legal actions to ``indptr``, int64[B + 1], whose first is 0."""
     for i in range(legal.shape[0]):
         indptr[i + 1] = indptr[i] + np.int64(popcount(legal[i]))
 
 
 @jit
-def _list_actions(legal, legal_actions):
+def _list_actions(legal: Legal, legal_actions: Int64Array) -> None:
     """Write the legal actions, int64[K]."""
     k = 0
     for i in range(legal.shape[0]):
@@ -52,7 +52,7 @@ def _list_actions(legal, legal_actions):
 
 
 @jit
-def best_legal_actions(logits, indptr, legal):
+def best_legal_actions(logits: Float32Array, indptr: Int64Array, legal: Legal) -> Actions:
     """Return the legal action with the highest logit of each position, int64[B].
 
     Among equals this is the lowest action. In a position without legal actions it is 0.

@@ -34,12 +34,12 @@ class PolicyNetwork(nn.Module):
     def __init__(self, hidden: Sequence[int]) -> None:
         shapes_of_layers(hidden)
         super().__init__()
-        self.hidden = tuple(hidden)
+        self.hidden: tuple[int, ...] = tuple(hidden)
         layers: list[nn.Module] = []
         for inputs, units in zip((FEATURES, *hidden), hidden, strict=False):
             layers += [nn.Linear(inputs, units, dtype=torch.float32), nn.ReLU()]
-        self.trunk = nn.Sequential(*layers)
-        self.head = nn.Linear(hidden[-1], OUTPUTS, dtype=torch.float32)
+        self.trunk: nn.Sequential = nn.Sequential(*layers)
+        self.head: nn.Linear = nn.Linear(hidden[-1], OUTPUTS, dtype=torch.float32)
         nn.init.orthogonal_(self.head.weight, 0.01)
         nn.init.zeros_(self.head.bias)
 

@@ -53,7 +53,7 @@ class NetworkAgent(Remade):
     """Its play does not depend on a seed; see :class:`bao_env.Agent`."""
 
     def __init__(self, network: PolicyNetwork, ruleset: Ruleset) -> None:
-        self.network = network.eval()
+        self.network: PolicyNetwork = network.eval()
         self.ruleset = ruleset
         self._rules = ruleset.kernel
 

@@ -14,7 +14,9 @@ from llvmlite import ir
 from numba import types
 from numba.extending import lower_builtin, models, register_model, type_callable
 
+from bao_agents.support.array_types import Float32Array
 from bao_env.compiled.compile import F, jit
+from bao_env.engine.position import Index
 
 WIDTH = 32
 """The number of floats in a vector."""
@@ -46,22 +48,24 @@ class _VectorModel(models.PrimitiveModel):
         super().__init__(dmm, fe_type, _VECTOR)
 
 
-def load_vector(array, at):
+def load_vector(array: Float32Array, at: Index) -> Float32Array:
     """Return ``array[at : at + WIDTH]`` of a contiguous float32 array of one dimension."""
     return array[at : at + WIDTH].copy()
 
 
-def store_vector(array, at, vector):
+def store_vector(array: Float32Array, at: Index, vector: Float32Array) -> None:
     """Assign ``array[at : at + WIDTH] = vector``."""
     array[at : at + WIDTH] = vector
 
 
-def add(vector, summand):
+def add(vector: Float32Array, summand: Float32Array) -> Float32Array:
     """Return the sum of two vectors."""
     return vector + summand
 
 
-def add_product(vector, factor, multiplicand):
+def add_product(
+    vector: Float32Array, factor: np.float32, multiplicand: Float32Array
+) -> Float32Array:
     """Return ``vector + factor * multiplicand``, with a float32 factor; rounded once or twice."""
     return vector + np.float32(factor) * multiplicand
 

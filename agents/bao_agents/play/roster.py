@@ -73,16 +73,20 @@ class Roster:
         players: Iterable[str] = (),
         ruleset: Ruleset = RULESETS["zanzibar"],
     ) -> None:
-        self.rulesets = {ruleset.name: ruleset}
+        self.rulesets: dict[str, Ruleset] = {ruleset.name: ruleset}
         """The rules to choose from, by name."""
         self.rulesets |= {n: rules for n, rules in RULESETS.items() if n != ruleset.name}
-        self.further = {str(spec): spec for spec in map(registry.parse, players)}
+        self.further: dict[str, PlayerName] = {
+            str(spec): spec for spec in map(registry.parse, players)
+        }
         for spec in self.further.values():
             if spec.function:
                 plugins.find(spec.function)  # to refuse a wrong name now
         """The further players, by name."""
         self._seed = seed
-        self.files = {name: CHECKPOINTS / f"{name}.safetensors" for name in shipped()}
+        self.files: dict[str, Path] = {
+            name: CHECKPOINTS / f"{name}.safetensors" for name in shipped()
+        }
         """The checkpoints that may play, by name."""
         for folder in folders:
             if not folder.is_dir():

@@ -145,17 +145,17 @@ class Game:
     """
 
     def __init__(self, board: Board, seats: tuple[str, str]) -> None:
-        self.seats = seats
-        self.number = int(new_games(1)[0])
+        self.seats: tuple[str, str] = seats
+        self.number: int = int(new_games(1)[0])
         """The number of the game, for players that remember their games."""
         self._board = board.copy()
         """The game, including moves that have been undone."""
-        self.version = time.time_ns() // 1_000_000
+        self.version: int = time.time_ns() // 1_000_000
         """Increased by each change, so that a page notices the changes of another page.
 
         It starts with the time in milliseconds. If the server has lost a game and a page restarts
         it, the new version is therefore higher than the lost one."""
-        self.ply = len(board.move_stack)
+        self.ply: int = len(board.move_stack)
         """The number of actions from the start to the current position."""
         if self.ply > MAX_BOARD_PLIES:
             raise Refused(f"the game has {self.ply} moves: expected at most {MAX_BOARD_PLIES}")

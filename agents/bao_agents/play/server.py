@@ -157,7 +157,7 @@ class Guard:
         self._app = app
         self._proxies = [name.lower() for name in proxies]
         self._hosts = ["localhost", *(name.lower() for name in hosts), *self._proxies]
-        self.connections = Allowance()
+        self.connections: Allowance = Allowance()
         """The allowance for the connections of each address."""
 
     def _refusal(self, host: str, origin: str | None) -> str | None:

@@ -120,12 +120,13 @@ class PipeAgent(Remade):
         seconds: float = MOVE_SECONDS,
         margin: float = 0.0,
     ) -> None:
-        self._command, self.ruleset = command, ruleset
+        self._command = command
+        self.ruleset: Ruleset = ruleset
         self._seed, self._threads, self._memory = seed, threads, memory
         self._seconds, self._margin = seconds, margin
-        self.name = f"pipe:{command}"
+        self.name: str = f"pipe:{command}"
         self.fingerprint: str | None = None
-        self.remembers = False
+        self.remembers: bool = False
         self.most_games: int | None = None
         self._move_seconds = 0.0
         self._lock = threading.Lock()

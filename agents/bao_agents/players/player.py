@@ -124,14 +124,14 @@ class NamedPlayer(Player):
     def __init__(self, name: str, agent: Agent, ruleset: Ruleset | None = None) -> None:
         self.name = name
         self._agent: Any = agent
-        self.ruleset = getattr(agent, "ruleset", ruleset)
-        self.seeded = bool(self._of_agent("seeded"))
-        self.limit = self._of_agent("limit")
-        self.searches_together = bool(self._of_agent("searches_together"))
-        self.remembers = bool(self._of_agent("remembers"))
+        self.ruleset: Ruleset | None = getattr(agent, "ruleset", ruleset)
+        self.seeded: bool = bool(self._of_agent("seeded"))
+        self.limit: Limit | None = self._of_agent("limit")
+        self.searches_together: bool = bool(self._of_agent("searches_together"))
+        self.remembers: bool = bool(self._of_agent("remembers"))
         """Whether it remembers the games whose numbers it gets. Set this to False to let the player
         judge each position alone."""
-        self.fingerprint = self._of_agent("fingerprint")
+        self.fingerprint: str | None = self._of_agent("fingerprint")
         if not isinstance(self.fingerprint, str | None):
             raise ValueError(
                 f"the fingerprint of {name} is a {type(self.fingerprint).__name__}: expected a "

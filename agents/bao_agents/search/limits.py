@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import time
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numba import types
@@ -159,26 +159,26 @@ def check_threads(threads: object | None) -> int:
 if hasattr(time, "CLOCK_MONOTONIC"):
     _CLOCK = time.CLOCK_MONOTONIC
     # The C library's clock_gettime writes seconds and nanoseconds.
-    _clock_gettime = types.ExternalFunction(
+    _clock_gettime: Any = types.ExternalFunction(
         "clock_gettime", types.int32(types.int32, types.CPointer(types.int64))
     )
 
     @jit
-    def nanoseconds():
+    def nanoseconds() -> int:
         """Return the time of a monotonic clock, int64, without holding Python's global lock."""
         clock = np.empty(2, np.int64)
         _clock_gettime(_CLOCK, clock.ctypes)
         return clock[0] * 1_000_000_000 + clock[1]
 
 else:  # Windows
-    _query_counter = types.ExternalFunction(
+    _query_counter: Any = types.ExternalFunction(
         "QueryPerformanceCounter", types.int32(types.CPointer(types.int64))
     )
     _TICK = round(1e9 * time.get_clock_info("perf_counter").resolution)
     """Nanoseconds between two counts: 100 since Windows 10."""
 
     @jit
-    def nanoseconds():
+    def nanoseconds() -> int:
         """Return the time of a monotonic clock, int64, without holding Python's global lock."""
         clock = np.empty(1, np.int64)
         _query_counter(clock.ctypes)
@@ -186,7 +186,7 @@ else:  # Windows
 
 
 @jit
-def is_late(work):
+def is_late(work: np.record) -> bool:
     """Return whether a search has reached a limit.
 
     Call this once ``work.nodes >= work.look_at``.

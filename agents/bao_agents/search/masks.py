@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from bao_agents.support.array_types import Uint64Array
 from bao_env.compiled.compile import jit
-from bao_env.engine.bits import FULL, ONE, ZERO
+from bao_env.engine.bits import FULL, ONE, ZERO, U
+from bao_env.engine.position import Index
 from bao_env.engine.successors import ACTION, SUCCESSOR_WORDS
 
 
 @jit
-def keep_actions(rows, first, end, actions):
+def keep_actions(rows: Uint64Array, first: Index, end: Index, actions: U) -> Index:
     """Keep only the successors of the given actions, in order, and return the new end.
 
     Args:

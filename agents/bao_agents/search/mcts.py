@@ -11,7 +11,7 @@ depend on the rest of the batch.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -33,11 +33,13 @@ from bao_env.engine.kernel import INFINITE, simulate
 from bao_env.engine.position import (
     META,
     WORDS,
+    Index,
     PackedPositions,
+    Rows,
     load_rows_at,
     same_mover,
 )
-from bao_env.engine.ruleset import Ruleset
+from bao_env.engine.ruleset import KernelRules, Ruleset
 from bao_env.engine.starts import candidates
 from bao_env.engine.successors import (
     ACTION,
@@ -70,7 +72,7 @@ _GOLDEN_RATIO = U(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: odd, bits t
 
 
 @jit
-def _random_move(rules, rows, rng):
+def _random_move(rules: KernelRules, rows: Rows, rng: U) -> tuple[U, Rows, U]:
     """Play a random start, with a random choice at a house; draw again if the move is infinite.
 
     This function does not list the legal actions: it simulates only the starts that it draws.
@@ -99,7 +101,7 @@ def _random_move(rules, rows, rng):
 
 
 @jit
-def _playout(rules, rows, rng):
+def _playout(rules: KernelRules, rows: Rows, rng: U) -> tuple[U, Index]:
     """Play a position out to the end of the game, with random moves.
 
     Returns the generator and the result for the player who moves first: 1, -1, or 0 after
@@ -147,7 +149,7 @@ def _make_tree(playouts: int, max_nodes: int = _MAX_NODES) -> PlayoutTree:
 
 
 @jit
-def _choose_child(tree, node, rng):
+def _choose_child(tree: PlayoutTree, node: Index, rng: U) -> tuple[U, Index]:
     """Choose a random unvisited child or, if there is none, the one with the highest bound.
 
     Returns the generator and the child.
@@ -167,7 +169,7 @@ def _choose_child(tree, node, rng):
                     return rng, child
                 skip -= 1
     log = math.log(tree.node_visits[node])
-    best = first
+    best: Index = first
     best_bound = -math.inf
     for child in range(first, last):
         visits = float(tree.node_visits[child])
@@ -179,7 +181,7 @@ def _choose_child(tree, node, rng):
 
 
 @jit
-def _expand(rules, tree, node, size, actions):
+def _expand(rules: KernelRules, tree: PlayoutTree, node: Index, size: Index, actions: U) -> Index:
     """Append the children of a node to the tree, without visits.
 
     Only the children that ``actions``, as bits, lead to are appended. Returns the new number of
@@ -197,7 +199,9 @@ def _expand(rules, tree, node, size, actions):
 
 
 @jit
-def _iterate(rules, tree, size, rng, actions):
+def _iterate(
+    rules: KernelRules, tree: PlayoutTree, size: Index, rng: U, actions: U
+) -> tuple[U, Index]:
     """Run one iteration: select, expand, play out, back up.
 
     Args:
@@ -211,11 +215,11 @@ def _iterate(rules, tree, size, rng, actions):
         the generator, and the new number of nodes.
     """
     positions, path = tree.positions, tree.path
-    node = np.int64(0)
+    node: Index = np.int64(0)
     length = 0
     path[0] = 0
     # `result` is for the player to move at `node`.
-    result = np.int64(0)
+    result: Index = np.int64(0)
     while True:
         if positions[node, RESULT] != ZERO:  # the move that led here won, or lost
             result = np.int64(-1) if positions[node, RESULT] == ONE else np.int64(1)
@@ -243,7 +247,15 @@ def _iterate(rules, tree, size, rng, actions):
 
 
 @jit
-def _search(rules, tree, packed, actions, seed, playouts, deadline):
+def _search(
+    rules: KernelRules,
+    tree: PlayoutTree,
+    packed: PackedPositions,
+    actions: U,
+    seed: U,
+    playouts: int,
+    deadline: Int64Array,
+) -> U:
     """Search one position, and return the most visited action; among equals, the better one.
 
     Args:
@@ -264,13 +276,13 @@ def _search(rules, tree, packed, actions, seed, playouts, deadline):
     tree.first_child[0] = 0
     tree.node_visits[0] = 0
     tree.result_sums[0] = 0
-    size = np.int64(1)
+    size: Index = np.int64(1)
     for done in range(playouts):
         if done > 1 and nanoseconds() >= deadline[0]:
             break
         rng, size = _iterate(rules, tree, size, rng, actions)
     first = np.int64(tree.first_child[0])
-    best = first
+    best: Index = first
     for child in range(first + 1, first + np.int64(tree.num_children[0])):
         visits, most_visits = tree.node_visits[child], tree.node_visits[best]
         better = tree.result_sums[child] > tree.result_sums[best]
@@ -293,7 +305,7 @@ class MctsAgent(SearchPlayer):
         TypeError, ValueError: the limit is not a valid one, or is out of range.
     """
 
-    NAME = "mcts"
+    NAME: ClassVar[str] = "mcts"
     LOWEST = Limit(None, LEAST_SECONDS, 2)
     HIGHEST = Limit(None, MAX_SECONDS, MAX_PLAYOUTS)
     seeded = True

@@ -101,12 +101,12 @@ class SearchPlayer(Remade):
         threads: int | None = None,
         memory: int | None = None,
     ) -> None:
-        self.ruleset = get_ruleset(ruleset)
+        self.ruleset: Ruleset = get_ruleset(ruleset)
         self._memory = check_memory(memory)
         self._shares_nodes = threads is not None
         """Whether threads may search a position together even if only nodes are limited. The choice
         then varies from call to call, so this needs an explicit number of threads."""
-        self.limit = self._checked(limit)
+        self.limit: Limit = self._checked(limit)
         """The limit for each position, unless a call gives its own."""
         self._deadlines = [np.zeros(1, np.int64) for _ in range(check_threads(threads))]
         """The deadline of each thread, int64[1]; see :mod:`bao_agents.search.limits`."""

@@ -47,6 +47,6 @@ def _without_owner(_context: Any, value: Any) -> Any:
 
 
 @overload(uncounted)
-def _uncounted_in_numba(value):
+def _uncounted_in_numba(value):  # type: ignore[no-untyped-def]
     """Return the function that compiled code calls instead of :func:`uncounted`."""
-    return lambda value: _without_owner(value)
+    return lambda value: _without_owner(value)  # type: ignore[call-arg]

@@ -45,7 +45,7 @@ class GameTables:
 
     def __init__(self, nodes: float, memory: int | None = None) -> None:
         self._words = game_table_words(nodes, memory or TABLE_BYTES)
-        self.most = max(1, (memory or MAX_BYTES) // (8 * self._words))
+        self.most: int = max(1, (memory or MAX_BYTES) // (8 * self._words))
         """The most games that are remembered at once."""
         self._games: _Tables | None = None
         """None during a change, so that after an exception all tables are made again, empty."""

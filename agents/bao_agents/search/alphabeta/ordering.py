@@ -14,6 +14,7 @@ import numpy as np
 from bao_agents.search.alphabeta.transposition import NO_ACTION
 from bao_env.compiled.compile import jit_inline
 from bao_env.engine.bits import ONE
+from bao_env.engine.position import Index
 from bao_env.engine.successors import ACTION, CAPTURED, RESULT, SUCCESSOR_WORDS
 
 _TT_MOVE_SCORE = 1 << 40
@@ -26,14 +27,14 @@ PUT_OFF_SCORE = -(1 << 41)
 
 
 @jit_inline
-def forget_cutoffs(work):
+def forget_cutoffs(work: np.record) -> None:
     """Clear the killers and the history in a record of :data:`~.workspace.MEMORY`."""
     work.killers[:] = NO_ACTION
     work.history[:] = 0
 
 
 @jit_inline
-def remember_cutoff(work, ply, seat, action, depth):
+def remember_cutoff(work: np.record, ply: Index, seat: Index, action: Index, depth: Index) -> None:
     """Record that an action has caused a cutoff at a node.
 
     Args:
@@ -48,7 +49,7 @@ def remember_cutoff(work, ply, seat, action, depth):
 
 
 @jit_inline
-def score_successors(work, ply, seat):
+def score_successors(work: np.record, ply: Index, seat: Index) -> None:
     """Score the successors of the node at ``ply``. The highest score is tried first.
 
     Args:
@@ -74,7 +75,7 @@ def score_successors(work, ply, seat):
 
 
 @jit_inline
-def pick_best(work, k, end):
+def pick_best(work: np.record, k: Index, end: Index) -> None:
     """Move the best of the successors in rows ``k`` to ``end`` - 1 to row ``k``.
 
     A cutoff usually comes early, so picking one at a time is cheaper than sorting all.

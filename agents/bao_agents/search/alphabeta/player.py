@@ -30,14 +30,16 @@ from __future__ import annotations
 
 import math
 from itertools import takewhile
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from bao_agents.evaluators.tables import SCALE, load_tables
+from bao_agents.evaluators.nnue import NNUE
+from bao_agents.evaluators.tables import SCALE, PairTables, load_tables
 from bao_agents.search.alphabeta.game_tables import GameTables
 from bao_agents.search.alphabeta.ordering import forget_cutoffs
-from bao_agents.search.alphabeta.policy_order import make_guides
+from bao_agents.search.alphabeta.policy_order import PolicyGuide, make_guides
 from bao_agents.search.alphabeta.reductions import STANDARD, Reductions
 from bao_agents.search.alphabeta.search import search
 from bao_agents.search.alphabeta.transposition import (
@@ -47,7 +49,7 @@ from bao_agents.search.alphabeta.transposition import (
     next_epoch,
     table_words,
 )
-from bao_agents.search.alphabeta.workspace import MAX_DEPTH, make_workspaces
+from bao_agents.search.alphabeta.workspace import MAX_DEPTH, Workspace, make_workspaces
 from bao_agents.search.limits import (
     LEAST_SECONDS,
     MAX_NODES,
@@ -60,21 +62,22 @@ from bao_agents.search.limits import (
 from bao_agents.search.memory import default_memory
 from bao_agents.search.player import GameMemory, Question, SearchPlayer
 from bao_agents.search.sharing import search_in_threads
-from bao_agents.support.array_types import Int64Array
+from bao_agents.support.array_types import Int64Array, Uint64Array
 from bao_agents.support.opinion import Opinion
 from bao_env.board import Board
 from bao_env.compiled.compile import jit
 from bao_env.engine.argument_checks import as_batch, check_array
-from bao_env.engine.bits import FULL, ONE, ZERO
+from bao_env.engine.bits import FULL, ONE, ZERO, U
 from bao_env.engine.kernel import legal_of
 from bao_env.engine.position import (
     WORDS,
+    Index,
     Legal,
     PackedPositions,
     load_rows,
     store_rows_at,
 )
-from bao_env.engine.ruleset import Ruleset, rules_of
+from bao_env.engine.ruleset import KernelRules, Ruleset, rules_of
 
 if TYPE_CHECKING:  # torch is slow to import, and the search does not need it
     from bao_agents.nets.checkpoint import Checkpoint
@@ -112,7 +115,17 @@ class SearchResult(NamedTuple):
 
 
 @jit
-def _deepen(rules, evaluator, guide, table, marks, work, packed, actions, depth):
+def _deepen(
+    rules: KernelRules,
+    evaluator: PairTables | NNUE,
+    guide: PolicyGuide | None,
+    table: Uint64Array,
+    marks: Uint64Array,
+    work: np.record,
+    packed: PackedPositions,
+    actions: U,
+    depth: Index,
+) -> None:
     """Search a position to depths 1, 2, ... ``depth``, or until stopped.
 
     Args:
@@ -157,18 +170,18 @@ def _deepen(rules, evaluator, guide, table, marks, work, packed, actions, depth)
 
 @jit
 def _search_each(
-    kernel_array,
-    evaluator,
-    guide,
-    workspace,
-    games,
-    positions,
-    legal,
-    depth,
-    nodes,
-    threads,
-    results,
-):
+    kernel_array: npt.NDArray[np.uint64],
+    evaluator: PairTables | NNUE,
+    guide: PolicyGuide | None,
+    workspace: Workspace,
+    games: tuple[npt.NDArray[Any], ...],
+    positions: PackedPositions,
+    legal: Legal,
+    depth: int,
+    nodes: int,
+    threads: int,
+    results: Int64Array,
+) -> None:
     """Search each position of a batch that has legal actions.
 
     Args:
@@ -247,10 +260,10 @@ class AlphaBetaAgent(SearchPlayer):
         TypeError, ValueError: the limit is not a valid one, or is out of range.
     """
 
-    NAME = "alphabeta"
+    NAME: ClassVar[str] = "alphabeta"
     LOWEST = Limit(1, LEAST_SECONDS, 1)
     HIGHEST = Limit(MAX_DEPTH, MAX_SECONDS, MAX_NODES)
-    PART = 16
+    PART: ClassVar[int] = 16
     remembers = True
 
     def __init__(

@@ -30,6 +30,8 @@ from bao_agents.support.array_types import Float32Array, Uint8Array, Uint64Array
 from bao_env.compiled.compile import jit, jit_inline
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import ONE, ZERO, U
+from bao_env.engine.position import Index
+from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.successors import ACTION, MAX_SUCCESSORS, RESULT
 
 MIN_POLICY_DEPTH = 7
@@ -95,13 +97,13 @@ def make_guides(network: Mapping[str, Float32Array], threads: int) -> list[Polic
 
 
 @jit_inline
-def is_worth_asking(guide, frame):
+def is_worth_asking(guide: PolicyGuide, frame: np.record) -> bool:
     """Return whether to run the network on a node, a :data:`~.workspace.FRAME`."""
     return frame.depth >= guide.min_depth and frame.end - frame.first >= 2
 
 
 @jit
-def order_by_policy(rules, guide, work, ply):
+def order_by_policy(rules: KernelRules, guide: PolicyGuide, work: np.record, ply: Index) -> None:
     """Order the actions of the node at ``ply`` by the network's policy.
 
     The action of the transposition table still comes first. Each encoding that the network reads
@@ -132,7 +134,9 @@ def order_by_policy(rules, guide, work, ply):
 
 
 @jit
-def _ask_network(rules, guide, work, ply, slot):
+def _ask_network(
+    rules: KernelRules, guide: PolicyGuide, work: np.record, ply: Index, slot: Index
+) -> None:
     """Fill row ``slot`` of ``guide.gaps`` for the actions of the node at ``ply``."""
     frame, stack = work.frames[ply], work.stack
     inputs = encode_successors(

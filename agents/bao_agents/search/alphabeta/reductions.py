@@ -28,7 +28,8 @@ import numpy as np
 
 from bao_agents.search.alphabeta.transposition import NO_ACTION
 from bao_env.compiled.compile import jit, jit_inline
-from bao_env.engine.bits import ONE, ZERO
+from bao_env.engine.bits import ONE, ZERO, U
+from bao_env.engine.position import Index
 from bao_env.engine.successors import ACTION
 
 GAP_UNIT = 1024.0
@@ -63,7 +64,7 @@ REDUCTIONS = np.dtype(
 
 
 @jit_inline
-def is_extended_frontier(guided, starts, ply):
+def is_extended_frontier(guided: bool, starts: U, ply: Index) -> bool:
     """Return whether a node one ply above the horizon must be searched like any other.
 
     This is so if the mover has a single start, which is one pit and one direction: if a node has a
@@ -80,7 +81,7 @@ def is_extended_frontier(guided, starts, ply):
 
 
 @jit_inline
-def extension_half_plies(guided, ply, actions):
+def extension_half_plies(guided: bool, ply: Index, actions: Index) -> Index:
     """Return the half plies that an action saves in a node with ``actions`` actions.
 
     Args:
@@ -97,7 +98,7 @@ def extension_half_plies(guided, ply, actions):
 
 
 @jit_inline
-def unknown_reduction(guided, work, depth, tt_move):
+def unknown_reduction(guided: bool, work: np.record, depth: Index, tt_move: Index) -> Index:
     """Return the plies by which to reduce a node without an action in the transposition table.
 
     Such a node has not proved important so far. If it does, the next iteration has an action for
@@ -118,7 +119,7 @@ def unknown_reduction(guided, work, depth, tt_move):
 
 
 @jit_inline
-def reduction(guided, work, ply):
+def reduction(guided: bool, work: np.record, ply: Index) -> Index:
     """Return the plies by which to reduce the current successor of the node at ``ply``.
 
     Args:
@@ -139,7 +140,7 @@ def reduction(guided, work, ply):
 
 
 @jit
-def reduction_by_policy(numbers, depth, gap):
+def reduction_by_policy(numbers: Reductions | np.record, depth: Index, gap: Index) -> Index:
     """Return the reduction of an action whose logit is ``gap`` 1024ths below the best one.
 
     ``numbers`` is a :class:`Reductions`, or a NumPy record with the same fields.
@@ -149,7 +150,7 @@ def reduction_by_policy(numbers, depth, gap):
 
 
 @jit
-def reduction_by_order(numbers, depth, index):
+def reduction_by_order(numbers: Reductions | np.record, depth: Index, index: Index) -> Index:
     """Return the reduction of an action with ``index`` others before it.
 
     ``numbers`` is a :class:`Reductions`, or a NumPy record with the same fields.
@@ -161,6 +162,6 @@ def reduction_by_order(numbers, depth, index):
 
 
 @jit
-def _limited(plies, depth):
+def _limited(plies: float, depth: Index) -> Index:
     """Round a reduction down to whole plies, and leave at least one ply below the action."""
     return max(np.int64(0), min(np.int64(plies), depth - 2))

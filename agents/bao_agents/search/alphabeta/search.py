@@ -26,7 +26,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bao_agents.evaluators.nnue import position_value
+from bao_agents.evaluators.nnue import NNUE, position_value
+from bao_agents.evaluators.tables import PairTables
 from bao_agents.search.alphabeta.ordering import (
     PUT_OFF_SCORE,
     pick_best,
@@ -34,6 +35,7 @@ from bao_agents.search.alphabeta.ordering import (
     score_successors,
 )
 from bao_agents.search.alphabeta.policy_order import (
+    PolicyGuide,
     is_worth_asking,
     order_by_policy,
 )
@@ -53,11 +55,13 @@ from bao_agents.search.alphabeta.workspace import MARKS, MAX_SEARCH_PLIES
 from bao_agents.search.limits import is_late
 from bao_agents.search.masks import keep_actions
 from bao_agents.search.uncounted import uncounted
+from bao_agents.support.array_types import Int8Array, Uint64Array
 from bao_env.compiled.compile import jit, jit_inline
 from bao_env.engine.bits import FULL, ONE, ZERO, U, trailing_zeros
 from bao_env.engine.kernel import CHOICE, FREE, INFINITE, simulate
-from bao_env.engine.position import META, load_rows_at, mover_of, same_mover
+from bao_env.engine.position import META, Index, Rows, load_rows_at, mover_of, same_mover
 from bao_env.engine.position_hash import position_hash
+from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.starts import candidates, is_stuck
 from bao_env.engine.successors import (
     ACTION,
@@ -76,7 +80,15 @@ _COMPARED_DEPTH = 5
 
 
 @jit
-def search(rules, evaluator, guide, table, marks, work, depth):
+def search(
+    rules: KernelRules,
+    evaluator: PairTables | NNUE,
+    guide: PolicyGuide | None,
+    table: Uint64Array,
+    marks: Uint64Array,
+    work: np.record,
+    depth: Index,
+) -> Index:
     """Search the position in row 0 of the stack to ``depth`` plies, and return its value.
 
     The search is a depth-first loop: ``work.frames`` replaces recursion, which numba compiles to
@@ -103,7 +115,7 @@ def search(rules, evaluator, guide, table, marks, work, depth):
     evaluator, table, marks = uncounted(evaluator), uncounted(table), uncounted(marks)
     work.iteration = depth
     _ask(work.frames[0], 0, depth, -_INFINITY, _INFINITY, 0)
-    ply = np.int64(0)
+    ply: Index = np.int64(0)
     entering = True
     while True:
         # Back: leave a node whose value another thread has found in the meantime.
@@ -142,7 +154,9 @@ def search(rules, evaluator, guide, table, marks, work, depth):
 
 
 @jit
-def _find_value_above(guided, table, marks, work, ply):
+def _find_value_above(
+    guided: bool, table: Uint64Array, marks: Uint64Array, work: np.record, ply: Index
+) -> tuple[Index, Index]:
     """Find the highest node of the current line whose value another thread has stored.
 
     The marks from that node down are removed, as nothing below it is searched any more.
@@ -172,7 +186,9 @@ def _find_value_above(guided, table, marks, work, ply):
 
 
 @jit_inline
-def _ask(frame, row, depth, alpha, beta, half_plies):
+def _ask(
+    frame: np.record, row: Index, depth: Index, alpha: Index, beta: Index, half_plies: Index
+) -> None:
     """Set up the search of a node: write its position, depth and window to its frame.
 
     Args:
@@ -190,7 +206,14 @@ def _ask(frame, row, depth, alpha, beta, half_plies):
 
 
 @jit_inline
-def _enter_node(rules, evaluator, guided, table, work, ply):
+def _enter_node(
+    rules: KernelRules,
+    evaluator: PairTables | NNUE,
+    guided: bool,
+    table: Uint64Array,
+    work: np.record,
+    ply: Index,
+) -> tuple[bool, Index]:
     """Do steps 1 to 5: return the node's value if it needs no search, else order its actions.
 
     Args:
@@ -254,7 +277,9 @@ def _enter_node(rules, evaluator, guided, table, work, ply):
 
 
 @jit_inline
-def _try_actions(evaluator, guided, marks, work, ply):
+def _try_actions(
+    evaluator: PairTables | NNUE, guided: bool, marks: Uint64Array, work: np.record, ply: Index
+) -> bool:
     """Do steps 6 to 9: try the actions of a node until one needs its own search.
 
     Args:
@@ -305,7 +330,7 @@ def _try_actions(evaluator, guided, marks, work, ply):
 
 
 @jit
-def _is_put_off(marks, work, ply, k):
+def _is_put_off(marks: Uint64Array, work: np.record, ply: Index, k: Index) -> bool:
     """Put a successor off if another thread is searching it; else mark it.
 
     The first action of a node is never put off, and no action is put off twice.
@@ -329,7 +354,7 @@ def _is_put_off(marks, work, ply, k):
 
 
 @jit_inline
-def _unmark(marks, frame):
+def _unmark(marks: Uint64Array, frame: np.record) -> None:
     """Remove the mark of a node's current successor, if it has one.
 
     Args:
@@ -342,7 +367,7 @@ def _unmark(marks, frame):
 
 
 @jit_inline
-def _leaf_value(evaluator, stack, k, ply):
+def _leaf_value(evaluator: PairTables | NNUE, stack: Uint64Array, k: Index, ply: Index) -> Index:
     """Return the value of a successor that is not searched, for the mover of the node above it.
 
     Args:
@@ -360,7 +385,7 @@ def _leaf_value(evaluator, stack, k, ply):
 
 
 @jit_inline
-def _window(frame):
+def _window(frame: np.record) -> tuple[Index, Index]:
     """Return the window of the current successor, as its mover sees it."""
     if frame.again != 0:
         return frame.low, frame.high
@@ -368,7 +393,7 @@ def _window(frame):
 
 
 @jit_inline
-def _hand_up(marks, work, ply, value):
+def _hand_up(marks: Uint64Array, work: np.record, ply: Index, value: Index) -> bool:
     """Do steps 10 and 11: use the value of a successor that has been searched.
 
     Args:
@@ -400,7 +425,7 @@ def _hand_up(marks, work, ply, value):
 
 
 @jit_inline
-def _take_value(work, ply, value):
+def _take_value(work: np.record, ply: Index, value: Index) -> None:
     """Do step 11: record the value of the current successor, and move to the next one.
 
     Args:
@@ -428,7 +453,7 @@ def _take_value(work, ply, value):
 
 
 @jit_inline
-def _set_line(lines, ply, action):
+def _set_line(lines: Int8Array, ply: Index, action: Index) -> None:
     """Set the best line at ``ply`` to ``action``, followed by the best line of its successor."""
     lines[ply, 0] = action
     i = 0
@@ -439,7 +464,7 @@ def _set_line(lines, ply, action):
 
 
 @jit_inline
-def _leave_node(table, work, ply):
+def _leave_node(table: Uint64Array, work: np.record, ply: Index) -> Index:
     """Do step 12: store a node whose actions have been tried.
 
     Args:
@@ -465,7 +490,7 @@ def _leave_node(table, work, ply):
 
 
 @jit
-def _horizon_value(evaluator, rows, ply):
+def _horizon_value(evaluator: PairTables | NNUE, rows: Rows, ply: Index) -> Index:
     """Return the value of a position at the horizon, for its mover."""
     # 1.2: a player without a move has lost; their rows show this. The only exception is a player
     # whose moves are all infinite (1.5a); a search one ply deeper finds this.
@@ -475,7 +500,15 @@ def _horizon_value(evaluator, rows, ply):
 
 
 @jit
-def _search_frontier(rules, evaluator, work, rows, turn, ply, beta):
+def _search_frontier(
+    rules: KernelRules,
+    evaluator: PairTables | NNUE,
+    work: np.record,
+    rows: Rows,
+    turn: tuple[bool, U],
+    ply: Index,
+    beta: Index,
+) -> Index:
     """Return the value of a position one ply above the horizon.
 
     This is a short form of :func:`search` for these nodes, which are by far the most common. It
@@ -494,7 +527,7 @@ def _search_frontier(rules, evaluator, work, rows, turn, ply, beta):
         the value for the mover, int64; if it is ``beta`` or more, a lower bound.
     """
     capture_turn, starts = turn
-    best = np.int64(ply - WIN_VALUE)
+    best: Index = np.int64(ply - WIN_VALUE)
     nodes = np.int64(0)
     while starts != ZERO:
         start = trailing_zeros(starts)
@@ -505,7 +538,7 @@ def _search_frontier(rules, evaluator, work, rows, turn, ply, beta):
             if (played.tally & INFINITE) == ZERO:
                 nodes += 1
                 if played.result == ONE:
-                    value = np.int64(WIN_VALUE - ply - 1)
+                    value: Index = np.int64(WIN_VALUE - ply - 1)
                 elif played.result == FULL:
                     value = np.int64(ply + 1 - WIN_VALUE)
                 else:

@@ -20,8 +20,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from bao_agents.support.array_types import Uint64Array
 from bao_env.compiled.compile import jit, jit_inline
 from bao_env.engine.bits import BYTE, U
+from bao_env.engine.position import Index
 
 WIN_VALUE = 32_000
 """The value of a game that is won at once; a win within n plies has ``WIN_VALUE - n``."""
@@ -89,7 +91,7 @@ def _bits(nodes: float, max_bytes: int) -> int:
 
 
 @jit
-def next_epoch(table, epoch):
+def next_epoch(table: Uint64Array, epoch: U) -> U:
     """Return the epoch after ``epoch``, with age 0; clear the table after the highest epoch."""
     epoch &= ~_AGES
     if epoch >= EPOCHS:
@@ -100,25 +102,34 @@ def next_epoch(table, epoch):
 
 
 @jit
-def next_age(epoch):
+def next_age(epoch: U) -> U:
     """Return the epoch, uint64, of the next search that reads the entries of this one."""
     return (epoch & ~_AGES) | ((epoch + U(1)) & _AGES)
 
 
 @jit_inline
-def _slot_of(table, key):
+def _slot_of(table: Uint64Array, key: U) -> Index:
     """Return the index of the first word of a position's slot; the table has 2^n slots."""
     return np.int64(key & U(table.shape[0] // _SLOT_WORDS - 1)) * _SLOT_WORDS
 
 
 @jit_inline
-def _depth_in(data):
+def _depth_in(data: U) -> Index:
     """Return the depth in the second word of an entry."""
     return np.int64((data >> _DEPTH_SHIFT) & BYTE)
 
 
 @jit
-def probe(table, epoch, key, depth, deeper, alpha, beta, ply):
+def probe(
+    table: Uint64Array,
+    epoch: U,
+    key: U,
+    depth: Index,
+    deeper: bool,
+    alpha: Index,
+    beta: Index,
+    ply: Index,
+) -> tuple[bool, Index, Index]:
     """Look up a position.
 
     Args:
@@ -155,12 +166,22 @@ def probe(table, epoch, key, depth, deeper, alpha, beta, ply):
                 or (bound == BOUND_LOWER and value >= beta)
                 or (bound == BOUND_UPPER and value <= alpha)
             )
-            return is_known, value, action
+            return bool(is_known), value, action
     return False, np.int64(0), np.int64(NO_ACTION)
 
 
 @jit
-def store(table, epoch, key, depth, alpha, beta, ply, value, action):
+def store(
+    table: Uint64Array,
+    epoch: U,
+    key: U,
+    depth: Index,
+    alpha: Index,
+    beta: Index,
+    ply: Index,
+    value: Index,
+    action: Index,
+) -> None:
     """Store the result of a position in the table, in place.
 
     The first entry of a slot keeps the deepest result of this search; the second gets the others.

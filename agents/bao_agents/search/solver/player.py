@@ -7,6 +7,8 @@ alpha-beta uses the rest to choose among the actions that are not proven to lose
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
@@ -36,9 +38,9 @@ class SolverAgent(AlphaBetaAgent):
         TypeError, ValueError: the limit is not a valid one, or is out of range.
     """
 
-    NAME = "solver"
+    NAME: ClassVar[str] = "solver"
     LOWEST, HIGHEST = LOWEST, HIGHEST
-    PART = 1
+    PART: ClassVar[int] = 1
 
     def _prepare(self) -> None:
         super()._prepare()

@@ -48,6 +48,9 @@ from bao_env.engine.kernel import legal_of
 from bao_env.engine.layout import NUM_SEEDS
 from bao_env.engine.position import (
     META,
+    Index,
+    PackedPositions,
+    Rows,
     load_rows,
     load_rows_at,
     mover_of,
@@ -57,6 +60,7 @@ from bao_env.engine.position import (
     store_rows_at,
 )
 from bao_env.engine.position_hash import position_hash
+from bao_env.engine.ruleset import KernelRules
 from bao_env.engine.starts import candidates, is_stuck
 from bao_env.engine.successors import (
     MAX_SUCCESSORS,
@@ -193,7 +197,7 @@ PROOF_MEMORY = np.dtype(
 
 
 @jit
-def _look_up(table, key):
+def _look_up(table: Table, key: U) -> tuple[bool, Index, Index, Index]:
     """Look up a position.
 
     Returns:
@@ -214,7 +218,7 @@ def _look_up(table, key):
 
 
 @jit_inline
-def _suppose(rules, table, rows):
+def _suppose(rules: KernelRules, table: Table, rows: Rows) -> tuple[Index, Index]:
     """Estimate the first ``phi`` and ``delta`` of a new position."""
     starts = max(np.int64(1), np.int64(popcount(candidates(rules, rows)[1])))
     step = (tables_value(PairTables(table.cells), rows) - _LOWEST) >> _STEP_SHIFT
@@ -225,7 +229,9 @@ def _suppose(rules, table, rows):
 
 
 @jit
-def _store(table, key, phi, delta, plies, work, is_shared):
+def _store(
+    table: Table, key: U, phi: Index, delta: Index, plies: Index, work: Index, is_shared: Index
+) -> None:
     """Store the numbers of a position, in place of the entry with the least work.
 
     Args:
@@ -237,7 +243,7 @@ def _store(table, key, phi, delta, plies, work, is_shared):
         is_shared: whether another thread may have proven the position in the meantime.
     """
     slot = np.int64(key & U(table.keys.shape[0] // WAYS - 1)) * WAYS
-    slot_entry = slot
+    slot_entry: Index = slot
     for entry in range(slot, slot + WAYS):
         word = table.numbers[entry]
         if table.keys[entry] ^ word == key and word != ZERO:
@@ -262,13 +268,13 @@ def _store(table, key, phi, delta, plies, work, is_shared):
 
 
 @jit_inline
-def _is_proof(word):
+def _is_proof(word: U) -> bool:
     """Return whether the numbers in a word of a table are a proof."""
     return (word & _LOW_HALF) == ZERO or (word >> _HALF) == ZERO
 
 
 @jit_inline
-def _key(rows, left, attacks):
+def _key(rows: Rows, left: Index, attacks: bool) -> U:
     """Return the hash of a position. A bounded search mixes the number of plies left into it.
 
     Args:
@@ -280,13 +286,15 @@ def _key(rows, left, attacks):
 
 
 @jit_inline
-def _set(row, phi, delta, plies):
+def _set(row: np.record, phi: Index, delta: Index, plies: Index) -> None:
     """Write the numbers of a row."""
     row.phi, row.delta, row.plies = phi, delta, plies
 
 
 @jit
-def _enter_row(rules, table, work, r, left, mover):
+def _enter_row(
+    rules: KernelRules, table: Table, work: np.record, r: Index, left: Index, mover: Index
+) -> None:
     """Fill in the numbers of the position in a new row.
 
     Args:
@@ -324,7 +332,16 @@ def _enter_row(rules, table, work, r, left, mover):
 
 
 @jit
-def _enter(rules, table, work, ply, row, first, phi_limit, delta_limit):
+def _enter(
+    rules: KernelRules,
+    table: Table,
+    work: np.record,
+    ply: Index,
+    row: Index,
+    first: Index,
+    phi_limit: Index,
+    delta_limit: Index,
+) -> Index:
     """Fill in a frame, and list the successors of its position; return their number.
 
     Args:
@@ -349,7 +366,7 @@ def _enter(rules, table, work, ply, row, first, phi_limit, delta_limit):
 
 
 @jit
-def _read_again(table, work, ply):
+def _read_again(table: Table, work: np.record, ply: Index) -> None:
     """Read the numbers of a frame's successors again, which other threads may have changed."""
     frame = work.frames[ply]
     for r in range(frame.first, frame.end):
@@ -363,7 +380,7 @@ def _read_again(table, work, ply):
 
 
 @jit_inline
-def _sum_up(work, ply):
+def _sum_up(work: np.record, ply: Index) -> tuple[Index, Index, Index, Index, Index]:
     """Compute the numbers of a frame's position from its successors' numbers.
 
     Returns:
@@ -394,7 +411,7 @@ def _sum_up(work, ply):
 
 
 @jit_inline
-def _report(work, r, phi, delta, plies):
+def _report(work: np.record, r: Index, phi: Index, delta: Index, plies: Index) -> None:
     """Write the numbers of a position to its row; swap them if the same player acts again."""
     if same_mover(work.stack[r, META]):
         _set(work.rows[r], delta, phi, plies)
@@ -403,7 +420,7 @@ def _report(work, r, phi, delta, plies):
 
 
 @jit
-def prove(rules, table, work, packed):
+def prove(rules: KernelRules, table: Table, work: np.record, packed: PackedPositions) -> Index:
     """Prove who wins.
 
     Args:

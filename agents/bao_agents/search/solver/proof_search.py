@@ -95,14 +95,14 @@ class ProofSearch:
     """
 
     def __init__(self, ruleset: Ruleset, table_bits: int, threads: int = 1) -> None:
-        self.nodes = 0
+        self.nodes: int = 0
         """Positions visited so far for the current answer."""
         self._table: Table | None = None
         self._bits, self._most_bits = min(table_bits, TABLE_BITS), table_bits
         self._ruleset, self._rules = ruleset, ruleset.kernel
         self._limit: int | None = None
         self._deadline = NEVER
-        self.threads = threads
+        self.threads: int = threads
         self._memories = np.zeros(threads, PROOF_MEMORY)
         self._last = 0
         """The thread whose memory has the last result."""

@@ -129,7 +129,7 @@ class Solver:
     ) -> None:
         if nodes is None and seconds is None:
             nodes = DEFAULT_NODES
-        self.ruleset = get_ruleset(ruleset)
+        self.ruleset: Ruleset = get_ruleset(ruleset)
         limit = check_limit("solver", Limit(None, seconds, nodes), LOWEST, HIGHEST)
         _, self._seconds, self._node_limit, _ = limit
         self._exclusive = Exclusive("Solver")
