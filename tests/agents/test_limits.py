@@ -77,7 +77,12 @@ def test_a_limit_of_time_is_used_and_a_clock_is_saved() -> None:
 
 @pytest.mark.parametrize(
     ("text", "clock"),
-    [("10s+0.1s", Clock(10, 0.1)), ("2m", Clock(120)), ("500ms+20ms", Clock(0.5, 0.02))],
+    [
+        ("10s+0.1s", Clock(10, 0.1)),
+        ("2m", Clock(120)),
+        ("500ms+20ms", Clock(0.5, 0.02)),
+        ("12345.678s+0.000001s", Clock(12345.678, 1e-6)),
+    ],
 )
 def test_clocks(text: str, clock: Clock) -> None:
     assert Clock.parse(text) == clock == Clock.parse(str(clock))
@@ -97,7 +102,7 @@ def test_other_clocks_are_refused(text: str) -> None:
 
 def test_a_player_whose_time_is_used_up_has_lost() -> None:
     """A clock applies to players without a limit, too; other players get the time that is left on
-    it."""
+    it. Getting ready takes none of it."""
     limits: list[Limit | None] = []
 
     class Slow(RandomAgent):
@@ -107,6 +112,9 @@ def test_a_player_whose_time_is_used_up_has_lost() -> None:
 
     class Told(RandomAgent):
         limit = Limit(seconds=1.0)
+
+        def get_ready(self) -> None:
+            time.sleep(0.03)
 
         def act(self, *arguments: Any, limit: Limit | None = None) -> Any:
             limits.append(limit)

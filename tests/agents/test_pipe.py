@@ -329,7 +329,7 @@ def test_our_engine_keeps_the_time_of_the_host(
     requests = "go movetime 1000\ngo movetime 9000\ngo clock 2000 300\n"
     users.serve(iter(ASK.replace("go\n", requests).splitlines()))
     seconds = importlib.import_module("timed").asked[-3:]
-    assert seconds == [pytest.approx(0.78), 3, pytest.approx(2 * (1.76 / 20 + 0.8 * 0.1))]
+    assert seconds == [pytest.approx(0.78), 3, pytest.approx(2 * (1.76 / 12 + 0.8 * 0.1))]
 
 
 def test_our_engine_answers_what_a_file_asks() -> None:

@@ -106,6 +106,7 @@ def _choose_by_clock(
     actions, causes = np.full(len(legal), -1, np.int64), list[str]()
     takes_clock = player.limit is not None and player.limit.seconds is not None
     for i, both in enumerate(clocks):
+        player.get_ready()
         left = both[side]
         part, start = slice(i, i + 1), time.perf_counter()
         limit = Limit.by_clock(left) if takes_clock else None

@@ -8,6 +8,7 @@ the time to compile it. Openings can also come from a file, chosen for example b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -83,7 +84,7 @@ def draw_openings(
     Raises:
         ValueError: ``balance`` is below 0, or there are too few different openings of this length.
     """
-    if balance is not None and not balance >= 0.0:
+    if balance is not None and not 0.0 <= balance < math.inf:
         raise ValueError(f"balance={balance}: expected a number of logits, 0 or more")
     engine = Engine(ruleset)
     sequence = np.random.SeedSequence(seed)

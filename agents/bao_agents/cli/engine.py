@@ -119,7 +119,7 @@ class EngineProtocol:
         elif word == "position":
             self._position = argument
         elif word == "legal":
-            self._legal = [int(action) for action in argument.split()]
+            self._legal = [_number(word, action, 6) for action in argument.split()]
         elif word == "go":
             action, self._game = self._choose(argument), None
             self._thinking = False

@@ -159,7 +159,7 @@ class PipeAgent(Remade):
         with self._lock:
             try:
                 for i in np.flatnonzero(legal):
-                    program = self._program = self._program or self._start()
+                    program = self._get_program()
                     before = program.processor_seconds()
                     game = None if games is None else games[i]
                     actions[i] = self._choose(
@@ -172,6 +172,15 @@ class PipeAgent(Remade):
                     error.actions = actions[:i].tolist()
                 raise
         return actions
+
+    def get_ready(self) -> None:
+        """Start the program again if it has ended.
+
+        Raises:
+            ValueError: it cannot be started again.
+        """
+        with self._lock:
+            self._get_program()
 
     def reseed(self, seed: int) -> None:
         """Set another seed for the program's random choices.
@@ -199,6 +208,11 @@ class PipeAgent(Remade):
         if self._program is not None:
             self._program.end()
         self._program = None
+
+    def _get_program(self) -> _Program:
+        """Return the running program; start it if there is none."""
+        self._program = self._program or self._start()
+        return self._program
 
     def _start(self) -> _Program:
         program = _Program(self._command)

@@ -93,6 +93,9 @@ class Player:
         """
         return None
 
+    def get_ready(self) -> None:
+        """Prepare for a move in a game with a clock; this takes none of the clock's time."""
+
     def reseed(self, seed: int) -> None:
         """Set another seed for the player's random choices from now on."""
 
@@ -146,6 +149,10 @@ class NamedPlayer(Player):
     def most_games(self) -> int | None:  # type: ignore[override]
         """See :attr:`Player.most_games`; None for a player that remembers no games."""
         return self._of_agent("most_games") if self.remembers else None
+
+    def get_ready(self) -> None:
+        """See :meth:`Player.get_ready`."""
+        self._of_agent("get_ready")()
 
     def reseed(self, seed: int) -> None:
         """See :meth:`Player.reseed`."""

@@ -69,7 +69,8 @@ class Clock(NamedTuple):
         return clock
 
     def __str__(self) -> str:
-        return f"{self.seconds:g}s" + (f"+{self.increment:g}s" if self.increment else "")
+        times = [self.seconds, *([self.increment] if self.increment else [])]
+        return "+".join(f"{np.format_float_positional(time, trim='-')}s" for time in times)
 
     @property
     def most_seconds(self) -> float:
