@@ -15,10 +15,10 @@ from starlette.testclient import TestClient
 
 from bao_agents.analysis import analyse
 from bao_agents.play import server
-from bao_agents.play.api import puzzles
 from bao_agents.play.board_parts import LAYOUTS, board_parts
+from bao_agents.play.puzzles import RATED_LEVELS, SEEDS, puzzles, puzzles_file, rate
 from bao_agents.play.refused import Refused
-from bao_agents.play.roster import Roster
+from bao_agents.play.roster import LEVELS, Roster
 from bao_agents.play.rule_texts import NUMBER, rule_numbers, rule_text
 from bao_agents.play.seated_game import Game
 from bao_agents.play.server import client_of, create_app
@@ -26,6 +26,7 @@ from bao_agents.play.sessions import Sessions
 from bao_agents.search.solver.solver import solve
 from bao_env.board import Board, EventKind
 from bao_env.engine.ruleset import RULESETS, Ruleset
+from bao_env.notation.positions import action_to_move
 from bao_env.render.drawing import COLOUR_NAMES, drawing
 from bao_env.render.shapes import Circle
 from bao_env.rules_in_words import rules_in_words
@@ -329,20 +330,39 @@ def test_what_is_taught_is_right(name: str) -> None:
 @pytest.mark.parametrize("ruleset", ["zanzibar", "kujifunza"])
 def test_few_moves_solve_a_puzzle(client: TestClient, ruleset: str, thorough: bool) -> None:
     """The solver proves that few moves win. Puzzles are ordered by the length of their shortest
-    win."""
-    solved = puzzles(RULESETS[ruleset])
-    assert solved is not None and len(solved) > 5
-    assert solved.plies.min() > 1 and (np.diff(solved.plies) >= 0).all()
-    for number in range(1, len(solved) + 1, 1 if thorough else 7):
+    win, then by the number of levels that solve them."""
+    shipped = puzzles(RULESETS[ruleset])
+    order = [(puzzle.plies, -puzzle.levels) for puzzle in shipped]
+    assert client.get("/api/setup").json()["puzzles"] == ["kujifunza", "zanzibar"]
+    assert order == sorted(order) and {3, 5, 7, 9, 11} < {plies for plies, _ in order}
+    for number in range(1, len(shipped) + 1, 1 if thorough else 9):
         answer = ask(client, "/api/puzzles", ruleset=ruleset, number=number)
-        board = Board.from_text(answer["state"]["text"], ruleset)
-        wins = 0
+        board, puzzle = Board.from_text(answer["state"]["text"], ruleset), shipped[number - 1]
+        assert solve(board, shortest=True)[:3] == (board.turn, answer["plies"], True)
+        rating = {"solved": puzzle.levels, "levels": len(RATED_LEVELS)}
+        assert answer["rating"] == (rating if puzzle.solved else None)
+        wins = []
         for action in board.legal_actions:
             after = board.copy()
             after.push(action)
-            wins += solve(after).winner == board.turn
-        assert len(board.legal_actions) >= max(3, 1 if wins == 1 else 3 * wins)
-    ask(client, "/api/puzzles", 404, ruleset=ruleset, number=len(solved) + 1)
+            if solve(after).winner == board.turn:
+                wins.append(action_to_move(action))
+        assert tuple(wins) == puzzle.winning and 3 * len(wins) <= len(board.legal_actions)
+    ask(client, "/api/puzzles", 404, ruleset=ruleset, number=len(shipped) + 1)
+
+
+@pytest.mark.parametrize("ruleset", ["zanzibar", "kujifunza"])
+def test_levels_solve_the_puzzles_as_rated(ruleset: str, thorough: bool) -> None:
+    """A sample is played again; the columns are those of the levels, whose tries are whole."""
+    rules = RULESETS[ruleset]
+    rated = [puzzle for puzzle in puzzles(rules) if puzzle.solved]
+    head = puzzles_file(rules).read_text(encoding="ascii").splitlines()[0].split("\t")
+    assert head[3:] == [LEVELS[level] for level in RATED_LEVELS]
+    assert all(SEEDS * share == int(SEEDS * share) for p in rated for share in p.solved)
+    for puzzle in rated[5 :: 8 if thorough else 60]:
+        assert rate(puzzle, rules) == puzzle.solved
+    totals = [sum(puzzle.solved[level] for puzzle in rated) for level in (0, 2, -1)]
+    assert totals == sorted(totals)  # of random moves, one ply and ten plies
 
 
 def test_a_client_of_ipv6_is_a_network() -> None:

@@ -296,6 +296,16 @@ def without_seats(positions: PackedPositions) -> PackedPositions:
     return views
 
 
+def without_sides(positions: PackedPositions) -> list[bytes]:
+    """Return a key for each position, the same for its mirror image and from the other seat.
+
+    Args:
+        positions: uint64[N, 6].
+    """
+    views = [without_seats(view).astype("<u8") for view in (positions, mirrored(positions))]
+    return [min(view.tobytes(), mirror.tobytes()) for view, mirror in zip(*views, strict=True)]
+
+
 def is_for_tests(positions: PackedPositions) -> Flags:
     """Return which positions are for tests, bool[N]; a hash selects one in ten.
 
@@ -305,10 +315,7 @@ def is_for_tests(positions: PackedPositions) -> Flags:
     Args:
         positions: uint64[N, 6].
     """
-    views = [without_seats(view).astype("<u8") for view in (positions, mirrored(positions))]
-    keys = [
-        min(view.tobytes(), mirror_view.tobytes()) for view, mirror_view in zip(*views, strict=True)
-    ]
+    keys = without_sides(positions)
     digests = b"".join(hashlib.blake2b(key, digest_size=8).digest() for key in keys)
     return np.frombuffer(digests, "<u8") % _TEST_SHARE == 0
 

@@ -9,25 +9,23 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from typing import Annotated, Literal
 
-import numpy as np
 from pydantic import Field
 
-from bao_agents.exact.solved_positions import SolvedPositions, shipped_won_positions
 from bao_agents.play import analysis
 from bao_agents.play.board_parts import board_parts
 from bao_agents.play.computing import Computing
+from bao_agents.play.puzzles import puzzles
 from bao_agents.play.refused import Refused, check_types
 from bao_agents.play.roster import HUMAN, Roster
 from bao_agents.play.seated_game import Data, Game, Ply
 from bao_agents.play.sessions import Sessions
 from bao_env.board import Board
 from bao_env.engine.layout import NORTH, SOUTH
-from bao_env.engine.position import unpack
 from bao_env.engine.ruleset import Ruleset
-from bao_env.notation.positions import NotationError, format_position
+from bao_env.notation.positions import NotationError
 from bao_env.notation.transcript import Transcript, format_rules
 
 MAX_GAMES = 1000
@@ -38,8 +36,6 @@ BOT_TIMEOUT = 120.0
 
 Few requests take long, but the first of each kind has to compile: up to a minute on a slow
 machine."""
-PUZZLE_PLIES = 21
-"""The longest win in a puzzle, in plies; one-ply wins are not used."""
 PUZZLE_BOT = "solver:300ms"
 """The player of the other seat in a puzzle."""
 
@@ -69,10 +65,12 @@ class Lobby:
     def setup(self) -> Data:
         """Return what the page offers: rule sets, puzzles, players, levels and evaluators.
 
-        ``puzzles`` names the rule sets that have puzzles, the one with the shortest win first.
+        ``puzzles`` names the rule sets that have puzzles, the one with the easiest puzzle first.
         """
-        solved = {name: puzzles(rules) for name, rules in self.roster.rulesets.items()}
-        shortest = {name: int(wins.plies[0]) for name, wins in solved.items() if wins}
+        shipped = {name: puzzles(rules) for name, rules in self.roster.rulesets.items()}
+        easiest = {
+            name: (listed[0].plies, -listed[0].levels) for name, listed in shipped.items() if listed
+        }
         return {
             "rulesets": [
                 {
@@ -82,7 +80,7 @@ class Lobby:
                 }
                 for rules in self.roster.rulesets.values()
             ],
-            "puzzles": sorted(shortest, key=shortest.__getitem__),
+            "puzzles": sorted(easiest, key=easiest.__getitem__),
             "players": self.roster.choices(),
             "levels": self.roster.levels(),
             "evaluators": analysis.evaluators(self.roster),
@@ -141,20 +139,27 @@ class Lobby:
         """Start a puzzle: a position in which only a few of the moves win.
 
         The solver plays the other seat and holds out for as long as it can. Puzzles are numbered
-        from 1, easiest first. The second value returned gives the number of puzzles and the length
-        of the win in plies.
+        from 1, easiest first. The second value returned gives the number of puzzles, the length of
+        the win in plies, and the ``rating``: how many ``levels`` have tried the puzzle, and how
+        many of them ``solved`` it. The rating is None if none has tried.
         """
         rules = self._ruleset(ruleset)
-        solved = puzzles(rules)
-        if solved is None:
+        shipped = puzzles(rules)
+        if not shipped:
             raise Refused(f"there are no puzzles for {ruleset}: choose zanzibar or kujifunza")
-        if number > len(solved):
-            raise Refused(f"puzzle {number}: expected a number from 1 to {len(solved)}", 404)
-        board = Board.from_text(format_position(unpack(solved.positions[number - 1])), rules)
+        if number > len(shipped):
+            raise Refused(f"puzzle {number}: expected a number from 1 to {len(shipped)}", 404)
+        puzzle = shipped[number - 1]
+        board = Board.from_text(puzzle.position, rules)
         seats = [PUZZLE_BOT, PUZZLE_BOT]
         seats[board.turn] = HUMAN
         game = Game(board, self._checked(seats, rules))
-        return game, {"count": len(solved), "plies": int(solved.plies[number - 1])}
+        rating = {"solved": puzzle.levels, "levels": len(puzzle.solved)}
+        return game, {
+            "count": len(shipped),
+            "plies": puzzle.plies,
+            "rating": rating if puzzle.solved else None,
+        }
 
     def keep(self, game: Game, client: str, name: str | None) -> Data:
         """Keep a new game; return its name and state.
@@ -215,25 +220,6 @@ def open_board(rules: Ruleset, first_player: str | None) -> Board:
     begins = first_player or rules.first_player
     drawn = random.choice([SOUTH, NORTH])
     return Board(rules, {"south": SOUTH, "north": NORTH}.get(begins, drawn))
-
-
-@cache
-def puzzles(rules: Ruleset) -> SolvedPositions | None:
-    """Return the shipped positions that are puzzles, easiest first; None if there are none.
-
-    A puzzle has at least three moves, and at most a third of them win. Puzzles with shorter wins
-    come first; among wins of equal length, those with a larger share of winning moves.
-    """
-    solved = shipped_won_positions(rules)
-    if solved is None:
-        return None
-    wins, moves = (
-        np.array([int(actions).bit_count() for actions in sets])
-        for sets in (solved.winning, solved.legal)
-    )
-    few = (moves >= 3) & ((wins == 1) | (3 * wins <= moves))
-    fits = np.flatnonzero(few & (solved.plies > 1) & (solved.plies <= PUZZLE_PLIES))
-    return solved[fits[np.lexsort((-(wins / moves)[fits], solved.plies[fits]))]]
 
 
 Handler = Callable[[Lobby, str, Data], Awaitable[Data]]

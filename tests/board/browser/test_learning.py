@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import bao_agents.play
-from bao_agents.play.api import puzzles
+from bao_agents.play.puzzles import puzzles
 from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.positions import action_to_move
@@ -108,21 +108,22 @@ def test_a_puzzle(open_page: Open) -> None:
     page = open_page(allowed="409")  # the bot thinks while the move is taken back
     page.click("#tab-learn")
     page.click("#lesson [aria-label='Puzzles: zanzibar']")
-    solved = puzzles(RULESETS["zanzibar"])
-    assert solved is not None
+    shipped = puzzles(RULESETS["zanzibar"])
+    puzzle = shipped[0]
     see(page, "#lesson h2").to_have_text(
-        re.compile(rf"Puzzle 1 of {len(solved)}: (South|North) wins in {solved.plies[0]} plies")
+        re.compile(rf"Puzzle 1 of {len(shipped)}: (South|North) wins in {puzzle.plies} plies")
     )
-    position, winning = page.input_value("#position"), int(solved.winning[0])
-    legal = Board.from_text(position).legal_actions
-    wins = [action for action in legal if winning >> action & 1]
-    losses = [action for action in legal if action not in wins]
-    play(page, position, action_to_move(losses[0]))
+    see(page, "#lesson p").to_contain_text(
+        f"solved by {puzzle.levels} of the 8 levels below Master"
+    )
+    position = page.input_value("#position")
+    moves = {action_to_move(action) for action in Board.from_text(position).legal_actions}
+    play(page, position, min(moves - {*puzzle.winning}))
     see(page, "#lesson p").to_have_text("That throws a proven win away.")
     page.click("#lesson button:has-text('Try again')")
     see(page, "#moves button:not(.undone)").to_have_count(0)
     see(page, "#lesson p").to_have_text(re.compile("^The solver has proven the win"))
-    page.fill("#typed", action_to_move(wins[0]))  # the bot then answers, as after a click
+    page.fill("#typed", puzzle.winning[0])  # the bot then answers, as after a click
     page.keyboard.press("Enter")
     see(page, "#moves button:not(.undone)").to_have_count(2)
     see(page, "#lesson p").to_have_text(re.compile("Good: the win is still there|Solved"))

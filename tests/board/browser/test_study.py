@@ -314,6 +314,8 @@ def test_a_slow_server_is_told(open_page: Open) -> None:
 
 def test_hints_are_in_sight(open_page: Open) -> None:
     page = open_page(viewport={"width": 1366, "height": 660})
+    for panel in ("panel-study", "panel-text", "panel-help"):  # now longer than the window
+        unfold(page, panel)
     page.click("#hint")
     expect(page.locator("#hints table")).to_be_in_viewport(ratio=1)
 

@@ -5,7 +5,7 @@ import { get } from "./api.js";
 import { $, button, element } from "./dom.js";
 import { numberOf, spelling } from "./moves.js";
 import { rulesOf } from "./new_game.js";
-import { announce, sentences } from "./say.js";
+import { announce, sentences, tell } from "./say.js";
 import { recall, remember, remembered } from "./store.js";
 import { percent } from "./study.js";
 import { fill, plies, seatName, t, withTerms } from "./texts.js";
@@ -173,20 +173,22 @@ export class Learn {
     const answer = await this.newGame.begin({ ruleset, number }, { path: "api/puzzles", task: `puzzle=${ruleset}/${number}` });
     if (!answer) return;
     const next = (number % answer.count) + 1;
-    this.task = { kind: "puzzle", plies: answer.plies, who: answer.state.mover, ruleset, number, count: answer.count, next };
+    const { plies: length, count, rating } = answer;
+    this.task = { kind: "puzzle", plies: length, who: answer.state.mover, ruleset, number, count, next, rating };
     $("lesson").style.minHeight = "";
     this.showPuzzle("puzzle_text");
   }
 
   showPuzzle(result) {
-    const { plies: length, who, ruleset, number, count, next } = this.task;
+    const { plies: length, who, ruleset, number, count, next, rating } = this.task;
     const title = t("puzzle_title", { number, count, who: seatName(who), plies: plies(length) });
     if (result === "puzzle_done") remember(`puzzle ${ruleset}`, next);
     const retry = [t("lesson_again"), () => {
       this.showPuzzle("puzzle_text");
       this.table.goTo(this.task.good ?? 0, true);
     }, true];
-    this.card(title, t(result), [
+    const difficulty = result === "puzzle_text" && rating && t("puzzle_rating", { ...rating, master: t("level master") });
+    this.card(title, sentences(t(result), difficulty), [
       ...(result === "puzzle_wrong" ? [retry] : []),
       [t("puzzle_next"), () => this.puzzle(`${ruleset}/${next}`), result === "puzzle_done"],
       [t("lesson_end"), () => this.leave(), false],
@@ -222,9 +224,13 @@ export class Learn {
     const lost = percent(Math.max(0, best.value - played.value));
     const title = t("mistake_title", { number: index + 1, count: tasks.length, move: number, who: seatName(played.seat) });
     const isDone = result === "mistake_done";
+    const showBest = () => {
+      this.table.board.markMove(best.seat, best, "hint");
+      tell(`${t("better_line")}: ${best.texts[spelling()]}`);
+    };
     this.card(title, t(result, { move: played.texts[spelling()], lost, ...values }), [
       ...(result === "mistake_wrong" ? [[t("lesson_again"), () => this.mistake(tasks, index, { game, ...rules }), true]] : []),
-      ...(isDone ? [] : [[t("mistake_show"), () => this.table.board.markMove(best.seat, best, "hint"), false]]),
+      ...(isDone ? [] : [[t("mistake_show"), showBest, false]]),
       ...(index + 1 < tasks.length ? [[t("mistake_next"), () => this.mistake(tasks, index + 1, { game, ...rules }), isDone]] : []),
       [t("back_to_game"), () => this.leave(), isDone && index + 1 === tasks.length],
     ], result.replace("mistake_", ""));
