@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bao_agents.nets.checkpoint_files import GUIDES
-from bao_agents.support.files import HeldError, hold, write_atomically
+from bao_agents.support.files import HeldError, hold, hold_file, replace_file, write_atomically
 from bao_agents.support.provenance import UNKNOWN, current_commit, facts, provenance
 from bao_env import RULESETS
 
@@ -83,6 +83,52 @@ def test_a_held_folder_leads_nowhere_else(tmp_path: Path) -> None:
             pass
         (folder / name).unlink()
     assert target.read_text() == "old" and not list(folder.iterdir())
+
+
+def test_a_file_is_held_by_one_under_all_its_names(tmp_path: Path) -> None:
+    link, target = tmp_path / "link", tmp_path / "target"
+    link.symlink_to(target)
+    with hold_file(link) as file:
+        assert file == target
+        refusal = f"{target} is in use by process .* choose another file"
+        for name in (link, target):
+            with pytest.raises(HeldError, match=refusal), hold_file(name):
+                pass
+    assert list(tmp_path.iterdir()) == [link]
+
+
+def test_a_held_file_loses_what_killed_writes_have_left(tmp_path: Path) -> None:
+    file = tmp_path / "a[b]"
+    others = {".ab.01234567.tmp", ".a[b].c.01234567.tmp", ".a[b].tmp", "a[b]"}
+    for name in others:
+        (tmp_path / name).touch()
+    writes = [replace_file(file) for _ in range(2)]
+    for write in writes:
+        write.__enter__()
+    assert len(list(tmp_path.iterdir())) == len(others) + 2
+    with hold_file(file):
+        assert {path.name for path in tmp_path.iterdir()} == {*others, "a[b].lock"}
+
+
+@pytest.mark.parametrize("failures", [1, 3, 10_000])
+def test_a_lock_folder_that_disappears(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int
+) -> None:
+    """The process that held the file removes the folder just before another makes its lock."""
+    acquire, calls = filelock.FileLock.acquire, list[None]()
+
+    def fail_at_first(lock: filelock.FileLock, *args: Any, **options: Any) -> Any:
+        calls.append(None)
+        if len(calls) > failures:
+            return acquire(lock, *args, **options)
+        Path(lock.lock_file).parent.rmdir()
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory", lock.lock_file)
+
+    monkeypatch.setattr(filelock.FileLock, "acquire", fail_at_first)
+    with pytest.raises(FileNotFoundError) as error, hold_file(tmp_path / "file"):
+        raise FileNotFoundError("of the block")
+    assert ("of the block" in str(error.value)) == (failures < 10)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("call", ["open", "fsync"])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import platform
 import secrets
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -52,7 +53,7 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     keeps_mode = path.exists() and not path.is_symlink()
     mode = stat.S_IMODE(path.stat().st_mode) & 0o777 if keeps_mode else 0o666
     # In the same folder: a file cannot be renamed across file systems.
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    temporary = path.with_name(_temporary_name(path.name, secrets.token_hex(_MARK_BYTES)))
     try:
         # "x" creates the file: it opens none that exists, and no link.
         with open(temporary, "xb", opener=partial(os.open, mode=mode)) as file:
@@ -78,22 +79,45 @@ def replace_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             os.close(folder)
 
 
+_MARK_BYTES = 4
+"""Random bytes in the name of a temporary file."""
+
+
+def _temporary_name(name: str, mark: str) -> str:
+    """Return the name of the temporary file that will replace the file ``name``."""
+    return f".{name}.{mark}.tmp"
+
+
+def remove_unfinished(file: Path) -> None:
+    """Remove the temporary files that killed processes have left beside a file.
+
+    Only the process that alone may replace the file may call this.
+
+    Raises:
+        OSError: a temporary file cannot be removed.
+    """
+    any_mark = "[0-9a-f]" * (2 * _MARK_BYTES)
+    for unfinished in file.parent.glob(_temporary_name(glob.escape(file.name), any_mark)):
+        unfinished.unlink(missing_ok=True)
+
+
 _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
 """The errors that a file system without locks reports."""
 
 
 class HeldError(ValueError):
-    """Raised when another process is writing into a folder."""
+    """Raised when another process is writing into a folder, or continues a file."""
 
 
 @contextmanager
-def hold(folder: Path) -> Iterator[None]:
+def hold(folder: Path, file: Path | None = None) -> Iterator[None]:
     """Hold the lock on ``folder`` until the end of the block.
 
     The operating system releases the lock when the process ends for any reason.
 
     Args:
         folder: the folder; created if it is missing.
+        file: what the error message says is in use; None for the folder.
 
     Raises:
         HeldError: another process holds the lock; the message names the process.
@@ -113,13 +137,13 @@ def hold(folder: Path) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         try:
-            with holder.open("rb") as file:
-                holder_name = file.read(200).decode(errors="replace").strip()
+            with holder.open("rb") as holder_file:
+                holder_name = holder_file.read(200).decode(errors="replace").strip()
         except OSError:  # filelock 3.12 cannot distinguish a held lock from a failed one
             holder_name = "another process, or its file system has no locks"
         raise HeldError(
-            f"{folder} is in use by {holder_name}: wait until it has ended, or choose another "
-            "folder"
+            f"{file or folder} is in use by {holder_name}: wait until it has ended, or choose "
+            f"another {'file' if file else 'folder'}"
         ) from None
     except (OSError, NotImplementedError) as error:  # filelock 3.12 raises the latter
         number = getattr(error, "errno", errno.ENOSYS)
@@ -136,27 +160,41 @@ def hold(folder: Path) -> Iterator[None]:
         lock.release()
 
 
+_TRIES = 100
+"""Attempts to make a lock in a folder that other processes remove."""
+
+
 @contextmanager
-def hold_file(file: Path) -> Iterator[None]:
+def hold_file(file: Path) -> Iterator[Path]:
     """Hold the lock on a file that a command continues, as :func:`hold` does for a folder.
 
-    The lock is in a folder beside the file. This folder is removed with the lock.
+    The lock is in a folder beside the file. This folder is removed with the lock. The temporary
+    files of killed processes (:func:`remove_unfinished`) are removed first.
+
+    Yields:
+        the file to read and replace: the target if ``file`` is a symbolic link.
 
     Raises:
         HeldError, OSError: see :func:`hold`.
     """
+    if file.is_symlink():
+        file = Path(os.path.realpath(file))
     folder = file.with_name(file.name + ".lock")
-    is_held = False
-    try:
-        with hold(folder):
-            is_held = True
+    with ExitStack() as lock:
+        for tries_left in reversed(range(_TRIES)):
             try:
-                yield
-            finally:
-                with suppress(OSError):  # Windows cannot remove an open file: both stay
-                    (folder / ".lock").unlink()
-    finally:
-        if is_held:
+                lock.enter_context(hold(folder, file))
+                break
+            except FileNotFoundError:  # another process has just removed the folder with its lock
+                if not tries_left:
+                    raise
+        try:
+            remove_unfinished(file)
+            yield file
+        finally:
+            with suppress(OSError):  # Windows cannot remove an open file: both stay
+                (folder / ".lock").unlink()
+            lock.close()
             with suppress(OSError):
                 folder.rmdir()
 
