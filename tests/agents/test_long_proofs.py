@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -13,17 +14,18 @@ from pathlib import Path
 
 import pytest
 
-from bao_agents.exact import proof_tree
+from bao_agents.cli.main import main
+from bao_agents.exact import proof_tree, resumable_search
 from bao_agents.exact.proof_tree import ProofTree, read_answers
 from bao_agents.exact.resumable_search import ResumableSearch
 from bao_agents.search.solver import proof_search
 from bao_agents.search.solver.proof_number import UNKNOWN, WIN
 from bao_agents.search.solver.proof_search import ProofSearch
 from bao_env import RULESETS
-from bao_env.engine.position import PackedPositions, turn_of
+from bao_env.engine.position import PackedPositions, packed_opening, turn_of
 from bao_env.engine.ruleset import Ruleset
 from tests.check_pieces import prove_again, value_of
-from tests.conftest import Fails, Says
+from tests.conftest import Capsys, Fails, Says
 from tests.positions import STUCK, draw
 
 
@@ -97,6 +99,14 @@ def test_another_file_is_not_replaced(
     assert file.read_text() == content
 
 
+@pytest.mark.parametrize("option", ["--pieces", "--table"])
+def test_a_link_leads_to_the_file(option: str, tmp_path: Path, says: Says) -> None:
+    link, target = tmp_path / "link", tmp_path / "target"
+    link.symlink_to(target)
+    says(f"solve --ruleset kujifunza --memory 20 --nodes 2000 {option} {link}")
+    assert link.is_symlink() and target.stat().st_size > 0
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_search_goes_on_from_its_file(
     threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -152,3 +162,41 @@ def test_command_line_of_a_table(says: Says, fails: Fails, tmp_path: Path) -> No
     assert "table of a proof under the rules of dutch" in fails(
         f"solve --ruleset dutch --table {file}"
     )
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_proven_table_is_only_read(threads: int, says: Says, tmp_path: Path) -> None:
+    """It gives the proof again, even if the limit is lower than what the proof took."""
+    file = tmp_path / "kujifunza.table"
+    command = f"solve --ruleset kujifunza --threads {threads} --memory 20 --table {file}"
+    proof = says(command)
+    assert proof.startswith("South wins within ")
+    content, inode = file.read_bytes(), file.stat().st_ino
+    for limit in ("", "--nodes 1", "--seconds 1"):
+        assert says(f"{command} {limit}") == proof
+    assert (file.read_bytes(), file.stat().st_ino) == (content, inode)
+
+
+def test_a_full_disk_hides_no_proof(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+) -> None:
+    """A failed save does not end a search, and its proof is printed before the error."""
+    disk_full = errno.ENOSPC, "No space left on device"
+
+    def fail_for_tables(file: int) -> None:
+        if os.fstat(file).st_size > 1 << 20:
+            raise OSError(*disk_full)
+
+    monkeypatch.setattr("os.fsync", fail_for_tables)
+    monkeypatch.setattr(resumable_search, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(resumable_search, "STEP_SECONDS", (0.01, 0.01))
+    file, ruleset = tmp_path / "table", RULESETS["malawi"]
+    search = ResumableSearch(ruleset, packed_opening(ruleset), file, 16, 1)
+    assert len(list(islice(search.run(), 3))) == 3
+    assert capsys.readouterr().err.count("the search goes on, but could not be saved: ") == 2
+    command = f"solve --ruleset kujifunza --memory 20 --table {file.as_posix()}"
+    assert main(command.split()) == 2
+    output = capsys.readouterr()
+    assert output.out.startswith("South wins within ")
+    assert output.err.splitlines()[-1] == f"error: {file}: {disk_full[1]}"
+    assert not list(tmp_path.iterdir())

@@ -72,7 +72,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         metavar="FILE",
         help="keep the search in this file, and continue it from there, on one machine. It has no "
         "limit unless --seconds or --nodes sets one. The file is saved every half hour and at the "
-        "end, also after Ctrl-C or SIGTERM",
+        "end, also after Ctrl-C or SIGTERM. A save needs space for a second copy of the file",
     )
     many = parser.add_argument_group(
         "a file of exact values",
@@ -196,24 +196,26 @@ def _sigterm_interrupts() -> Iterator[None]:
 
 def _prove_with_table(board: Board, args: argparse.Namespace) -> None:
     """Print who wins a position, by a search that a file keeps."""
-    file = Path(args.table)
     bits = table_bits(Limit(nodes=MAX_NODES), args.threads, check_memory(args.memory))
-    with hold_file(file), _sigterm_interrupts():
+    with hold_file(Path(args.table)) as file, _sigterm_interrupts():
         search = ResumableSearch(board.ruleset, board.packed, file, bits, args.threads)
         try:
             with Progress(unit=" positions", unit_scale=True, initial=search.visited) as bar:
                 for _ in search.run(seconds=args.seconds, nodes=args.nodes):
                     bar.set_postfix_str("numbers {:,} and {:,}".format(*search.numbers), False)
                     bar.update(search.visited - bar.n)
-        finally:
+        except BaseException:
             search.save()
-    print(describe(search.solution()))
+            raise
+        try:
+            search.save()
+        finally:  # a full disk must not hide a proof
+            print(describe(search.solution()))
 
 
 def _prove_in_pieces(board: Board, args: argparse.Namespace) -> None:
     """Print who wins a position, and what is known about its moves."""
-    file = Path(args.pieces)
-    with hold_file(file):
+    with hold_file(Path(args.pieces)) as file:
         answers = read_answers(file, board.ruleset)
         tree = ProofTree(board.ruleset, board.packed, answers)
         nodes = args.nodes or _PIECE_NODES

@@ -26,6 +26,7 @@ from bao_agents.search.solver.proof_number import UNKNOWN, WAYS, Table
 from bao_agents.search.solver.proof_search import ProofSearch
 from bao_agents.search.solver.solver import DEFAULT_NODES, SLOT_BYTES, Solution, solution_of
 from bao_agents.support.files import replace_file
+from bao_agents.support.output import say
 from bao_env.engine.position import PackedPositions, unpack
 from bao_env.engine.ruleset import Ruleset
 from bao_env.files import open_regular
@@ -101,6 +102,7 @@ class ResumableSearch:
         self.value = UNKNOWN
         """WIN, LOSS or UNKNOWN for the player to move."""
         self._ruleset, self._position, self._file = ruleset, position, file
+        self._saved_visited = 0
         self._search = ProofSearch(ruleset, slot_bits, threads)
         self._search.get_ready()
         if file.exists():
@@ -114,7 +116,8 @@ class ResumableSearch:
     def run(self, *, seconds: float | None = None, nodes: int | None = None) -> Iterator[None]:
         """Search until the position is proven or a limit is reached; yield after each step.
 
-        The file is saved from time to time; call :meth:`save` at the end, also after an exception.
+        The file is saved from time to time. If that fails, the search says so and goes on. Call
+        :meth:`save` at the end, also after an exception.
 
         Args:
             seconds: time limit.
@@ -137,7 +140,10 @@ class ResumableSearch:
             if not late or nanoseconds() >= end:  # it stops early if all lines of play repeat
                 return
             if time.monotonic() >= saved_at + SAVE_SECONDS:
-                self.save()
+                try:
+                    self.save()
+                except OSError as error:
+                    say(f"the search goes on, but could not be saved: {error}")
                 saved_at = time.monotonic()
 
     @property
@@ -161,11 +167,15 @@ class ResumableSearch:
         return solution_of(self._search, self._position, self.value)._replace(nodes=self.visited)
 
     def save(self) -> None:
-        """Write the file; at any moment it holds either the old state or the new.
+        """Write the file, unless it holds this state already.
+
+        At any moment it holds either the old state or the new, so this needs space for both.
 
         Raises:
             OSError: the file cannot be written; it stays as it was.
         """
+        if self.visited == self._saved_visited:
+            return
         table = self._search.table
         head = Head(
             **rules_of(self._ruleset),
@@ -178,6 +188,7 @@ class ResumableSearch:
             file.write(head.model_dump_json().encode() + b"\n")
             for chunk in _chunks(table):
                 file.write((chunk if sys.byteorder == "little" else chunk.byteswap()).data)
+        self._saved_visited = self.visited
 
     def _read(self) -> None:
         """Continue from the file; see :class:`ResumableSearch`."""
@@ -205,6 +216,9 @@ class ResumableSearch:
                     chunk.byteswap(inplace=True)
         self._search.replace_table(table)
         self.visited, self.curve = head.visited, head.curve
+        self._saved_visited = self.visited
+        self._search.begin(1)  # this only reads the table, which may have the proof
+        self.value = self._search.prove(self._position)
 
     def _check_head(self, line: bytes) -> Head:
         """Return the first line of the file; check that it is from a search of this position."""
