@@ -142,7 +142,8 @@ def test_command_line_of_a_table(says: Says, fails: Fails, tmp_path: Path) -> No
     timer = threading.Timer(3.0, os.kill, (os.getpid(), signal.SIGTERM))
     handler = signal.getsignal(signal.SIGTERM)
     timer.start()
-    assert "run the same command" in fails(f"solve --ruleset malawi --table {file}", status=130)
+    begin = f"solve --ruleset malawi --memory 20 --table {file}"
+    assert "run the same command" in fails(begin, status=130)
     assert signal.getsignal(signal.SIGTERM) is handler
     visited = json.loads(file.read_bytes().split(b"\n")[0])["visited"]
     assert visited > 0
