@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -268,6 +268,8 @@ def play_plans(
         KeyboardInterrupt: Ctrl-C was pressed; the message says how to continue.
     """
     played: dict[str, Played] = {}
+    # The files of the players may change while they play.
+    records = {name: record_of(args, event) for name, (event, _) in events.items()}
     try:
         with ExitStack() as stack:
             workers = stack.enter_context(Workers(args.threads, args.ray))
@@ -287,10 +289,13 @@ def play_plans(
     finally:
         played = {name: games for name, games in played.items() if games.results}
         if played and (reported := report(played)):
-            show(args, event, sum((games.total for games in played.values()), Pairs()), reported)
+            total = sum((games.total for games in played.values()), Pairs())
+            show(args, event, total, reported, records[name])
 
 
-def show(args: argparse.Namespace, event: Event, games: Pairs, report: Report) -> None:
+def show(
+    args: argparse.Namespace, event: Event, games: Pairs, report: Report, record: dict[str, Any]
+) -> None:
     """Write the files that the options name, and print the results.
 
     Args:
@@ -298,10 +303,11 @@ def show(args: argparse.Namespace, event: Event, games: Pairs, report: Report) -
         event: the event.
         games: all games that were played.
         report: the report on these games.
+        record: the provenance of the games of all players.
     """
     names = {row[name] for row in report.rows for name in ("player", "opponent") if name in row}
     players = {name: spec for name, spec in event.players.items() if name in names}
-    record = record_of(args, event.ruleset, players)
+    record = of_players(record, players)
     source = {
         **report.source,
         "zero": report.zero,
@@ -349,13 +355,19 @@ def show(args: argparse.Namespace, event: Event, games: Pairs, report: Report) -
             steps.callback(write_json, str(args.out / "table.json"), document)
 
 
-def record_of(
-    args: argparse.Namespace, ruleset: Ruleset, players: Mapping[str, str]
-) -> dict[str, Any]:
-    """Return the provenance of some players' results; ``players`` maps names to specifications."""
-    files = {name: registry.parse(spec).file(ruleset) for name, spec in players.items()}
+def record_of(args: argparse.Namespace, event: Event) -> dict[str, Any]:
+    """Return the provenance of an event's games, with the networks as their files are now."""
+    rules = event.ruleset
+    files = {name: registry.parse(spec).file(rules) for name, spec in event.players.items()}
     networks = {name: file for name, file in files.items() if file}
-    return provenance(ruleset, networks=networks, seed=args.seed, command=["bao", *args.words])
+    return provenance(rules, networks=networks, seed=args.seed, command=["bao", *args.words])
+
+
+def of_players(record: dict[str, Any], names: Container[str]) -> dict[str, Any]:
+    """Return a provenance without the networks of other players."""
+    networks = {name: mark for name, mark in record.get("networks", {}).items() if name in names}
+    anonymous = {key: entry for key, entry in record.items() if key != "networks"}
+    return anonymous | ({"networks": networks} if networks else {})
 
 
 def parse_player(word: str) -> tuple[str, str]:

@@ -34,6 +34,7 @@ from bao_agents.cli.games import (
     add_event,
     checkpoint_of,
     make_event,
+    of_players,
     parse_players,
     play_plans,
     record_of,
@@ -212,6 +213,7 @@ def _run(args: argparse.Namespace) -> None:
         for name, spec in players.items()
     }
     changed = ladder.changed()
+    record = record_of(args, event)
 
     def report(played: dict[str, Played]) -> Report:
         rows = [
@@ -232,7 +234,7 @@ def _run(args: argparse.Namespace) -> None:
             )
         card: dict[str, Any] = {"before": ""}
         if len(players) == 1:
-            card = card_of(rows[0], ladder, changed, record_of(args, ladder.ruleset, players))
+            card = card_of(rows[0], ladder, changed, of_players(record, players))
         return Report(
             ladder.name,
             rows,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 from bao_agents.support.files import pages_folder
 from bao_env.engine.ruleset import Ruleset
@@ -26,7 +26,7 @@ def rule_numbers(rules: Ruleset) -> dict[str, int]:
     return {switch: getattr(rules, switch) for switch in sorted(switches)}
 
 
-@cache
+@lru_cache(maxsize=1024)  # the rules of every visitor's game are different ones
 def rule_text(rule: str, rules: Ruleset) -> str:
     """Return the paragraph of ``bao_env/RULES.md`` for a name like ``Donkers 2.4b``.
 

@@ -185,7 +185,8 @@ def hold_file(file: Path) -> Iterator[Path]:
             try:
                 lock.enter_context(hold(folder, file))
                 break
-            except FileNotFoundError:  # another process has just removed the folder with its lock
+            # Another process has just removed the folder with its lock.
+            except (FileNotFoundError, FileExistsError):
                 if not tries_left:
                     raise
         try:
