@@ -26,6 +26,7 @@ from bao_agents.search.limits import MAX_NODES, Limit
 from bao_agents.search.memory import check_memory
 from bao_agents.search.solver.solver import Solution, solve, table_bits
 from bao_agents.support.files import hold_file
+from bao_agents.support.output import say
 from bao_agents.support.progress import Progress
 from bao_env.board import Board
 from bao_env.game import SEAT_NAMES
@@ -205,6 +206,7 @@ def _prove_with_table(board: Board, args: argparse.Namespace) -> None:
                     bar.set_postfix_str("numbers {:,} and {:,}".format(*search.numbers), False)
                     bar.update(search.visited - bar.n)
         except BaseException:
+            say(f"saving {file}: another signal loses the work since the last save")
             search.save()
             raise
         try:
