@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bao_agents.evaluators.tables import load_tables
-from bao_agents.search.limits import MAX_NODES, NEVER
+from bao_agents.search.limits import MAX_NODES, NEVER, nanoseconds
 from bao_agents.search.sharing import search_in_threads
 from bao_agents.search.solver.proof_number import (
     LOSS,
@@ -37,6 +37,8 @@ TABLE_BITS = 18
 """Size of the table of a short search: 2^18 slots, 20 MiB."""
 GROW_NODES = 500_000
 """Positions visited before the table grows; it has space for about twice as many."""
+_MOVED = 256
+"""Entries that are copied at once when the table grows."""
 EASY_NODES = 20_000
 """Positions that one thread visits before others help: about 20 milliseconds."""
 _GLANCE = 1
@@ -171,14 +173,20 @@ class ProofSearch:
         except MemoryError:
             self._most_bits = self._bits
             return
-        # Each entry keeps its place within a slot, so no two entries collide.
+        # Each entry keeps its place within a slot, so no two entries collide. The first access to a
+        # page of a large table takes long, so this is done in parts: Ctrl-C and deadlines come
+        # between them, and the search then keeps the old table.
         used = np.flatnonzero(old.numbers)
-        keys = old.keys[used] ^ old.numbers[used]
-        slots = (keys & np.uint64((1 << self._most_bits) - 1)).astype(np.int64)
-        entries = slots * WAYS + used % WAYS
-        empty.keys[entries] = old.keys[used]
-        empty.numbers[entries] = old.numbers[used]
-        empty.work[entries] = old.work[used]
+        for begin in range(0, len(used), _MOVED):
+            if nanoseconds() >= self._deadline:
+                return
+            part = used[begin : begin + _MOVED]
+            keys = old.keys[part] ^ old.numbers[part]
+            slots = (keys & np.uint64((1 << self._most_bits) - 1)).astype(np.int64)
+            entries = slots * WAYS + part % WAYS
+            empty.keys[entries] = old.keys[part]
+            empty.numbers[entries] = old.numbers[part]
+            empty.work[entries] = old.work[part]
         self._table = empty._replace(first_phi=old.first_phi, first_delta=old.first_delta)
         self._bits = self._most_bits
 
