@@ -63,7 +63,7 @@ nitpicky = True  # a name without a target is a warning
 _GYMNASIUM, _NUMPY = "https://gymnasium.farama.org/api", "https://numpy.org/doc/stable/reference"
 OTHER_LIBRARIES = {
     r"numpy\.(ndarray|dtype)": rf"{_NUMPY}/generated/numpy.\1.html",
-    r"numpy\.(u?int\d+|float\d+|bool|str_)": rf"{_NUMPY}/arrays.scalars.html#numpy.\1",
+    r"(?:numpy|np)\.(u?int\d+|float\d+|bool|str_)": rf"{_NUMPY}/arrays.scalars.html#numpy.\1",
     r"np\.random\.SeedSequence": f"{_NUMPY}/random/bit_generators/index.html",
     r"(numpy\._typing\..*|npt\..*)": f"{_NUMPY}/typing.html",
     r"gymnasium\.core\.Env": f"{_GYMNASIUM}/env/",
