@@ -401,6 +401,9 @@ def test_resume_keeps_the_settings_of_the_run(tmp_path: Path, run: Fails) -> Non
     error = run("quick --resume --set td.epochs=3")
     assert "was started with td.epochs=2, not 3:" in error
     assert "grows" not in run("quick --resume", status=0)
+    assert "r2 holds no run yet: starting a new one" in run(
+        f"{settings} --run r2 --resume", status=0
+    )
     assert json.loads(note.read_text()) == before
     longer = "--resume --set steps=3072 --set device=cpu --set keep_every=1024"
     assert "steps grows from 2,048 to 3,072\n" in run(longer, status=0)

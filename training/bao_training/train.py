@@ -363,6 +363,8 @@ def train(
         for unfinished in folder.glob(".*.tmp"):  # left by a write that was killed
             unfinished.unlink(missing_ok=True)
         if checked is not None:
+            if overrides is not None:
+                say(f"{folder} holds no run yet: starting a new one")
             copies = copies_for(repeated, settings) if repeated else None
             trainer = start_run(folder, *checked, copies, command)
         else:
