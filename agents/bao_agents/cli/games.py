@@ -268,8 +268,8 @@ def play_plans(
         KeyboardInterrupt: Ctrl-C was pressed; the message says how to continue.
     """
     played: dict[str, Played] = {}
-    # The files of the players may change while they play.
-    records = {name: record_of(args, event) for name, (event, _) in events.items()}
+    event, _ = next(iter(events.values()))  # bao rate has many plans, but one event
+    record = record_of(args, event)  # now, because files of players may change while they play
     try:
         with ExitStack() as stack:
             workers = stack.enter_context(Workers(args.threads, args.ray))
@@ -290,7 +290,7 @@ def play_plans(
         played = {name: games for name, games in played.items() if games.results}
         if played and (reported := report(played)):
             total = sum((games.total for games in played.values()), Pairs())
-            show(args, event, total, reported, records[name])
+            show(args, event, total, reported, record)
 
 
 def show(
