@@ -10,6 +10,7 @@ import shlex
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 from unittest.mock import MagicMock
 
 import numpy as np
@@ -20,13 +21,16 @@ from bao_agents.arena.elo import wilson_interval
 from bao_agents.arena.openings import BALANCED, MatchOpenings, draw_openings, read_openings
 from bao_agents.arena.pairs import play_match
 from bao_agents.arena.report import notes_of, plot
+from bao_agents.arena.scheduler import play
 from bao_agents.cli import games as cli_games
 from bao_agents.cli.main import main as bao
 from bao_agents.evaluators.tables import SCALE
+from bao_agents.nets.checkpoint_files import GUIDES
 from bao_agents.players import registry
 from bao_agents.players.faults import PlayerFault
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.limits import Limit
+from bao_agents.support.provenance import digest
 from bao_env.board import Board
 from bao_env.bots import GreedyAgent, RandomAgent
 from bao_env.engine.batch import Engine
@@ -296,6 +300,23 @@ def test_pictures_name_the_player_and_the_rules(tmp_path: Path, says: Says) -> N
     )
     words = [axes.get_xlabel() for axes in figure.axes]
     assert words == ["Elo above the opponent (95% intervals)"]
+
+
+def test_results_name_the_network_that_played(
+    tmp_path: Path, says: Says, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another network may have its file when the games are reported."""
+    network = tmp_path / "mine.safetensors"
+    network.write_bytes((GUIDES.parent / "kujifunza.safetensors").read_bytes())
+    mark = digest(network)
+
+    def play_and_overwrite(*args: Any) -> None:
+        play(*args)
+        network.write_bytes(b"")
+
+    monkeypatch.setattr(cli_games, "play", play_and_overwrite)
+    line = f"match mine={network} random --ruleset kujifunza --pairs 1 --threads 1 --json -"
+    assert json.loads(says(line))["made_with"]["networks"] == {"mine": mark}
 
 
 def test_a_program_is_called_by_its_own_name(says: Says, tmp_path: Path) -> None:
