@@ -7,12 +7,13 @@ The fit uses Newton's method on the matrix of points. The maintained library for
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from bao_agents.arena.elo import ELO_PER_LOGIT, LEAST_EFFECT, Z95, Placement, logistic, rate_against
+from bao_agents.arena.elo import ELO_PER_LOGIT, LEAST_EFFECT, Z95, logistic, rate_against
 from bao_agents.support.array_types import Float64Array, Int64Array
 from bao_env.engine.position import Flags
 
@@ -67,56 +68,22 @@ def rate(results: Mapping[tuple[str, str], Float64Array], *, anchor: str | None 
         )
     if anchor is not None and anchor not in names:
         raise ValueError(f"anchor={anchor!r} is not among the players: {', '.join(names)}")
-    for (a, b), of_a in results.items():
-        _check(a, b, of_a)
-    first, second = (
-        np.concatenate(
-            [np.full(len(of_a), names.index(pairing[side])) for pairing, of_a in results.items()]
-        )
-        for side in (0, 1)
-    )
-    points = np.concatenate([*results.values()])
-    table = np.zeros((len(names), len(names)))  # points of the row's player against the column's
-    np.add.at(table, (first, second), points.sum(axis=1))
-    np.add.at(table, (second, first), (1.0 - points).sum(axis=1))
-    is_connected = _closure(table + table.T > 0)  # linked by a chain of games
-    groups = np.unique(is_connected, axis=0)[::-1]
-    if len(groups) > 1:
-        listed = "; ".join(", ".join(np.array(names)[group]) for group in groups)
-        raise ValueError(
-            f"no chain of games links these groups of players, so they cannot be compared: {listed}"
-        )
-    is_better = _closure(table > 0)
-    is_same_group = is_better & is_better.T
+    for (a, b), points_of_a in results.items():
+        _check(a, b, points_of_a)
+    pairs = _flatten(results, names)
+    table = pairs.table(len(names))
+    _check_connected(table, names)
     score = table.sum(axis=1) / (table + table.T).sum(axis=1)
-    if anchor is not None:
-        origin = names.index(anchor)
-    else:
-        met_by_group = is_same_group @ (table + table.T > 0)
-        strength = (is_same_group @ score) / is_same_group.sum(axis=1)
-        keys = strength, is_better.sum(axis=1), met_by_group.sum(axis=1), is_same_group.sum(axis=1)
-        origin = np.lexsort(keys)[-1]
-    is_compared = is_same_group[origin]
+    zero = None if anchor is None else names.index(anchor)
+    is_compared = _comparable(table, score, zero)
     elos_with_ends = np.zeros((len(names), 3))  # the Elo, and the ends of its interval
-    rank = np.cumsum(is_compared) - 1  # index among the compared players
-    both_compared = is_compared[first] & is_compared[second]
     elos_with_ends[is_compared] = _intervals(
-        table[np.ix_(is_compared, is_compared)],
-        rank[first[both_compared]],
-        rank[second[both_compared]],
-        points[both_compared].sum(axis=1),
-        None if anchor is None else int(rank[names.index(anchor)]),
+        pairs.among(is_compared),
+        int(is_compared.sum()),
+        None if zero is None else int(is_compared[:zero].sum()),
     )
-    for i in np.flatnonzero(~is_compared):  # against the compared: all won, or all lost
-        opponents = np.where(first == i, second, first)
-        own_pairs = ((first == i) | (second == i)) & is_compared[opponents]
-        points_of_i = np.where((first == i)[:, None], points, 1.0 - points)[own_pairs]
-        rating_bound = Placement(math.nan, -math.inf, math.inf)
-        if own_pairs.any():
-            rating_bound = rate_against(
-                elos_with_ends[opponents[own_pairs], 0], np.arange(len(points_of_i)), points_of_i
-            )
-        elos_with_ends[i] = rating_bound.elo, rating_bound.low, rating_bound.high
+    for i in np.flatnonzero(~is_compared):
+        elos_with_ends[i] = _bound(i, pairs, is_compared, elos_with_ends[:, 0])
     order = np.lexsort((-score, -elos_with_ends[:, 0]))
     return Ratings(tuple(names[i] for i in order), *elos_with_ends[order].T)
 
@@ -134,6 +101,92 @@ def _check(a: str, b: str, points_of_a: Float64Array) -> None:
         raise ValueError(f"{a!r} against {b!r}: expected 0, 1/2 or 1 point for each game")
 
 
+class _FlatResults(NamedTuple):
+    """N pairs of games among P players, who are numbers from 0 to P - 1."""
+
+    first: Int64Array
+    """int64[N], one player of each pair."""
+    second: Int64Array
+    """int64[N], the other player."""
+    points: Float64Array
+    """float64[N, 2], the points of ``first`` in the two games of each pair."""
+
+    def table(self, players: int) -> Float64Array:
+        """Return float64[P, P], the points of the row's player against the column's."""
+        table = np.zeros((players, players))
+        np.add.at(table, (self.first, self.second), self.points.sum(axis=1))
+        np.add.at(table, (self.second, self.first), (1.0 - self.points).sum(axis=1))
+        return table
+
+    def among(self, players: Flags) -> _FlatResults:
+        """Return the pairs among some of the players, bool[P], who are numbered anew in order."""
+        is_among = players[self.first] & players[self.second]
+        new_numbers = np.cumsum(players) - 1
+        first, second = new_numbers[self.first[is_among]], new_numbers[self.second[is_among]]
+        return _FlatResults(first, second, self.points[is_among])
+
+
+def _flatten(results: Mapping[tuple[str, str], Float64Array], names: Sequence[str]) -> _FlatResults:
+    """Return the results of all pairings as one; a player's number is its index in ``names``."""
+    sizes = [len(points) for points in results.values()]
+    first = [names.index(name) for name, _ in results]
+    second = [names.index(name) for _, name in results]
+    return _FlatResults(
+        np.repeat(first, sizes), np.repeat(second, sizes), np.concatenate([*results.values()])
+    )
+
+
+def _check_connected(table: Float64Array, names: Sequence[str]) -> None:
+    """Check that a chain of games links any two players; raise ValueError if none does."""
+    groups = np.unique(_closure(table + table.T > 0), axis=0)[::-1]
+    if len(groups) > 1:
+        listed = "; ".join(", ".join(np.array(names)[group]) for group in groups)
+        raise ValueError(
+            f"no chain of games links these groups of players, so they cannot be compared: {listed}"
+        )
+
+
+def _comparable(table: Float64Array, score: Float64Array, anchor: int | None) -> Flags:
+    """Return the players who get finite ratings, bool[P]: a group as :func:`rate` describes it.
+
+    Args:
+        table: float64[P, P], points of the row's player against the column's.
+        score: float64[P], the points per game of each player.
+        anchor: the player whose group it is; None to choose the group.
+    """
+    is_better = _closure(table > 0)
+    is_same_group = is_better & is_better.T
+    if anchor is None:
+        sizes = is_same_group.sum(axis=1)
+        met_by_group = (is_same_group @ (table + table.T > 0)).sum(axis=1)
+        mean_scores = (is_same_group @ score) / sizes
+        anchor = int(np.lexsort((mean_scores, is_better.sum(axis=1), met_by_group, sizes))[-1])
+    return np.asarray(is_same_group[anchor])
+
+
+def _bound(
+    player: int, pairs: _FlatResults, is_compared: Flags, elos: Float64Array
+) -> tuple[float, float, float]:
+    """Return an infinite Elo and its interval, for a player outside the group that is compared.
+
+    Against the players of the group, this player has won all games or lost all.
+
+    Args:
+        player: the player.
+        pairs: all pairs of games.
+        is_compared: bool[P], the players of the group.
+        elos: float64[P], their Elo.
+    """
+    is_first, is_second = pairs.first == player, pairs.second == player
+    opponents = np.where(is_first, pairs.second, pairs.first)
+    own_pairs = (is_first | is_second) & is_compared[opponents]
+    if not own_pairs.any():
+        return math.nan, -math.inf, math.inf
+    points = np.where(is_first[:, None], pairs.points, 1.0 - pairs.points)[own_pairs]
+    bound = rate_against(elos[opponents[own_pairs]], np.arange(len(points)), points)
+    return bound.elo, bound.low, bound.high
+
+
 def _closure(relation: Flags) -> Flags:
     """Return the reflexive transitive closure of a relation between players."""
     related = relation | np.eye(len(relation), dtype=bool)
@@ -142,23 +195,16 @@ def _closure(relation: Flags) -> Flags:
     return related
 
 
-def _intervals(
-    table: Float64Array,
-    first: Int64Array,
-    second: Int64Array,
-    points: Float64Array,
-    anchor: int | None,
-) -> Float64Array:
+def _intervals(pairs: _FlatResults, count: int, anchor: int | None) -> Float64Array:
     """Return the Elo of comparable players, with the ends of its 95% interval, float64[P, 3].
 
     Args:
-        table: as for :func:`_fit`.
-        first, second: int64[pairs], the two players of each pair of games.
-        points: float64[pairs], the points of ``first`` in the two games of each pair.
+        pairs: the pairs of games among them.
+        count: the number of players, P.
         anchor: the player whose Elo is 0; None makes the mean 0.
     """
-    count = len(table)
-    ratings, inverse = _fit(table)
+    first, second, points = pairs.first, pairs.second, pairs.points.sum(axis=1)
+    ratings, inverse = _fit(pairs.table(count))
     # A rating is a contrast of the strengths. The anchor's contrast is 0, and a lone player's, too.
     origin = np.full(count, 1.0 / count) if anchor is None else np.eye(count)[anchor]
     contrasts = np.eye(count) - origin
