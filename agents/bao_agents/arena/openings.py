@@ -9,7 +9,7 @@ the time to compile it. Openings can also come from a file, chosen for example b
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -24,7 +24,7 @@ from bao_agents.support.array_types import Uint8Array
 from bao_env.board import Board
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import SOUTH
-from bao_env.engine.position import Legal, PackedPositions, Seats, mirrored, to_packed
+from bao_env.engine.position import Flags, Legal, PackedPositions, Seats, mirrored, to_packed
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.sampling import random_actions, random_states
 from bao_env.files import read_text
@@ -41,6 +41,7 @@ _SEARCH_DEPTH = 6
 _SEARCHED = 256
 """Number of openings searched at once; small, so that a match of a few pairs need not wait long."""
 _ROUNDS = 64
+_GAMES_A_ROUND = 4096
 
 
 @dataclass(frozen=True)
@@ -87,50 +88,29 @@ def draw_openings(
     if balance is not None and not 0.0 <= balance < math.inf:
         raise ValueError(f"balance={balance}: expected a number of logits, 0 or more")
     engine = Engine(ruleset)
-    sequence = np.random.SeedSequence(seed)
-    size = 4096
-    keys_drawn: set[bytes] = set()
+    is_balanced = _balance_test(engine.ruleset, balance)
     drawn: list[PackedPositions] = []
     drawn_actions: list[Uint8Array] = []
-    search, largest = None, 0.0
-    if balance is not None:
-        from bao_agents.search.alphabeta.player import AlphaBetaAgent  # slow to import
-        from bao_agents.search.limits import Limit
-
-        search = AlphaBetaAgent(engine.ruleset, Limit(plies=_SEARCH_DEPTH))
-        largest = balance * SCALE
-    for _ in range(_ROUNDS):
-        positions, legal, winners = engine.new_games(size)
-        rng = random_states(size, sequence.spawn(1)[0])
-        played = np.empty((size, plies), np.uint8)
-        actions = np.empty(size, np.int64)
-        for ply in range(plies):
-            random_actions(legal, rng, actions)
-            played[:, ply] = actions
-            engine.step(positions, actions, legal, winners)
-        keys = _game_keys(positions, engine.ruleset)
-        new_indices = []
-        for i in np.flatnonzero(winners < 0):
-            if keys[i] not in keys_drawn:
-                keys_drawn.add(keys[i])
-                new_indices.append(i)
-        while new_indices and len(drawn) < count:
-            batch, new_indices = new_indices[:_SEARCHED], new_indices[_SEARCHED:]
-            if search is not None:
-                values = search.values(positions[batch], legal[batch])
-                batch = np.array(batch)[np.abs(values) <= largest].tolist()
-            drawn += [*positions[batch]]
-            drawn_actions += [*played[batch]]
+    different = 0
+    for positions, legal, actions in _random_openings(engine, plies, seed):
+        different += len(positions)
+        for low in range(0, len(positions), _SEARCHED):
+            if len(drawn) >= count:
+                break
+            part = slice(low, low + _SEARCHED)
+            balanced = is_balanced(positions[part], legal[part])
+            drawn += [*positions[part][balanced]]
+            drawn_actions += [*actions[part][balanced]]
         if len(drawn) >= count:
             return MatchOpenings(
                 np.array(drawn[:count]),
                 np.array(drawn_actions[:count]),
                 np.full(count, SOUTH, np.int8),
             )
-    openings_in_words = f"{len(keys_drawn)} different opening{'s' if len(keys_drawn) != 1 else ''}"
+    openings_in_words = f"{different} different opening{'s' if different != 1 else ''}"
     length = f"{plies} {'plies' if plies != 1 else 'ply'}"
     uneven, remedy = "", ""
-    if len(drawn) < len(keys_drawn):
+    if len(drawn) < different:
         uneven = (
             f", of which a search finds {len(drawn)} balanced for both sides "
             f"(balance={balance:g}, in logits)"
@@ -140,6 +120,54 @@ def draw_openings(
         f"rule set {engine.ruleset.name!r} has only {openings_in_words} of {length}{uneven}, but "
         f"{count} are needed: {remedy}ask for longer openings or fewer games"
     )
+
+
+def _random_openings(
+    engine: Engine, plies: int, seed: int
+) -> Iterator[tuple[PackedPositions, Legal, Uint8Array]]:
+    """Draw random openings in rounds; leave out those that end the game or repeat a position.
+
+    Yields:
+        the positions after N openings, uint64[N, 6], all different from each other and from those
+        of earlier rounds; their legal actions, uint64[N]; and the openings' actions,
+        uint8[N, plies].
+    """
+    sequence = np.random.SeedSequence(seed)
+    keys_drawn: set[bytes] = set()
+    for _ in range(_ROUNDS):
+        positions, legal, winners = engine.new_games(_GAMES_A_ROUND)
+        rng = random_states(_GAMES_A_ROUND, sequence.spawn(1)[0])
+        played = np.empty((_GAMES_A_ROUND, plies), np.uint8)
+        actions = np.empty(_GAMES_A_ROUND, np.int64)
+        for ply in range(plies):
+            random_actions(legal, rng, actions)
+            played[:, ply] = actions
+            engine.step(positions, actions, legal, winners)
+        keys = _game_keys(positions, engine.ruleset)
+        new_games: list[int] = []
+        for game in np.flatnonzero(winners < 0).tolist():
+            if keys[game] not in keys_drawn:
+                keys_drawn.add(keys[game])
+                new_games.append(game)
+        yield positions[new_games], legal[new_games], played[new_games]
+
+
+def _balance_test(
+    ruleset: Ruleset, balance: float | None
+) -> Callable[[PackedPositions, Legal], Flags]:
+    """Return a function that says which positions a search finds balanced, bool[N].
+
+    Args:
+        ruleset: the rules.
+        balance: the largest advantage of a side, in logits; None for any.
+    """
+    if balance is None:
+        return lambda positions, legal: np.ones(len(legal), np.bool_)
+    from bao_agents.search.alphabeta.player import AlphaBetaAgent  # slow to import
+    from bao_agents.search.limits import Limit
+
+    search, largest = AlphaBetaAgent(ruleset, Limit(plies=_SEARCH_DEPTH)), balance * SCALE
+    return lambda positions, legal: np.abs(search.values(positions, legal)) <= largest
 
 
 def _game_keys(positions: PackedPositions, ruleset: Ruleset) -> list[bytes]:
