@@ -88,7 +88,7 @@ def analyse(
         ValueError: the game is over, or the player is unknown, cannot be used under these rules or
             gives no analysis.
     """
-    legal = board.legal_actions
+    legal, mover = board.legal_actions, board.turn
     if not legal:
         raise ValueError("the game is over: there is no move to analyse")
     if not isinstance(player, NamedPlayer):
@@ -97,38 +97,28 @@ def analyse(
     if opinions is None:
         raise ValueError(f"{player.name} gives no analysis: expected a player such as {PLAYER}")
     solver = Solver(board.ruleset, nodes=proof_nodes, threads=threads)
-    position_proof = solver.solve(board.packed, shortest=True)
+    proof = solver.solve(board.packed, shortest=True)
     proofs = {action: _prove(solver, board, action, proof_nodes // len(legal)) for action in legal}
-    proven_best, *continuation = position_proof.line or (None,)
-    if proven_best is not None:  # the proof of the position also proves its best move
-        proofs[proven_best] = position_proof._replace(line=tuple(continuation))
-    candidates = []
-    for action, score, probability, line in opinions:
-        opinion = Line(action, score, _UNKNOWN, probability, (action, *line))
-        candidates.append(_with_proof(opinion, proofs[action], board.turn))
-
-    def merit(line: Line) -> tuple[int, int, bool]:
-        winner, plies, *_ = line.proof
-        if winner is None:
-            return 0, 0, False  # equal keys keep the player's order
-        is_best = line.action == proven_best
-        return (1, -(plies or 0), is_best) if winner == board.turn else (-1, plies or 0, is_best)
-
-    candidates.sort(key=merit, reverse=True)
-    candidates.sort(key=lambda line: line.action != proven_best)
+    if proof.line:  # the proof of the position also proves its best move
+        proofs[proof.line[0]] = proof._replace(line=proof.line[1:])
+    candidates = [
+        _with_proof(Line(action, score, _UNKNOWN, chance, (action, *line)), proofs[action], mover)
+        for action, score, chance, line in opinions
+    ]
+    best_action = proof.line[0] if proof.line else None
+    # Moves of equal merit keep the player's order.
+    candidates.sort(key=lambda line: _merit(line.proof, mover), reverse=True)
+    candidates.sort(key=lambda line: line.action != best_action)
     best = candidates[0]
     if best.proof.winner is None and len(best.actions) == 1:
-        board_after = board.copy()
-        board_after.push(best.action)
-        searched = AlphaBetaAgent(board.ruleset, _LINE, threads=1).search(board_after.packed)
-        candidates[0] = best = best._replace(actions=(best.action, *searched.line))
-    if position_proof.winner is None:  # a proven best move proves the position
-        line = (best.action, *best.proof.line)
-        position_proof = best.proof._replace(is_shortest=False, line=line)
+        candidates[0] = best = _continued(best, board)
+    if proof.winner is None and best.proof.winner is not None:
+        # A proven best move proves the position.
+        proof = best.proof._replace(is_shortest=False, line=(best.action, *best.proof.line))
     score = best.score
-    if position_proof.winner is not None:
-        score = 1.0 if position_proof.winner == board.turn else -1.0
-    return Analysis(score, position_proof, tuple(candidates[:lines]))
+    if proof.winner is not None:
+        score = 1.0 if proof.winner == mover else -1.0
+    return Analysis(score, proof, tuple(candidates[:lines]))
 
 
 def _prove(solver: Solver, board: Board, action: int, nodes: int) -> Solution:
@@ -142,6 +132,22 @@ def _prove(solver: Solver, board: Board, action: int, nodes: int) -> Solution:
         return _UNKNOWN
     solution = solver.solve(board_after.packed, shortest=True, nodes=nodes)
     return solution._replace(plies=solution.plies and solution.plies + 1)
+
+
+def _merit(proof: Solution, mover: int) -> tuple[int, int]:
+    """Return a key that is highest for the proof of a quick win, and lowest for a quick loss."""
+    if proof.winner is None:
+        return 0, 0
+    plies = proof.plies or 0
+    return (1, -plies) if proof.winner == mover else (-1, plies)
+
+
+def _continued(line: Line, board: Board) -> Line:
+    """Return a line that has only its first move, continued by a search."""
+    board_after = board.copy()
+    board_after.push(line.action)
+    searched = AlphaBetaAgent(board.ruleset, _LINE, threads=1).search(board_after.packed)
+    return line._replace(actions=(line.action, *searched.line))
 
 
 def _with_proof(line: Line, proof: Solution, mover: int) -> Line:
