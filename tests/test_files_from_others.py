@@ -94,22 +94,23 @@ def _read_checkpoint(path: Path) -> None:
 
 def _read_settings(path: Path) -> None:
     pytest.importorskip("torch")
-    from bao_training.train import load_config
+    from bao_training.run_settings import load_config
 
     load_config(path)
 
 
 def _note() -> bytes:
     pytest.importorskip("torch")
-    from bao_training.train import load_config, make_trainer
+    from bao_training.run_settings import load_config
+    from bao_training.train import make_trainer
 
     trainer = make_trainer(*load_config(None, ["envs=64", "hidden=[8]"]))
     return json.dumps({"config": trainer.settings()}).encode()
 
 
 def _read_note(path: Path) -> None:
+    from bao_training.config import config_from_dict
     from bao_training.run_settings import read_note
-    from bao_training.train import config_from_dict
 
     note = read_note(path.parent)
     assert note

@@ -32,10 +32,10 @@ def imported(statement: str) -> set[str]:
     [
         ("import bao_env; bao_env.Board; bao_env.BaoVectorEnv(2)", HEAVY),
         (f"{MAIN}(['--help'])", {"torch", "numba", "bao_env"}),
-        (f"{MAIN}(['train', '--help'])", {"torch"}),
+        (f"{MAIN}(['train', '--settings']); {MAIN}('train --set stepz=1'.split())", {"torch"}),
         (BOT, LIBRARIES),
     ],
-    ids=["environments", "help", "help of a command", "bot without a network"],
+    ids=["environments", "help", "settings and refused settings", "bot without a network"],
 )
 def test_imports_are_light(statement: str, packages: set[str]) -> None:
     assert not packages & imported(statement)

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from bao_training.train import load_config, make_trainer
+from bao_training.run_settings import load_config
+from bao_training.train import make_trainer
 
 
 def make(settings: str) -> Any:

@@ -13,7 +13,7 @@ from bao_agents import load
 from bao_agents.arena.pairs import play_match
 from bao_env.engine.masks import is_legal
 from bao_env.engine.position import PLY, movers
-from bao_training import train
+from bao_training.run_settings import LAST
 from bao_training.search_guided import chances
 from tests.training.runs import check_resumed, make
 
@@ -69,8 +69,8 @@ def test_resumed_run_is_the_same_run(tmp_path: Path) -> None:
     """A run resumes with its games in progress and its buffer: before and after learning begins,
     and after the buffer has been filled more than once."""
     settings = f"{TINY}ruleset=dutch max_plies=60 search_guided.buffer=1920"
-    check_resumed(settings, tmp_path / train.LAST, 2, 2)
-    trainer = check_resumed(settings, tmp_path / train.LAST, 5, 6)
+    check_resumed(settings, tmp_path / LAST, 2, 2)
+    trainer = check_resumed(settings, tmp_path / LAST, 5, 6)
     assert trainer.update * 256 > 1920
 
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -32,11 +33,17 @@ from bao_agents.nets import checkpoint
 from bao_agents.support import files, provenance
 from bao_env.engine.ruleset import load_ruleset
 from bao_training import run_state, train
-from bao_training.config import ConfigError, TrainConfig
+from bao_training.config import (
+    METHOD_CONFIGS,
+    ConfigError,
+    TdConfig,
+    TrainConfig,
+    config_from_dict,
+)
 from bao_training.metrics import Metrics
-from bao_training.td import TdConfig, TdTrainer
-from bao_training.train import load_config
-from tests.conftest import Fails, Says
+from bao_training.run_settings import LAST, load_config
+from bao_training.td import TdTrainer
+from tests.conftest import Capsys, Fails, Says
 from tests.processes import ROOT, start
 from tests.rulesets import every_ruleset
 from tests.training.runs import check_resumed, make, metrics, options, weights
@@ -66,7 +73,7 @@ LEARNERS = {
 """Settings of each method that make an update fast."""
 
 
-@pytest.mark.parametrize("method", train.METHODS)
+@pytest.mark.parametrize("method", METHOD_CONFIGS)
 def test_an_update_learns(method: str) -> None:
     """Every layer changes, and the loss of the played actions falls."""
     trainer = tiny(f"method={method} bfloat16=false workers=1 {LEARNERS[method]}")
@@ -128,7 +135,7 @@ def test_resume_after_kills(tmp_path: Path) -> None:
     kills = 0
     for _ in range(2):
         process = start(f"{RUN}{killed} --resume")
-        wait_for_checkpoint(process, killed / "r" / train.LAST)
+        wait_for_checkpoint(process, killed / "r" / LAST)
         time.sleep(rng.random() * 0.05)
         process.kill()
         process.communicate()
@@ -163,7 +170,7 @@ def test_config_files(tmp_path: Path) -> None:
     assert (config.hidden, config.learning_rate, config.ruleset) == ((8, 4), 1.0, "kibao")
     assert config.steps == 1_000_000 and isinstance(config.steps, int)
     assert table == TdConfig(epochs=3, noise=0.1)
-    assert train.config_from_dict(config.to_dict() | {"td": table.to_dict()}) == (config, table)
+    assert config_from_dict(config.to_dict() | {"td": table.to_dict()}) == (config, table)
 
 
 BOUNDS = {
@@ -210,7 +217,7 @@ def test_every_number_has_its_bounds() -> None:
         return False
 
     tables: dict[str, type[BaseModel]] = {"": TrainConfig}
-    tables |= {f"{name}.": trainer.config_class for name, trainer in train.METHODS.items()}
+    tables |= {f"{name}.": table for name, table in METHOD_CONFIGS.items()}
     numbers = {
         prefix + key
         for prefix, table in tables.items()
@@ -231,7 +238,7 @@ def test_every_setting_is_described(says: Says) -> None:
     assert "`" not in text
     parts = re.split(r"settings of \[\w+\]:", text)
     tables: list[type[BaseModel]] = [TrainConfig]
-    tables += [trainer.config_class for trainer in train.METHODS.values()]
+    tables += METHOD_CONFIGS.values()
     for text, table in zip(parts, tables, strict=True):
         for key, setting in table.model_fields.items():
             assert f"  {key} = " in text
@@ -253,7 +260,7 @@ def test_a_rule_file_and_a_seed(tmp_path: Path, says: Says) -> None:
     final = tmp_path / "r" / "final.safetensors"
     saved = checkpoint.load(final)
     assert saved.ruleset == load_ruleset(rules) and saved.info["config"]["seed"] == 7
-    assert checkpoint.load(tmp_path / "r" / train.LAST).info["steps"] == 1024
+    assert checkpoint.load(tmp_path / "r" / LAST).info["steps"] == 1024
     [row] = metrics(tmp_path)
     assert row["steps"] == "1024" and row["score_against_greedy"]
     assert lines[0].startswith(f"{tmp_path / 'r'}: 1,024 steps in 0.")
@@ -304,11 +311,36 @@ def test_a_signal_saves_the_run(
     with monkeypatch.context() as patch:
         patch.setattr(TdTrainer, "train_update", stop)
         assert main([*words, *NEW.split(), "--set", "steps=2048"]) == 128 + number
-    assert checkpoint.load(tmp_path / "r" / train.LAST).info["steps"] == 1024
+    assert checkpoint.load(tmp_path / "r" / LAST).info["steps"] == 1024
     advice = f"stopped by {number.name}, and saved; continue with bao train --run r --out "
     assert stream is Gone or advice in errors.getvalue()
     assert main([*words, "--resume"]) == 0
     assert (tmp_path / "r" / "final.safetensors").exists()
+
+
+def test_a_signal_in_the_first_update_ends_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+) -> None:
+    """Nothing could be saved; later, updates are finished and saved."""
+    update = TdTrainer.train_update
+
+    def stop(self: TdTrainer) -> dict[str, float]:
+        if self.update == stopped_update:
+            signal.raise_signal(signal.SIGTERM)
+        return update(self)
+
+    monkeypatch.setattr(TdTrainer, "train_update", stop)
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    settings = (TINY + "evaluate_every=0 evaluate_pairs=1 checkpoint_every=1e9").split()
+    trainer = train.start_run(tmp_path, *load_config(None, settings))
+    stopped_update = 0
+    with pytest.raises(SystemExit, match="143"):
+        train.run(trainer, tmp_path, owns_process=True)
+    assert "stopped by SIGTERM during the first update" in capsys.readouterr().err
+    assert not (tmp_path / LAST).exists()
+    stopped_update = 1
+    assert train.run(trainer, tmp_path, owns_process=True) == signal.SIGTERM
+    assert checkpoint.load(tmp_path / LAST).info["steps"] == 2048
 
 
 @pytest.fixture(scope="module")
@@ -318,7 +350,7 @@ def saved_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     trainer = train.start_run(folder, *load_config(None, (TINY + "evaluate_pairs=1").split()))
     for _ in range(3):
         trainer.train_update()
-    trainer.save(folder / train.LAST)
+    trainer.save(folder / LAST)
     return folder
 
 
@@ -332,7 +364,7 @@ def test_diverged_network_is_not_saved(
     def diverge(self: TdTrainer) -> dict[str, float]:
         if self.update < 2:
             return learn(self)
-        good.append((tmp_path / "r" / train.LAST).read_bytes())
+        good.append((tmp_path / "r" / LAST).read_bytes())
         row = learn(self)
         next(self.network.parameters()).data[0, 0] = torch.inf
         return row
@@ -341,7 +373,7 @@ def test_diverged_network_is_not_saved(
     error = run(NEW, status=1)
     assert "the weights after update 3" in error and "Traceback" not in error
     assert f"the last good checkpoint is {tmp_path}" in error
-    assert (tmp_path / "r" / train.LAST).read_bytes() == good[0]
+    assert (tmp_path / "r" / LAST).read_bytes() == good[0]
     assert not (tmp_path / "r" / "final.safetensors").exists()
     assert [row["update"] for row in metrics(tmp_path)] == ["0", "1", "2"]
     monkeypatch.undo()
@@ -357,16 +389,19 @@ def test_folder_in_use(tmp_path: Path, run: Fails) -> None:
 
 def test_folder_that_cannot_be_made(tmp_path: Path, run: Fails) -> None:
     (tmp_path / "file").touch()
-    for runs in (tmp_path / "file", tmp_path / ("x" * 300)):
-        error = run(f"{NEW} --out {runs}", status=1)
-        assert error.startswith("error: ") and "has no checkpoint that can be read" in error
+    for runs, status, reason in (
+        (tmp_path / "file", 1, "has no checkpoint that can be read"),
+        (tmp_path / ("x" * 300), 2, "File name too long"),
+    ):
+        error = run(f"{NEW} --out {runs}", status)
+        assert error.startswith("error: ") and reason in error
 
 
 def test_resume_after_a_killed_write(saved_run: Path, tmp_path: Path, run: Fails) -> None:
     """A temporary file is removed; the last line of the metrics may be incomplete."""
     folder = tmp_path / "r"
     shutil.copytree(saved_run, folder)
-    (folder / f".{train.LAST}.12.tmp").write_bytes(b"begun")
+    (folder / f".{LAST}.12.tmp").write_bytes(b"begun")
     table = folder / "metrics.csv"
     for content, reason in (
         (b"update,steps\n1,\xff\n", "line 2: the byte 0xff is not UTF-8"),
@@ -381,15 +416,20 @@ def test_resume_after_a_killed_write(saved_run: Path, tmp_path: Path, run: Fails
     assert not list(folder.glob(".*.tmp"))
 
 
-def test_resume_keeps_the_settings_of_the_run(tmp_path: Path, run: Fails) -> None:
-    """The settings are kept even before the first checkpoint; the error names what differs and what
-    may change."""
+def test_resume_keeps_the_settings_of_the_run(
+    tmp_path: Path, run: Fails, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The settings are kept even before anything is compiled, but not those of a run that cannot
+    start; the error names what differs and what may change."""
     note = tmp_path / "r" / "run.json"
     settings = options(TINY + "evaluate_pairs=1 steps=2048 learning_rate=5e-4")
     error = run("--resume")
     assert error == f"error: there is no run {tmp_path / 'r'} to resume; the runs there: none\n"
-    config, method_config = train.load_config(None, settings.replace("--set ", "").split())
-    train.start_run(note.parent, config, method_config)
+    for failure, status in ((ConfigError("no GPU"), 2), (KeyboardInterrupt(), 130)):
+        with monkeypatch.context() as patch:  # what happens while it compiles
+            patch.setattr(train, "make_trainer", Mock(side_effect=failure))
+            run(settings, status)
+        assert note.exists() == (status == 130)
     before = json.loads(note.read_text())
     assert "the runs there: r" in run("--run typo --resume")
     assert "no checkpoint yet: starting" in run("quick --resume", status=0)
@@ -418,8 +458,8 @@ def test_a_caller_may_have_switched_gradients_off(mode: Any, tmp_path: Path) -> 
     with mode():
         trainer = tiny("workers=1")
         trainer.train_update()
-        trainer.save(tmp_path / train.LAST)
-        trainer.restore(tmp_path / train.LAST)
+        trainer.save(tmp_path / LAST)
+        trainer.restore(tmp_path / LAST)
         trainer.train_update()
     usual = tiny("workers=1")
     for _ in range(2):
@@ -430,7 +470,7 @@ def test_a_caller_may_have_switched_gradients_off(mode: Any, tmp_path: Path) -> 
 def test_training_in_another_thread(tmp_path: Path) -> None:
     """Only the main thread handles signals. Torch keeps its threads."""
     settings = (TINY + "evaluate_pairs=1 steps=1024").split()
-    trainer = train.start_run(tmp_path / "r", *train.load_config(None, settings))
+    trainer = train.start_run(tmp_path / "r", *load_config(None, settings))
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(train.run, trainer, tmp_path / "r").result() is None
     threads = torch.get_num_threads()
@@ -479,13 +519,13 @@ def test_a_run_holds_all_that_it_needs(
     monkeypatch.chdir("/")
     resumed = train.resume_run(folder)
     assert weights(resumed) == weights(first) and "blunders" in resumed.columns
-    resumed.save(folder / train.LAST)
+    resumed.save(folder / LAST)
     error = run("--resume --set blunder_positions=gone.npz")
     assert error.startswith(f"error: {folder} cannot be resumed: blunder_positions='gone.npz': ")
     assert "version" not in error
     (folder / "start.safetensors").unlink()  # as in a run of an earlier version
     assert weights(train.resume_run(folder)) == weights(first)
-    (folder / train.LAST).unlink()
+    (folder / LAST).unlink()
     error = run("--resume")
     assert "start='first.safetensors': there is no such checkpoint" in error
     assert "version" not in error
@@ -538,7 +578,7 @@ def test_a_run_that_goes_on_names_the_code_that_does(
     """The run may have been started by a version that recorded less, and wrote seconds into
     checkpoints."""
     run(f"{NEW} {options('steps=1024 evaluate_every=0')}", status=0)
-    file, last = tmp_path / "r" / "run.json", tmp_path / "r" / train.LAST
+    file, last = tmp_path / "r" / "run.json", tmp_path / "r" / LAST
     note = json.loads(file.read_text())
     commit = note.pop("made_with")["commit"]
     file.write_text(json.dumps({"commit": "1234567", "torch": "2.6.0", **note}))

@@ -79,7 +79,8 @@ envs.step(envs.sample_legal_actions())
 
 import bao_agents
 from bao_agents.players.registry import PLAYERS
-from bao_training.train import load_config, make_trainer
+from bao_training.run_settings import load_config
+from bao_training.train import make_trainer
 board = bao_env.Board()
 board.move_text("A7L")
 for name in PLAYERS:

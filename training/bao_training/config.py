@@ -1,9 +1,11 @@
 """Define the settings of a training run, with defaults, meanings and bounds, and read them.
 
 Settings come in tables. The common ones, :class:`TrainConfig`, are the keys at the top of a TOML
-file. Each method has its own table (``[td]``, ``[search_guided]``), declared beside its algorithm
-as a :class:`MethodConfig`. Defaults are in the code. A TOML file, yours or one that comes with the
-package, overrides them, and ``--set key=value`` (``--set td.epochs=1``) overrides the file.
+file. Each method has its own table (``[td]``, ``[search_guided]``), a :class:`MethodConfig`.
+Defaults are in the code. A TOML file, yours or one that comes with the package, overrides them, and
+``--set key=value`` (``--set td.epochs=1``) overrides the file.
+
+Nothing here needs torch, so that a wrong setting is refused at once.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from typing_extensions import override
 
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.openings import MAX_OPENING_PLIES
@@ -28,6 +31,11 @@ SHIPPED = {
     path.stem: path for folder in _FOLDERS for path in sorted((folder / "configs").glob("*.toml"))
 }
 """The configurations that come with the package, by name."""
+
+
+S = TypeVar("S", bound="Settings")
+C = TypeVar("C", bound="MethodConfig")
+"""The type of a method's settings."""
 
 
 class ConfigError(ValueError):
@@ -167,17 +175,65 @@ class MethodConfig(Settings):
         del config  # a method may override this
 
 
+class TdConfig(MethodConfig):
+    """The table ``[td]``."""
+
+    td_lambda: float = Field(0.7, ge=0, le=1)
+    """Lambda of the returns: 0 learns only from the next position, 1 only from the result."""
+    noise: float = Field(0.05, ge=0, le=10)
+    """Scale of the Gumbel noise that is added to the values of actions during play."""
+    exploration: float = Field(0.1, ge=0, le=1)
+    """Probability of a random action at the start; it falls linearly during the run."""
+    final_exploration: float = Field(0.02, ge=0, le=1)
+    """Probability of a random action at the end."""
+    max_cost: float = Field(0.1, ge=0, le=2)
+    """A return ends at an action whose value is below that of the best action by more than this."""
+    epochs: int = Field(2, ge=1, le=100)
+    """Passes over each rollout."""
+
+
+class SearchGuidedConfig(MethodConfig):
+    """The table ``[search_guided]``."""
+
+    nodes: int = Field(500, ge=1, le=10**9)
+    """Nodes of each alpha-beta search."""
+    buffer: int = Field(1_000_000, ge=1000, le=10**9)
+    """Size of the replay buffer: the latest positions, over all workers. Each checkpoint holds it,
+    65 bytes a position."""
+    replay_ratio: float = Field(2.0, ge=0, le=1000)
+    """How often the network learns from each position, on average."""
+    nnue_replay_ratio: float = Field(4.0, ge=0, le=1000)
+    """How often the NNUE learns from each position, on average. It learns in the
+    network's steps."""
+    value_weight: float = Field(1.0, ge=0, le=100)
+    """Weight of the loss of the network's values; its policy's loss has weight 1."""
+    search_value: float = Field(0.3, ge=0, le=1)
+    """Weight of the search's value in the target of a value; the game's result has the rest."""
+
+    @override
+    def check(self, config: TrainConfig) -> None:
+        learnable = 4 * config.minibatch + config.steps_per_update
+        minimum = max(learnable, config.envs * config.max_plies)
+        if self.buffer < minimum:
+            raise ConfigError(
+                f"search_guided.buffer={self.buffer} should be at least {minimum}: enough "
+                "positions to learn from, and room for all positions of the games in progress"
+            )
+
+
+METHOD_CONFIGS: dict[str, type[MethodConfig]] = {
+    "td": TdConfig,
+    "search_guided": SearchGuidedConfig,
+}
+"""The settings of each training method, by the value of ``method``."""
+
+
 def ruleset_settings(ruleset: Ruleset) -> dict[str, Any]:
     """Return the settings ``ruleset`` and ``rules`` that describe a rule set."""
     if ruleset.is_shipped:
         return {"ruleset": ruleset.name, "rules": {}}
     changed = {"name": ruleset.name, **ruleset.changed_switches()}
     return {"ruleset": Ruleset().name, "rules": changed}
-
-
-S = TypeVar("S", bound=Settings)
-C = TypeVar("C", bound=MethodConfig)
-"""The type of a method's settings."""
 
 
 def read_config(path: str | Path) -> dict[str, Any]:
@@ -202,7 +258,7 @@ def read_config(path: str | Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
 
 
-def override(settings: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+def apply_overrides(settings: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
     """Return settings, overridden by ``key=value`` strings with TOML values.
 
     A key may be in a table: ``td.epochs=1``. A value that is not TOML counts as a string.
@@ -226,32 +282,36 @@ def override(settings: Mapping[str, Any], overrides: Sequence[str]) -> dict[str,
     return changed
 
 
-def check_settings(
-    settings: Mapping[str, Any], methods: Mapping[str, type[MethodConfig]]
-) -> tuple[TrainConfig, Any]:
+def config_from_dict(settings: Mapping[str, Any]) -> tuple[TrainConfig, Any]:
     """Make the common settings and those of the chosen method; missing keys keep their defaults.
 
     Args:
         settings: plain values, those of each method in its own table.
-        methods: the class of each method's table, by the method's name.
 
     Raises:
         ConfigError: a key is unknown, or a value has the wrong type or is out of bounds.
     """
     names = [*TrainConfig.model_fields]
-    names += [f"{name}.{key}" for name, table in methods.items() for key in table.model_fields]
+    names += [
+        f"{name}.{key}" for name, table in METHOD_CONFIGS.items() for key in table.model_fields
+    ]
     method = settings.get("method")
-    if isinstance(method, str) and method not in methods:
-        raise ConfigError(f"method={method!r:.200} should be one of {', '.join(methods)}")
-    common = {key: value for key, value in settings.items() if key not in methods}
+    if isinstance(method, str) and method not in METHOD_CONFIGS:
+        raise ConfigError(f"method={method!r:.200} should be one of {', '.join(METHOD_CONFIGS)}")
+    common = {key: value for key, value in settings.items() if key not in METHOD_CONFIGS}
     config = _validate(TrainConfig, common, "", names)
     tables = {
         name: _validate(table, settings.get(name, {}), f"{name}.", names)
-        for name, table in methods.items()
+        for name, table in METHOD_CONFIGS.items()
     }
     method_config = tables[config.method]
     method_config.check(config)
     return config, method_config
+
+
+def config_to_dict(config: TrainConfig, method_config: MethodConfig) -> dict[str, Any]:
+    """Return all settings as plain values, the method's in its table."""
+    return config.to_dict() | {config.method: method_config.to_dict()}
 
 
 def _validate(table: type[S], settings: Any, prefix: str, names: Sequence[str]) -> S:
@@ -280,7 +340,16 @@ def _suggestion(key: str, names: Sequence[str]) -> str:
     return f"did you mean {ends[near[0]]!r}?" if near else "bao train --settings lists all keys"
 
 
-def describe(table: type[Settings]) -> str:
+def describe_settings() -> str:
+    """Describe all settings, with their defaults, table by table."""
+    tables = [f"settings:\n{_describe(TrainConfig)}"]
+    tables += [
+        f"settings of [{name}]:\n{_describe(table)}" for name, table in METHOD_CONFIGS.items()
+    ]
+    return "\n\n".join(tables)
+
+
+def _describe(table: type[Settings]) -> str:
     """Describe each setting of a table, with its default."""
     defaults = table().to_dict()
     lines = []

@@ -1,6 +1,8 @@
 """Keep the settings of a run in its folder, and decide what a resumed run may change.
 
-``run.json`` is written when a run starts, before its first checkpoint, so a run that is killed at
+Nothing here needs torch, so that a wrong setting is refused at once.
+
+``run.json`` is written when a run starts, before anything is compiled, so a run that is killed at
 any moment can be resumed with its settings. The file holds ``config``, the settings, and
 ``made_with``, the record of :mod:`bao_agents.support.provenance`. If the run was resumed with other
 code or other settings, it also holds ``resumed``: for each time, the steps so far, the code, and
@@ -17,7 +19,16 @@ from typing import Any
 
 from bao_agents.support.files import write_atomically
 from bao_env.files import read_text
-from bao_training.config import SHIPPED, ConfigError, override, read_config
+from bao_training.config import (
+    METHOD_CONFIGS,
+    SHIPPED,
+    ConfigError,
+    TrainConfig,
+    apply_overrides,
+    config_from_dict,
+    config_to_dict,
+    read_config,
+)
 
 MAY_CHANGE = (
     "steps",
@@ -32,6 +43,13 @@ MAY_CHANGE = (
 evaluated and saved. All other settings, even ``workers``, decide what it learns."""
 NOTE = "run.json"
 """The name of the file in a run's folder that holds its settings."""
+LAST = "last.safetensors"
+"""The name of the file in a run's folder that holds everything needed to resume it."""
+
+
+def holds_run(folder: Path) -> bool:
+    """Return whether a folder holds a run."""
+    return any((folder / name).exists() for name in (NOTE, LAST))
 
 
 def runs_in(folder: Path) -> list[str]:
@@ -48,15 +66,32 @@ def find_run(path: str | Path | None) -> Path | None:
 
 
 def read_settings(path: str | Path | None, overrides: Sequence[str]) -> dict[str, Any]:
-    """Read the settings of a run or a configuration, overridden as in :func:`~.config.override`.
+    """Read the settings of a run or a configuration, overridden as in
+    :func:`~.config.apply_overrides`.
 
     Raises:
         ConfigError: they cannot be read, or an override is not ``key=value``.
     """
     if path is None:
-        return override({}, overrides)
+        return apply_overrides({}, overrides)
     folder = find_run(path)
-    return override(read_note(folder)["config"] if folder else read_config(path), overrides)
+    settings = read_note(folder)["config"] if folder else read_config(path)
+    return apply_overrides(settings, overrides)
+
+
+def load_config(
+    path: str | Path | None = None, overrides: Sequence[str] = ()
+) -> tuple[TrainConfig, Any]:
+    """Read the common settings and those of the chosen method.
+
+    Defaults come first, then a TOML file or the folder of a run, then ``key=value`` strings with
+    TOML values.
+
+    Raises:
+        ConfigError: the file cannot be read, a key is unknown, or a value has the wrong type or is
+            out of bounds.
+    """
+    return config_from_dict(read_settings(path, overrides))
 
 
 def read_note(folder: Path) -> dict[str, Any]:
@@ -85,7 +120,61 @@ def write_note(folder: Path, note: Mapping[str, Any]) -> None:
     write_atomically(folder / NOTE, json.dumps(note, indent=2) + "\n")
 
 
-def check_changes(
+def config_of_run(
+    folder: Path, settings: Mapping[str, Any], overrides: Mapping[str, Any] | None = None
+) -> tuple[TrainConfig, Any]:
+    """Return the settings with which the run in a folder starts or continues.
+
+    Args:
+        folder: the run's folder.
+        settings: the settings of a new run, as plain values; missing ones have their defaults.
+        overrides: continue the run if it exists, with its own settings except for these. None
+            starts a new run.
+
+    Raises:
+        ConfigError: the settings cannot be used, the run exists, or there is no run to resume.
+    """
+    if overrides is not None and holds_run(folder):
+        return config_of_resumed_run(folder, overrides)
+    if holds_run(folder):
+        raise ConfigError(
+            f"{folder} already holds a run: continue it with --resume, or choose another --run"
+        )
+    if overrides is not None and not settings:
+        names = ", ".join(runs_in(folder.parent)) or "none"
+        raise ConfigError(f"there is no run {folder} to resume; the runs there: {names}")
+    return config_from_dict(settings)
+
+
+def config_of_resumed_run(folder: Path, overrides: Mapping[str, Any]) -> tuple[TrainConfig, Any]:
+    """Return the settings with which the run in a folder continues.
+
+    Args:
+        folder: the run's folder.
+        overrides: new values of settings; see :func:`_check_changes`. Tables of other methods
+            have no effect.
+
+    Raises:
+        ConfigError: the settings cannot be used, or the run may not change them.
+    """
+    settings = read_note(folder)["config"]
+    new_settings = settings | dict(overrides)
+    for table in settings.keys() & METHOD_CONFIGS:
+        if isinstance(new_settings[table], dict):
+            new_settings[table] = settings[table] | new_settings[table]
+    try:
+        config_from_dict(settings)
+    except ConfigError as error:
+        raise ConfigError(
+            f"{folder} cannot be resumed: {error}. Resume a run with the version of bao_env that "
+            "started it"
+        ) from error
+    config, method_config = config_from_dict(new_settings)
+    _check_changes(folder, settings, config_to_dict(config, method_config))
+    return config, method_config
+
+
+def _check_changes(
     folder: Path, old_settings: Mapping[str, Any], new_settings: Mapping[str, Any]
 ) -> None:
     """Check that a resumed run may change its settings.

@@ -31,7 +31,6 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor
 from typing_extensions import override
 
@@ -46,42 +45,13 @@ from bao_agents.support.array_types import Float32Array, Int64Array
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.bits import FULL
 from bao_env.engine.position import PLY, movers
-from bao_training.config import ConfigError, MethodConfig, TrainConfig
+from bao_training.config import SearchGuidedConfig, TrainConfig
 from bao_training.evaluation import GUIDED_OPPONENT, OPPONENTS, Opponent
 from bao_training.nnue_model import NNUEModel
 from bao_training.replay_buffer import Histories, ReplayBuffer
 from bao_training.run_state import with_prefix
 from bao_training.trainer import Trainer, plies_per_game
 from bao_training.worker import Model, Worker, log_softmax
-
-
-class SearchGuidedConfig(MethodConfig):
-    """The table ``[search_guided]``."""
-
-    nodes: int = Field(500, ge=1, le=10**9)
-    """Nodes of each alpha-beta search."""
-    buffer: int = Field(1_000_000, ge=1000, le=10**9)
-    """Size of the replay buffer: the latest positions, over all workers. Each checkpoint holds it,
-    65 bytes a position."""
-    replay_ratio: float = Field(2.0, ge=0, le=1000)
-    """How often the network learns from each position, on average."""
-    nnue_replay_ratio: float = Field(4.0, ge=0, le=1000)
-    """How often the NNUE learns from each position, on average. It learns in the
-    network's steps."""
-    value_weight: float = Field(1.0, ge=0, le=100)
-    """Weight of the loss of the network's values; its policy's loss has weight 1."""
-    search_value: float = Field(0.3, ge=0, le=1)
-    """Weight of the search's value in the target of a value; the game's result has the rest."""
-
-    @override
-    def check(self, config: TrainConfig) -> None:
-        learnable = 4 * config.minibatch + config.steps_per_update
-        minimum = max(learnable, config.envs * config.max_plies)
-        if self.buffer < minimum:
-            raise ConfigError(
-                f"search_guided.buffer={self.buffer} should be at least {minimum}: enough "
-                "positions to learn from, and room for all positions of the games in progress"
-            )
 
 
 def chances(results: Float32Array) -> Float32Array:
@@ -301,7 +271,6 @@ class SearchGuidedWorker(Worker[SearchGuidedConfig, GuidedModel]):
 class SearchGuidedTrainer(Trainer[SearchGuidedWorker, SearchGuidedConfig]):
     """A run guided by search; see the module's docstring."""
 
-    config_class = SearchGuidedConfig
     worker_class = SearchGuidedWorker
     OPPONENTS: ClassVar[tuple[Opponent, ...]] = (*OPPONENTS, GUIDED_OPPONENT)
 

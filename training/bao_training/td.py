@@ -20,7 +20,6 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor
 from typing_extensions import override
 
@@ -32,26 +31,9 @@ from bao_env.compiled.compile import jit
 from bao_env.engine.bits import U, popcount, select_bit, xorshift
 from bao_env.engine.position import Actions, Flags, Legal
 from bao_env.engine.sampling import RandomStates
-from bao_training.config import MethodConfig, TrainConfig
+from bao_training.config import TdConfig, TrainConfig
 from bao_training.trainer import Trainer, plies_per_game
 from bao_training.worker import Games, Model, Worker
-
-
-class TdConfig(MethodConfig):
-    """The table ``[td]``."""
-
-    td_lambda: float = Field(0.7, ge=0, le=1)
-    """Lambda of the returns: 0 learns only from the next position, 1 only from the result."""
-    noise: float = Field(0.05, ge=0, le=10)
-    """Scale of the Gumbel noise that is added to the values of actions during play."""
-    exploration: float = Field(0.1, ge=0, le=1)
-    """Probability of a random action at the start; it falls linearly during the run."""
-    final_exploration: float = Field(0.02, ge=0, le=1)
-    """Probability of a random action at the end."""
-    max_cost: float = Field(0.1, ge=0, le=2)
-    """A return ends at an action whose value is below that of the best action by more than this."""
-    epochs: int = Field(2, ge=1, le=100)
-    """Passes over each rollout."""
 
 
 class Rollout:
@@ -291,7 +273,6 @@ class TdWorker(Worker[TdConfig, Model]):
 class TdTrainer(Trainer[TdWorker, TdConfig]):
     """A run of TD(lambda); see the module's docstring."""
 
-    config_class = TdConfig
     worker_class = TdWorker
     COLUMNS: ClassVar[tuple[str, ...]] = ("exploration", "explained_variance")
 

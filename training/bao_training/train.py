@@ -26,6 +26,7 @@ If one of them dies, the others stop, and ``--resume`` continues from the last c
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
@@ -39,23 +40,18 @@ from bao_agents.support.figures import try_to_save_figure
 from bao_agents.support.progress import Progress
 from bao_agents.support.provenance import provenance
 from bao_training import distributed
-from bao_training.config import (
-    ConfigError,
-    MethodConfig,
-    TrainConfig,
-    check_settings,
-    describe,
-)
+from bao_training.config import ConfigError, MethodConfig, TrainConfig, config_to_dict
 from bao_training.inputs import Inputs, copies_for, read_inputs
 from bao_training.metrics import Metrics
 from bao_training.plot import Curves, Line, read_runs
 from bao_training.run_settings import (
+    LAST,
     NOTE,
-    check_changes,
+    config_of_resumed_run,
+    config_of_run,
+    holds_run,
     note_of_resumed_run,
     read_note,
-    read_settings,
-    runs_in,
     write_note,
 )
 from bao_training.search_guided import SearchGuidedTrainer
@@ -67,36 +63,8 @@ METHODS: dict[str, type[Trainer[Any, Any]]] = {
     "search_guided": SearchGuidedTrainer,
 }
 """The trainers of the methods, by the value of ``method``. A new method is a module like
-:mod:`bao_training.td` and an entry here."""
-LAST = "last.safetensors"
-"""The name of the file in a run's folder that holds everything needed to resume it."""
-
-
-# Settings.
-
-
-def config_from_dict(settings: Mapping[str, Any]) -> tuple[TrainConfig, Any]:
-    """Make the common settings and those of the chosen method; missing keys keep their defaults.
-
-    Raises:
-        ConfigError: a key is unknown, or a value has the wrong type or is out of bounds.
-    """
-    return check_settings(settings, {name: method.config_class for name, method in METHODS.items()})
-
-
-def load_config(
-    path: str | Path | None = None, overrides: Sequence[str] = ()
-) -> tuple[TrainConfig, Any]:
-    """Read the common settings and those of the chosen method.
-
-    Defaults come first, then a TOML file or the folder of a run, then ``key=value`` strings with
-    TOML values.
-
-    Raises:
-        ConfigError: the file cannot be read, a key is unknown, or a value has the wrong type or is
-            out of bounds.
-    """
-    return config_from_dict(read_settings(path, overrides))
+:mod:`bao_training.td`, its settings in :data:`bao_training.config.METHOD_CONFIGS`, and an entry
+here."""
 
 
 def make_trainer(
@@ -134,15 +102,20 @@ def start_run(
         OSError: the folder cannot be written.
     """
     inputs = read_inputs(config, copies)
-    trainer = make_trainer(config, method_config, inputs)
     if distributed.rank() == 0:
         folder.mkdir(parents=True, exist_ok=True)
         networks = inputs.copy_into(folder)  # before run.json, which makes the folder a run
         made_with = provenance(
-            trainer.ruleset, networks=networks, seed=config.seed, command=command
+            config.get_ruleset(), networks=networks, seed=config.seed, command=command
         )
-        write_note(folder, {"made_with": made_with, "config": trainer.settings()})
-    return trainer
+        settings = config_to_dict(config, method_config)
+        write_note(folder, {"made_with": made_with, "config": settings})
+    try:
+        return make_trainer(config, method_config, inputs)  # compiles
+    except Exception:  # the machine cannot run it: another run may take the folder
+        if distributed.rank() == 0:
+            (folder / NOTE).unlink(missing_ok=True)
+        raise
 
 
 def resume_run(folder: Path, overrides: Mapping[str, Any] | None = None) -> Trainer[Any, Any]:
@@ -150,37 +123,25 @@ def resume_run(folder: Path, overrides: Mapping[str, Any] | None = None) -> Trai
 
     Args:
         folder: the run's folder.
-        overrides: new values of settings; see :func:`check_changes`. Tables of other methods
-            have no effect.
+        overrides: new values of settings; see :func:`config_of_resumed_run`.
 
     Raises:
         CheckpointError: its checkpoint cannot be resumed.
         ConfigError: the run may not change these settings, or this machine cannot run it.
     """
+    config, method_config = config_of_resumed_run(folder, overrides or {})
     note = read_note(folder)
-    settings, new_settings = note["config"], dict(note["config"]) | dict(overrides or {})
-    for table in settings.keys() & METHODS:
-        if isinstance(new_settings[table], dict):
-            new_settings[table] = settings[table] | new_settings[table]
-    try:
-        config_from_dict(settings)
-    except ConfigError as error:
-        raise ConfigError(
-            f"{folder} cannot be resumed: {error}. Resume a run with the version of bao_env that "
-            "started it"
-        ) from error
-    config, method_config = config_from_dict(new_settings)
     path = folder / LAST
     # A checkpoint has the weights, so the run no longer needs the one that it started with.
     needed = config.model_copy(update={"start": ""}) if path.exists() else config
     try:
-        inputs = read_inputs(needed, copies_for(folder, new_settings))
+        copies = copies_for(folder, config_to_dict(config, method_config))
+        inputs = read_inputs(needed, copies)
         trainer = make_trainer(config, method_config, inputs)
     except ConfigError as error:
         raise ConfigError(f"{folder} cannot be resumed: {error}") from error
-    check_changes(folder, settings, trainer.settings())
-    if trainer.config.steps != settings["steps"]:
-        say(f"steps grows from {settings['steps']:,} to {trainer.config.steps:,}")
+    if config.steps != note["config"]["steps"]:
+        say(f"steps grows from {note['config']['steps']:,} to {config.steps:,}")
     if path.exists():
         trainer.restore(path)
     if distributed.rank() == 0:
@@ -191,10 +152,16 @@ def resume_run(folder: Path, overrides: Mapping[str, Any] | None = None) -> Trai
 
 
 class _StopSignals:
-    """Inside this block SIGINT, SIGTERM and SIGUSR1 (Slurm's warning) ask the run to stop."""
+    """Inside this block SIGINT, SIGTERM and SIGUSR1 (Slurm's warning) ask the run to stop.
 
-    def __init__(self) -> None:
+    Args:
+        owns_process: whether a signal may end the process.
+    """
+
+    def __init__(self, owns_process: bool) -> None:
         self.received: signal.Signals | None = None
+        self.ends_process: bool = owns_process
+        """Whether a signal ends the process at once, because there is nothing new to save."""
         self._handlers: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
@@ -213,6 +180,12 @@ class _StopSignals:
         if self.received:
             raise KeyboardInterrupt
         self.received = signal.Signals(number)
+        if self.ends_process:
+            say(
+                f"\nstopped by {self.received.name} during the first update, of which nothing is "
+                "kept; continue with --resume"
+            )
+            os._exit(128 + number)  # at once: threads would first compile to their end
         output.say("stopping after this update; another Ctrl-C or signal stops at once")
 
 
@@ -277,8 +250,16 @@ class _Record:
         return row
 
 
-def run(trainer: Trainer[Any, Any], folder: Path) -> signal.Signals | None:
+def run(
+    trainer: Trainer[Any, Any], folder: Path, *, owns_process: bool = False
+) -> signal.Signals | None:
     """Train until the run is finished, or SIGINT, SIGTERM or SIGUSR1 (Slurm's warning) stops it.
+
+    Args:
+        trainer: the run, as started or resumed.
+        folder: the run's folder.
+        owns_process: whether a signal during the first update, which compiles, ends the process.
+            Otherwise the update is finished and saved, as any later one.
 
     Returns:
         the signal that stopped it, or None; the run is saved either way.
@@ -290,11 +271,12 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> signal.Signals | None:
     """
     first = distributed.rank() == 0
     saved, stopping = time.monotonic(), False
-    with _StopSignals() as signals, closing(_Record(trainer, folder)) as record:
+    with _StopSignals(owns_process) as signals, closing(_Record(trainer, folder)) as record:
         if not trainer.update:
             record.start()
         while not trainer.finished and not stopping:
             row = trainer.train_update()
+            signals.ends_process = False
             waited = time.monotonic() - saved
             due = waited >= trainer.config.checkpoint_every or trainer.finished
             # All processes save and stop after the same update.
@@ -313,16 +295,6 @@ def run(trainer: Trainer[Any, Any], folder: Path) -> signal.Signals | None:
     return None
 
 
-def describe_settings() -> str:
-    """Describe all settings, with their defaults, table by table."""
-    tables = [f"settings:\n{describe(TrainConfig)}"]
-    tables += [
-        f"settings of [{name}]:\n{describe(method.config_class)}"
-        for name, method in METHODS.items()
-    ]
-    return "\n\n".join(tables)
-
-
 def train(
     settings: Mapping[str, Any],
     folder: Path,
@@ -330,6 +302,7 @@ def train(
     *,
     repeated: Path | None = None,
     command: Sequence[str] = (),
+    owns_process: bool = False,
 ) -> tuple[Trainer[Any, Any], signal.Signals | None]:
     """Start or resume the run in a folder, and train it.
 
@@ -341,6 +314,7 @@ def train(
         repeated: the folder of the run that a new run repeats; files named in the settings are read
             from its copies.
         command: the words of the command, for run.json.
+        owns_process: see :func:`run`.
 
     Returns:
         the trainer, and the signal that stopped it; None if the run is finished.
@@ -350,31 +324,24 @@ def train(
         CheckpointError, HeldError: the run cannot be resumed, or another process trains it.
         DivergedError, ValueError, OSError, ProcessLost: see :func:`run`.
     """
-    exists = any((folder / name).exists() for name in (NOTE, LAST))
-    if exists and overrides is None:
-        raise ConfigError(
-            f"{folder} already holds a run: continue it with --resume, or choose another --run"
-        )
-    if overrides is not None and not exists and not settings:
-        names = ", ".join(runs_in(folder.parent)) or "none"
-        raise ConfigError(f"there is no run {folder} to resume; the runs there: {names}")
-    checked = None if exists else config_from_dict(settings)
+    config, method_config = config_of_run(folder, settings, overrides)
+    resumes = holds_run(folder)
     with distributed.hold(folder):
         for unfinished in folder.glob(".*.tmp"):  # left by a write that was killed
             unfinished.unlink(missing_ok=True)
-        if checked is not None:
-            if overrides is not None:
-                say(f"{folder} holds no run yet: starting a new one")
-            copies = copies_for(repeated, settings) if repeated else None
-            trainer = start_run(folder, *checked, copies, command)
-        else:
+        if resumes:
             trainer = resume_run(folder, overrides)
             say(
                 f"resumed {folder} at step {trainer.steps:,}"
                 if (folder / LAST).exists()
                 else f"no checkpoint yet: starting {folder} with its own settings"
             )
-        return trainer, run(trainer, folder)
+        else:
+            if overrides is not None:
+                say(f"{folder} holds no run yet: starting a new one")
+            copies = copies_for(repeated, settings) if repeated else None
+            trainer = start_run(folder, config, method_config, copies, command)
+        return trainer, run(trainer, folder, owns_process=owns_process)
 
 
 def say(text: str) -> None:

@@ -28,7 +28,7 @@ from bao_agents.support.provenance import provenance
 from bao_env.compiled.threads import Threads
 from bao_env.engine.ruleset import Ruleset
 from bao_training import distributed
-from bao_training.config import C, ConfigError, TrainConfig
+from bao_training.config import C, ConfigError, TrainConfig, config_to_dict
 from bao_training.evaluation import OPPONENTS, Evaluation, Opponent
 from bao_training.inputs import Inputs, read_inputs
 from bao_training.memory import keep_freed_memory
@@ -76,8 +76,6 @@ class Trainer(ABC, Generic[W, C]):
         CheckpointError: the checkpoint that the run starts with cannot be read.
     """
 
-    config_class: type[C]
-    """The class of the method's table of settings."""
     worker_class: type[W]
     """The class of its workers."""
     COLUMNS: ClassVar[tuple[str, ...]] = ()
@@ -321,7 +319,7 @@ class Trainer(ABC, Generic[W, C]):
 
     def settings(self) -> dict[str, Any]:
         """Return all settings of the run as plain values, the method's in its table."""
-        return self.config.to_dict() | {self.config.method: self.method_config.to_dict()}
+        return config_to_dict(self.config, self.method_config)
 
     def _checkpoint(self, arrays: Arrays | None = None) -> Checkpoint:
         """Return the model, with the settings and the progress of the run."""

@@ -21,7 +21,8 @@ from bao_agents.cli.options import Run, add_options, at_least, write_json
 from bao_agents.support.cores import cores
 from bao_agents.support.progress import Progress
 from bao_agents.support.provenance import provenance
-from bao_training.train import load_config, make_trainer
+from bao_training.run_settings import load_config
+from bao_training.train import make_trainer
 
 
 def measure(path: str | Path | None, overrides: list[str], updates: int) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Define the command ``bao train``: its options, and what it prints.
 
-Torch takes seconds to import, so everything that needs it is imported when a run begins.
+Torch takes seconds to import, so everything that needs it is imported when a run begins, after its
+settings have been checked.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bao_agents.cli.options import Run, add_options
+from bao_training.config import SHIPPED, ConfigError, describe_settings, ruleset_settings
 from bao_training.memory import memory_errors
+from bao_training.run_settings import LAST, config_of_run, find_run, read_settings
 
 if TYPE_CHECKING:
     from bao_training.trainer import Trainer
@@ -54,51 +57,63 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 def _run(args: argparse.Namespace) -> int:
     if args.settings:
-        from bao_training.train import describe_settings
-
         print(describe_settings())
         return 0
     if not (args.config or args.set or args.run or args.resume or args.ruleset):
-        from bao_training.config import SHIPPED
-
         for name, path in SHIPPED.items():
             print(f"bao train {name:10} {path.read_text(encoding='utf-8').splitlines()[0][2:]}")
         return 0
+    repeated = find_run(args.config)
+    name = args.run or _name_of_run(args.config, repeated)
+    if len(Path(name).parts) != 1 or not Path(name).name.strip(".") or len(name) > 200:
+        raise ConfigError(
+            f"--run {name!r:.200}: expected the name of a folder, of at most 200 characters, "
+            "without slashes; --out gives the folder that it lies in"
+        )
+    options = ruleset_settings(args.ruleset) if args.ruleset else {}
+    options |= {} if args.seed is None else {"seed": args.seed}
+    settings = read_settings(args.config, args.set) | options
+    # A configuration is for a new run: a resumed one has its own settings.
+    overrides = read_settings(None, args.set) | options if args.resume else None
+    config_of_run(args.out / name, settings, overrides)  # refuses wrong settings
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     with memory_errors():
         from bao_training import distributed
 
         with distributed.process_group():
-            return _train(args)
+            return _train(args, name, settings, overrides, repeated)
 
 
-def _train(args: argparse.Namespace) -> int:
-    """Train the run that the options describe, report how it ends, and return the exit status."""
+def _train(
+    args: argparse.Namespace,
+    name: str,
+    settings: dict[str, Any],
+    overrides: dict[str, Any] | None,
+    repeated: Path | None,
+) -> int:
+    """Train a run, report how it ends, and return the exit status.
+
+    Args:
+        args: the options of the command.
+        name: the name of the run.
+        settings: see :func:`bao_training.train.train`, also for ``overrides`` and ``repeated``.
+    """
     from bao_agents.support import output
     from bao_training import distributed
-    from bao_training.config import ConfigError, ruleset_settings
-    from bao_training.run_settings import find_run, read_settings
-    from bao_training.train import LAST, say, train
+    from bao_training.train import say, train
     from bao_training.trainer import DivergedError
 
-    repeated = find_run(args.config)
-    name = args.run or _name_of_run(args.config, repeated)
     folder = args.out / name
     how_to_continue = f"continue with {_resume_command(args.out, name)}"
     try:
-        if len(Path(name).parts) != 1 or not Path(name).name.strip(".") or len(name) > 200:
-            raise ConfigError(
-                f"--run {name!r:.200}: expected the name of a folder, of at most 200 characters, "
-                "without slashes; --out gives the folder that it lies in"
-            )
-        options = ruleset_settings(args.ruleset) if args.ruleset else {}
-        options |= {} if args.seed is None else {"seed": args.seed}
-        settings = read_settings(args.config, args.set) | options
-        # A configuration is for a new run: a resumed one has its own settings.
-        overrides = read_settings(None, args.set) | options if args.resume else None
         with memory_errors():
             trainer, stop = train(
-                settings, folder, overrides, repeated=repeated, command=["bao", *args.words]
+                settings,
+                folder,
+                overrides,
+                repeated=repeated,
+                command=["bao", *args.words],
+                owns_process=args.owns_process,
             )
     except (distributed.ProcessLost, DivergedError, MemoryError, OSError) as error:
         state = f"the last good checkpoint is {folder / LAST}: {how_to_continue}"

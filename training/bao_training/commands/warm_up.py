@@ -45,7 +45,8 @@ def player(name: str) -> None:
 
 def training() -> None:
     """Compile an update of each training method."""
-    from bao_training.train import METHODS, load_config, make_trainer  # it needs torch
+    from bao_training.run_settings import load_config
+    from bao_training.train import METHODS, make_trainer  # it needs torch
 
     small = "envs=64 rollout=8 minibatch=512 hidden=[8] workers=1 device=cpu search_guided.nodes=20"
     for method in METHODS:
