@@ -125,6 +125,19 @@ def test_person_does_not_wait_for_bots(bot: Thinking) -> None:
             assert answer.result(PATIENCE)["state"]
 
 
+def test_the_page_opens_while_games_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """New games wait for the compiler, and start as soon as it is done."""
+    compiled = threading.Event()
+    monkeypatch.setattr("bao_agents.play.api.compile_moves", lambda: compiled.wait(PATIENCE))
+    with serve() as (_, http), ThreadPoolExecutor(1) as pool:
+        game = pool.submit(start, http)
+        for path in ("/", "/static/main.js", "/api/setup", "/api/board/wide/south/house"):
+            assert http.get(path).status_code == 200
+        assert not game.done()
+        compiled.set()
+        assert game.result(PATIENCE)[1]["legal"]
+
+
 def test_work_for_a_client_that_has_left_is_dropped(
     bot: Thinking, monkeypatch: pytest.MonkeyPatch
 ) -> None:

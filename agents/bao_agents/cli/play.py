@@ -16,7 +16,6 @@ from pathlib import Path
 
 from bao_agents.cli.options import Run, add_options, add_player_options, at_least
 from bao_agents.support.output import say
-from bao_env.board import Board
 
 RUNS = Path("runs")
 """The folder of training runs; by default, the checkpoints in it may play."""
@@ -81,8 +80,8 @@ def _run(options: argparse.Namespace) -> None:
     with suppress(RuntimeError):
         asyncio.get_running_loop()
         raise ValueError("a notebook cannot serve the board: run bao play in a terminal")
-    from bao_agents.play.roster import HUMAN, Roster
-    from bao_agents.play.seated_game import Game
+    from bao_agents.play.roster import Roster
+    from bao_agents.play.seated_game import compile_moves
     from bao_agents.play.server import create_app, make_server
 
     if not options.host:
@@ -127,11 +126,15 @@ def _run(options: argparse.Namespace) -> None:
     if not options.no_browser:
         threading.Timer(0.7, open_page, [address]).start()
     server = make_server(create_app(roster, hosts, options.name))
-    game = Game(Board(), (HUMAN, HUMAN))
-    game.play(game.board().legal_actions[0], 0)  # compiles and loads
-    gc.freeze()  # else garbage collection would scan these objects, and stop the server for 0.1 s
     interval = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
+
+    def compile_and_freeze() -> None:
+        compile_moves()
+        gc.freeze()  # else collections would scan these objects, and stop the server for 0.1 s
+
+    # The page opens meanwhile, and says that new games wait for this.
+    threading.Thread(target=compile_and_freeze, daemon=True).start()
 
     async def serve() -> None:
         await server.serve(sockets=[listener])

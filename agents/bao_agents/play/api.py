@@ -6,6 +6,7 @@ checked before a function runs; the function checks the rest.
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from bao_agents.play.computing import Computing
 from bao_agents.play.puzzles import puzzles
 from bao_agents.play.refused import Refused, check_types
 from bao_agents.play.roster import HUMAN, Roster
-from bao_agents.play.seated_game import Data, Game, Ply
+from bao_agents.play.seated_game import Data, Game, Ply, compile_moves
 from bao_agents.play.sessions import Sessions
 from bao_env.board import Board
 from bao_env.engine.layout import NORTH, SOUTH
@@ -238,10 +239,13 @@ def quick(function: Callable[..., Data]) -> Handler:
 def begins(function: Callable[..., Begun]) -> Handler:
     """Return a handler that calls a function to start a game.
 
-    The handler answers with the name and the state of the game.
+    The handler answers with the name and the state of the game. If games still have to be compiled,
+    it waits for that in a thread, so that the server can go on with other requests.
     """
 
     async def answer(lobby: Lobby, client: str, values: Data) -> Data:
+        compiling = partial(asyncio.to_thread, compile_moves)
+        await lobby.computing.run_once(compile_moves, compiling)
         newcomer = client not in lobby.games.owners
         briefly = partial(lobby.computing.briefly, client=client, newcomer=newcomer)
         game, further = await briefly(partial(function, lobby, **values))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import cache
 from itertools import takewhile
 from typing import Annotated, Any, Literal
 
@@ -127,6 +128,13 @@ def _up_to(board: Board, ply: int) -> Board:
     for _ in board.move_stack[ply:]:
         copy.pop()
     return copy
+
+
+@cache
+def compile_moves() -> None:
+    """Compile what games need by playing a move; return at once if that has been done."""
+    game = Game(Board(), (HUMAN, HUMAN))
+    game.play(game.board().legal_actions[0], 0)
 
 
 class Game:

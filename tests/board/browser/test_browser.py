@@ -273,6 +273,16 @@ def test_a_person_as_north_sits_below(open_page: Open) -> None:
     assert near and far and near["y"] > far["y"] and near["x"] < far["x"]
 
 
+def test_a_board_that_is_compiled_says_so(open_page: Open) -> None:
+    page = open_page()
+    requests: list[Route] = []
+    page.route("**/api/games", lambda route: requests.append(route))
+    page.goto(page.url.partition("#")[0] + "?again#lesson=1")
+    see(page, "#status").to_contain_text("The first start takes up to a minute")
+    requests[0].continue_()
+    see(page, "#status").to_contain_text("South")
+
+
 def test_a_failing_bot(open_page: Open) -> None:
     page = open_page(allowed="502")
     page.route("**/bot", lambda route: route.fulfill(status=502, json={"error": "it fails"}))

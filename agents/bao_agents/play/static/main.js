@@ -17,6 +17,8 @@ import { Study } from "./study.js";
 import { Table } from "./table.js";
 import { rulesInWords, t, useLanguage, withTerms } from "./texts.js";
 
+const SLOW_MS = 500; // a board that takes longer to appear is announced
+
 // The keys of the page; the letters stand for English words.
 function listenToKeys(table, study) {
   const keys = {
@@ -150,7 +152,9 @@ async function main() {
   if (!setup) return;
   const page = new Page(setup);
   const isLinked = location.hash !== "";
+  const timer = setTimeout(() => { if (!page.table.state) $("status").textContent = t("starting"); }, SLOW_MS);
   await page.addresses.open();
+  clearTimeout(timer);
   if (!isLinked) await page.learn.welcome();
   document.body.dataset.ready = "true";
 }
