@@ -157,6 +157,7 @@ def test_configs_are_found_by_name_in_any_folder(
     assert listed == sorted(path.stem for path in (ROOT / "configs").iterdir())
     for name in listed:
         assert load_config(name) == load_config(ROOT / "configs" / f"{name}.toml")
+        assert load_config(name)[0].checkpoint_every <= 30  # so that a kill loses little
     (tmp_path / "quick").write_text("steps = 7")
     assert load_config("quick")[0].steps == 7
 
