@@ -28,7 +28,13 @@ from bao_agents.arena.openings import draw_openings
 from bao_agents.arena.pairs import Pairs
 from bao_agents.arena.plan import Gauntlet, Part, Plan, Results, RoundRobin, cut, pairings
 from bao_agents.arena.pools import LocalPool
-from bao_agents.arena.report import cells, crosstable, markdown_table, match_row, standings
+from bao_agents.arena.report import (
+    cells,
+    crosstable,
+    markdown_table,
+    match_row,
+    standings,
+)
 from bao_agents.arena.scheduler import Clock, Workers, play
 from bao_agents.cli.main import main as bao
 from bao_agents.cli.tournament import COLUMNS
@@ -385,6 +391,11 @@ def test_command_line(tmp_path: Path, says: Says) -> None:
     file.write_text(json.dumps(json.loads(file.read_text()) | {"commits": ["older"]}))
     assert "Some games were played by other versions of the code, older; this is" in says(line)
     assert (tmp_path / "games").read_text() == games
+    for style, row in (
+        ("markdown", r"\n\nScore of .+\n\n.+\n.+\n.+\n\| 2 random +\|"),
+        ("latex", r" 2 random +&"),
+    ):
+        assert re.search(row, says(f"{line} --format {style}"))
 
 
 def test_tables() -> None:
@@ -410,7 +421,8 @@ def test_tables() -> None:
     assert re.search(r"\| a \| \d+ \([^|]+\) \| 8 \| 6 \| 1 \| 1 \| 81\.2 \| 0\.123 \|", text)
     assert "| b | 0 | 4 | 0 | 1 | 3 | 12.5 | 12.3 |" in text
     pairing_rows = [match_row(*names, pairs) for names, pairs in results.items()]
-    assert "| 2 c | 25.0 | | |" in " ".join(crosstable(rows, pairing_rows).split())
+    cross = crosstable(rows, pairing_rows)
+    assert "| 2 c | 25.0 | | |" in " ".join(markdown_table(*cross).split())
     assert "| a\\|&lt;b> |" in markdown_table(["x"], [["a|<b>"]])
 
 

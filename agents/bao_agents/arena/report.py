@@ -47,6 +47,9 @@ unknown."""
 ENDS = ("elo", "elo_low", "elo_high")
 """The columns of an Elo and the ends of its 95% interval."""
 
+CROSSTABLE = "Score of the row against the column, in percent"
+"""The caption of a :func:`crosstable`."""
+
 STYLES = {"markdown": "pipe", "latex": "latex_booktabs"}
 """Tabulate's name for each format of a table."""
 
@@ -224,8 +227,8 @@ def _cell(row: Row, name: str) -> str:
     return text
 
 
-def crosstable(rows: Sequence[Row], pairings: Sequence[Row]) -> str:
-    """Return a Markdown table of each player's score against each other player, in percent."""
+def crosstable(rows: Sequence[Row], pairings: Sequence[Row]) -> Table:
+    """Return the table of each player's score against each other player, in percent."""
     names = [row["player"] for row in rows]
     points = {(row["player"], row["opponent"]): row["score"] for row in pairings}
     points |= {names[::-1]: 1.0 - score for names, score in points.items()}
@@ -237,7 +240,7 @@ def crosstable(rows: Sequence[Row], pairings: Sequence[Row]) -> str:
         ]
         for i, name in enumerate(names, 1)
     ]
-    return markdown_table(["", *map(str, range(1, len(names) + 1))], lines)
+    return ["", *map(str, range(1, len(names) + 1))], lines
 
 
 def escaped(text: object) -> str:
@@ -282,6 +285,7 @@ def formatted(
     rows: Sequence[Sequence[object]],
     caption: str,
     source: Mapping[str, str],
+    cross: Table | None = None,
 ) -> str:
     """Return a table in Markdown or LaTeX, below its :func:`heading`.
 
@@ -289,8 +293,13 @@ def formatted(
         style: the format, a key of :data:`STYLES`.
         head, rows: as for :func:`markdown_table`.
         caption, source: as for :func:`heading`.
+        cross: a :func:`crosstable` to put below the table.
     """
-    return f"{heading(style, caption, source)}\n{markdown_table(head, rows, STYLES[style])}"
+    text = f"{heading(style, caption, source)}\n{markdown_table(head, rows, STYLES[style])}"
+    if cross is None:
+        return text
+    cross_caption = f"% {CROSSTABLE}" if style == "latex" else f"{CROSSTABLE}\n"
+    return f"{text}\n\n{cross_caption}\n{markdown_table(*cross, STYLES[style])}"
 
 
 def to_csv(rows: Sequence[Row], source: Mapping[str, str]) -> str:

@@ -22,6 +22,7 @@ from bao_agents.arena.openings import (
 from bao_agents.arena.pairs import Pairs
 from bao_agents.arena.plan import Part, Plan
 from bao_agents.arena.report import (
+    CROSSTABLE,
     Row,
     Table,
     cells,
@@ -238,6 +239,8 @@ class Report(NamedTuple):
     """The text above the table."""
     after: str = ""
     """The text below the table."""
+    cross: Table | None = None
+    """The scores of all players against each other, to show below the table."""
     remarks: Sequence[str] = ()
     """Warnings and notes for a reader."""
     table: Table | None = None
@@ -331,8 +334,9 @@ def show(
 
     def text(style: str) -> str:
         shown_table = markdown_table(*(report.table or table), style)
+        cross = [f"{CROSSTABLE}:", markdown_table(*report.cross, style)] if report.cross else []
         lines = "\n".join(remarks if style == "simple" else map(escaped, remarks))
-        return "\n\n".join(filter(None, [report.before, shown_table, report.after, lines]))
+        return "\n\n".join(filter(None, [report.before, shown_table, report.after, *cross, lines]))
 
     with ExitStack() as steps:  # run in reverse order, each even if another one fails
         if args.out:
@@ -343,7 +347,7 @@ def show(
         elif args.format:
             steps.callback(warn, remarks)
             caption = f"{title}; Elo 0 is {report.zero}"
-            steps.callback(print, formatted(args.format, *table, caption, source))
+            steps.callback(print, formatted(args.format, *table, caption, source, report.cross))
         else:
             steps.callback(print, text(report.style))
         steps.callback(write_text, args.csv, to_csv(report.rows, source))

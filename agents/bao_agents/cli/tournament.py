@@ -80,8 +80,7 @@ def _run(args: argparse.Namespace) -> None:
             before=f"Rule set {args.ruleset.name}; {total.points.size:,} games in pairs, each "
             f"opening from both seats\n({described(args)}; seed {args.seed}); {in_words(total)}.\n"
             f"Elo 0 is {zero}; ranges are 95% intervals.",
-            after="Score of the row against the column, in percent:\n\n"
-            f"{crosstable(rows, pairing_rows)}",
+            cross=crosstable(rows, pairing_rows),
         )
 
     play_plans(args, {"tournament": (event, RoundRobin([*event.players], args.pairs))}, report)
