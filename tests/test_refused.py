@@ -54,4 +54,5 @@ def test_long_words_give_short_errors(line: str, piece: str) -> None:
     stderr = io.StringIO()
     with contextlib.redirect_stderr(stderr):
         assert main([part.replace("{}", word) for part in line.split()]) == 2
-    assert len(stderr.getvalue()) < 5000, stderr.getvalue()[:200]  # includes the usage
+    assert len(stderr.getvalue()) < 3000, stderr.getvalue()[:200]
+    assert stderr.getvalue().startswith("error: ")

@@ -123,7 +123,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         _report(f"a worker process died, {_why_a_worker_died()}")
         return 1
-    except SystemExit as end:  # argparse has printed help or an error
+    except SystemExit as end:  # argparse has printed help
         return int(end.code or 0)
     finally:
         with optional(sys.stderr):  # a failed flush must not change the exit status
@@ -181,8 +181,8 @@ def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
         words: the command line, without the program's name.
 
     Raises:
-        ValueError: there is no such command.
-        SystemExit: the arguments are wrong, or ask for help; argparse has printed the message.
+        ValueError: there is no such command, or the arguments are wrong.
+        SystemExit: the arguments ask for help, which argparse has printed.
     """
     length = 2 if " ".join(words[:2]) in COMMANDS else 1
     name = " ".join(words[:length])
@@ -209,11 +209,13 @@ def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that shortens its error messages, because these quote the command line."""
+    """A parser whose errors are reported like all others, in one line."""
 
     def error(self, message: str) -> NoReturn:
-        """Print an error, and exit with status 2."""
-        super().error(_shortened(message))
+        """Raise ValueError."""
+        named = message.removeprefix("argument ")
+        hint = f" ({self.prog} --help lists all arguments)" if named == message else ""
+        raise ValueError(f"{named}{hint}")
 
 
 def _report(error: object) -> None:
