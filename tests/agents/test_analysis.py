@@ -117,3 +117,5 @@ def test_only_random_openings_are_called_random(tmp_path: Path, says: Says) -> N
         file.write_text(f"{head}1: 7L*;\n")
         out = says(f"replay {file} --review --player alphabeta:1")
         assert ("drawn at random" in out) == is_said
+        heads, row = out[out.index("   # seat") :].splitlines()[:2]
+        assert heads.index("seat") == row.index("South") and heads.index("move") == row.index("7L*")

@@ -11,7 +11,7 @@ from bao_env.game import SEAT_NAMES
 
 
 def legend(opening_plies: int) -> str:
-    """Return a text that explains the lines of a review.
+    """Return a text that explains the lines of a review, and the heads of their columns.
 
     Args:
         opening_plies: the number of opening plies, which were drawn at random.
@@ -21,7 +21,9 @@ def legend(opening_plies: int) -> str:
 Each line has the move, and who stood better before it: South's value, -1 to 1, or a proven winner.
 ? and ?? lose at least 0.3 and 0.6; ?! turns a proven win into an open game.
 "better" gives a better move, its value, and how to go on.
-"wins within 9" is proven; the quickest win may be shorter.{drawn}"""
+"wins within 9" is proven; the quickest win may be shorter.{drawn}
+
+   # seat   move      before the move"""
 
 
 def lines(board: Board, player: str, opening_plies: int = 0) -> Iterator[str]:
