@@ -259,7 +259,10 @@ def _resolve(
         owner, opponent = SEAT_NAMES[mover], SEAT_NAMES[1 - mover]
         raise NotationError(f"row {row} is {opponent}'s, but {owner} is to move")
     if not row and stage_of(position) is Stage.MTAJI and position.pending is None:
-        raise NotationError("a move in mtaji needs the letter of its row, A or B (Donkers part 5)")
+        letters = ("A or B", "a or b")[mover]
+        raise NotationError(
+            f"a move in mtaji needs the letter of its row, {letters} (Donkers part 5)"
+        )
     pit = int(hole) - 1 + (8 if row in ("B", "b") else 0)
     if side:
         direction = sides.index(side)
