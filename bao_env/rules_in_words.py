@@ -33,8 +33,7 @@ and the next seed would go to the back row. There are no draws.
 TURNS. A turn is a capture or a takasa. If you can begin with a capture, you must. Otherwise your \
 turn is a takasa: it captures nothing, not even later in the same turn."""
 
-_NAMUA = """
-
+_NAMUA = """\
 NAMUA is the stage while your store has seeds.
 - Capture: put one seed from your store into a filled front hole of yours that faces a filled \
 hole. Lift all seeds of the facing hole and sow them from an end of your front row: the first seed \
@@ -53,8 +52,7 @@ it is an ordinary hole."""
 _LONE_KICHWA = """ If hole 1 or 8 is your only filled front hole, it may not go towards the back \
 row."""
 
-_MTAJI = """
-
+_MTAJI = """\
 MTAJI is the stage when your store is empty{always}.
 - Capture: lift all seeds of a hole of yours, in either row, that has {seeds}, and sow them from \
 the next hole. This is a capture if the last seed of this first sowing falls into a filled front \
@@ -80,8 +78,7 @@ hole 8, and those lifted at hole 7 or 8 towards hole 1."""
 
 _ENDS = " The rules below may end the move instead."
 
-_HOUSE = """
-
+_HOUSE = """\
 HOUSE. Hole 5 is your house, and you own it at the start. You lose it when you lift all its \
 seeds or the opponent captures them{lost}. The first capture in mtaji, by either player, ends both \
 houses. A house that has ended is an ordinary hole for good. In namua, when a sowing \
@@ -90,14 +87,11 @@ ends. In a capture you choose: end the move there, or play the house, which is t
 seeds and sow on. In mtaji the house is an ordinary hole{stops}."""
 
 _TAKASIA = {
-    "none": "",
-    "dutch": """
-
+    "dutch": """\
 TAKASIA. When you must make a takasa in mtaji and may choose between two holes or more, and the \
 opponent, if it were their turn now, could begin a capture of exactly one of your holes, you may \
 not start from that hole.""",
-    "zanzibar": """
-
+    "zanzibar": """\
 TAKASIA. A takasa in mtaji may bar a hole of the next player. It does so if the next player cannot \
 capture, and the player who made the takasa, if it were their turn again, could begin a capture of \
 exactly one hole. The next player may not start from that hole, and their takasa ends when a \
@@ -105,8 +99,7 @@ sowing of it ends there. A house that is still owned, the only filled front hole
 front hole with two seeds or more are never barred{spared}.""",
 }
 
-_NAMES = """
-
+_NAMES = """\
 NAMING A MOVE. Name the hole where you start, then the direction in which the first seed goes as \
 you see it: L to the left, towards lower numbers, or R to the right: "A3L" sows into A2 first, \
 "A3R" into A4. At the end of a row the ring turns: "A1L" sows into B1, "B8R" into A8. North may \
@@ -119,53 +112,95 @@ _NAMES_HOUSE = """ A move ends at your house where you have the choice; to play 
 
 def rules_in_words(ruleset: Ruleset) -> str:
     """Return the rules as a page of plain words, without a line break at the end."""
-    side, house_min = ruleset.lone_house == "side", ruleset.house_min
-    capture_limit, store = ruleset.capture_limit, ruleset.opening_store
-    lone = _LONE_KICHWA if ruleset.lone_kichwa_takasa == "illegal" else ""
-    page = _BOARD.format(
+    sections = [_board(ruleset)]
+    if ruleset.opening_store:
+        sections.append(_namua(ruleset))
+    sections.append(_mtaji(ruleset))
+    if ruleset.house:
+        sections.append(_house(ruleset))
+    if ruleset.takasia != "none":
+        spared = ", nor is a hole with a single seed" if ruleset.takasia_spares_singletons else ""
+        sections.append(_TAKASIA[ruleset.takasia].format(spared=spared))
+    sections.append(_names(ruleset))
+    return "\n\n".join(sections)
+
+
+def _board(ruleset: Ruleset) -> str:
+    """Return the sections that all games have, from the board to the turns."""
+    begins = "South begins."
+    if ruleset.first_player != "south":
+        begins = "The player who begins is drawn at random."
+    return _BOARD.format(
         front=_row(ruleset.opening_front),
         back=_row(ruleset.opening_back),
-        store=store,
-        first="South begins."
-        if ruleset.first_player == "south"
-        else "The player who begins is drawn at random.",
+        store=ruleset.opening_store,
+        first=begins,
     )
-    if store:
-        unless = "no front hole has more"
-        house = ""
-        if ruleset.singleton_takasa == "singletons":
-            unless += f", apart from a house of {house_min} or more that you own" * ruleset.house
-        elif ruleset.house:
-            unless += ", or you still own your house"
-        if ruleset.house:
-            alone = "hole in both rows" if side else "front hole"
-            house = (
-                _HOUSE_TAKASA.format(least=house_min, alone=alone) + _LONE_HOUSE_IS_A_HOLE * side
-            )
-        page += _NAMUA.format(house=house, unless=unless, lone=lone)
-    page += _MTAJI.format(
-        always="" if store else ", here the whole game",
-        seeds="two seeds or more"
-        if capture_limit == NO_CAPTURE_LIMIT
-        else f"2 to {capture_limit} seeds",
-        lone=lone,
+
+
+def _namua(ruleset: Ruleset) -> str:
+    """Return the section about namua."""
+    unless = "no front hole has more"
+    if ruleset.house and ruleset.singleton_takasa == "singletons":
+        unless += f", apart from a house of {ruleset.house_min} or more that you own"
+    elif ruleset.house:
+        unless += ", or you still own your house"
+    return _NAMUA.format(house=_house_takasa(ruleset), unless=unless, lone=_lone_kichwa(ruleset))
+
+
+def _house_takasa(ruleset: Ruleset) -> str:
+    """Return the sentences about a takasa from the house in namua; none without houses."""
+    if not ruleset.house:
+        return ""
+    if ruleset.lone_house == "side":
+        text = _HOUSE_TAKASA.format(least=ruleset.house_min, alone="hole in both rows")
+        return text + _LONE_HOUSE_IS_A_HOLE
+    return _HOUSE_TAKASA.format(least=ruleset.house_min, alone="front hole")
+
+
+def _lone_kichwa(ruleset: Ruleset) -> str:
+    """Return the sentence about a takasa from a lone kichwa, if the rules forbid it."""
+    return _LONE_KICHWA if ruleset.lone_kichwa_takasa == "illegal" else ""
+
+
+def _mtaji(ruleset: Ruleset) -> str:
+    """Return the sections about mtaji and about going on after a sowing."""
+    seeds = f"2 to {ruleset.capture_limit} seeds"
+    if ruleset.capture_limit == NO_CAPTURE_LIMIT:
+        seeds = "two seeds or more"
+    has_further_ends = ruleset.house or ruleset.takasia == "zanzibar"
+    return _MTAJI.format(
+        always="" if ruleset.opening_store else ", here the whole game",
+        seeds=seeds,
+        lone=_lone_kichwa(ruleset),
         free=_FREE_SIDE if ruleset.capture_side == "free" else "",
-        turns=_ENDELEA_TURNS * ruleset.endelea_turns,
-        ends=_ENDS * (ruleset.house or ruleset.takasia == "zanzibar"),
+        turns=_ENDELEA_TURNS if ruleset.endelea_turns else "",
+        ends=_ENDS if has_further_ends else "",
         limit=ruleset.sow_limit,
     )
-    if ruleset.house:
-        stops = f", but a takasa also ends in it if it is yours and has {house_min} seeds or more"
-        page += _HOUSE.format(
-            lost=" or it falls below its minimum" * ruleset.house_lost_below_min,
-            least=house_min,
-            stops=stops * ruleset.house_stops_mtaji_takasa,
+
+
+def _house(ruleset: Ruleset) -> str:
+    """Return the section about the house."""
+    lost = stops = ""
+    if ruleset.house_lost_below_min:
+        lost = " or it falls below its minimum"
+    if ruleset.house_stops_mtaji_takasa:
+        stops = (
+            ", but a takasa also ends in it if it is yours and has "
+            f"{ruleset.house_min} seeds or more"
         )
-    spared = ", nor is a hole with a single seed" * ruleset.takasia_spares_singletons
-    page += _TAKASIA[ruleset.takasia].format(spared=spared) + _NAMES
-    if store:
-        page += _NAMES_ENDS + _NAMES_HOUSE * ruleset.house
-    return page
+    return _HOUSE.format(lost=lost, least=ruleset.house_min, stops=stops)
+
+
+def _names(ruleset: Ruleset) -> str:
+    """Return the section about the names of moves."""
+    text = _NAMES
+    if ruleset.opening_store:
+        text += _NAMES_ENDS
+        if ruleset.house:
+            text += _NAMES_HOUSE
+    return text
 
 
 def _row(counts: tuple[int, ...]) -> str:
