@@ -87,7 +87,7 @@ Opponent = str | Agent | ActFunction
 
 
 class Bot:
-    """Base class of this package's bots: it keeps their rules and chooses moves on a board."""
+    """The base class of this package's bots: it keeps their rules and chooses moves on a board."""
 
     ruleset: Ruleset | None = None
     """The rules that the bot was given, or else the rules of its first game; None until then."""
@@ -95,6 +95,10 @@ class Bot:
     def take_rules(self, ruleset: Ruleset) -> None:
         """Play by these rules from now on."""
         self.ruleset = ruleset
+
+    def act(self, positions: PackedPositions, legal: Legal) -> Actions:
+        """Choose actions; see :meth:`Agent.act`."""
+        raise NotImplementedError
 
     def choose(self, board: Board) -> int:
         """Return the action that the bot chooses on ``board``.
@@ -104,7 +108,8 @@ class Bot:
         """
         if not board.legal_actions:
             raise ValueError("the game is over: there is no move to choose")
-        return int(get_agent(cast(Agent, self), board.ruleset).act(*board.batch())[0])
+        settle_rules(self, board.ruleset)
+        return int(self.act(*board.batch())[0])
 
 
 class RandomAgent(Bot):
@@ -198,8 +203,8 @@ class GreedyAgent(Bot):
         return actions
 
 
-def check_rules(agent: object, ruleset: Ruleset) -> None:
-    """Make an agent play by the rules of a game, or raise if it was given other rules.
+def settle_rules(agent: object, ruleset: Ruleset) -> None:
+    """Give an agent the rules of a game if it has none yet; raise if it plays by others.
 
     Args:
         agent: any agent; one without an attribute ``ruleset`` plays by any rules.
@@ -246,7 +251,7 @@ def get_agent(
         return load_from_packages(opponent, get_ruleset(ruleset or "zanzibar"), seed, threads)
     if callable(getattr(opponent, "act", None)):
         if ruleset is not None:
-            check_rules(opponent, get_ruleset(ruleset))
+            settle_rules(opponent, get_ruleset(ruleset))
         return cast(Agent, opponent)
     if callable(opponent):
         return SimpleNamespace(act=opponent)

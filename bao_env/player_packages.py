@@ -10,11 +10,11 @@ returns a :class:`bao_env.Agent`, and raises ValueError for a name that it does 
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, cast
 
 from bao_env.engine.ruleset import Ruleset
+from bao_env.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from bao_env.bots import Agent
@@ -46,16 +46,21 @@ def load_from_packages(
     cause: BaseException | None = None
     for entry in packages(except_package):
         package = entry.dist.name if entry.dist else entry.name
-        load = None
         try:
             load = entry.load()
-            agent = load(name, ruleset=ruleset, seed=seed, threads=threads)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (foreign code)
             cause = error
-            if load is not None and isinstance(error, ValueError):
-                reasons.insert(0, str(error))
-            else:
-                reasons.append(f"package {package} failed: {type(error).__name__}: {error}")
+            reasons.append(_failure(package, error))
+            continue
+        try:
+            agent = load(name, ruleset=ruleset, seed=seed, threads=threads)
+        except ValueError as error:  # it does not know the name, or says what is wrong with it
+            cause = error
+            reasons.insert(0, str(error))
+            continue
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (foreign code)
+            cause = error
+            reasons.append(_failure(package, error))
             continue
         if callable(getattr(agent, "act", None)):
             return cast("Agent", agent)
@@ -64,7 +69,11 @@ def load_from_packages(
             "or ValueError for a name that it does not know"
         )
     if not reasons:
-        close = get_close_matches(name, ("random", "greedy"), n=1)
-        hint = f" (did you mean {close[0]!r}?)" if close else ""
+        hint = did_you_mean(name, ("random", "greedy"))
         reasons = [f"unknown opponent {name!r}{hint}: expected 'random', 'greedy' or an agent"]
     raise ValueError("; ".join(reasons)) from cause
+
+
+def _failure(package: str, error: BaseException) -> str:
+    """Return the reason why a package that raised an error was skipped."""
+    return f"package {package} failed: {type(error).__name__}: {error}"

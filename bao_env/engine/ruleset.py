@@ -11,7 +11,6 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -24,6 +23,7 @@ from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from bao_env.engine.layout import HOUSE, NUM_SEEDS
 from bao_env.files import read_text
+from bao_env.suggestions import did_you_mean
 
 RULES_VERSION = 1
 """Version of the rules. Increase it when the same moves in a rule set lead to another position."""
@@ -221,10 +221,9 @@ class Ruleset:
         names = {field.name for field in dataclasses.fields(self)}
         for switch in switches:
             if switch not in names:
-                matches = get_close_matches(switch, names, n=1)
-                suggestion = f" (did you mean {matches[0]!r}?)" if matches else ""
+                hint = did_you_mean(switch, names)
                 raise ValueError(
-                    f"unknown rule switch {switch!r}{suggestion}; the switches are "
+                    f"unknown rule switch {switch!r}{hint}; the switches are "
                     f"{', '.join(sorted(names))}"
                 )
         switches.setdefault("name", f"{self.name[:99].rstrip()}+")
@@ -374,10 +373,8 @@ def get_ruleset(ruleset: str | Ruleset) -> Ruleset:
             f"ruleset={ruleset!r}: expected a Ruleset, or the name of one: {', '.join(RULESETS)}"
         )
     if ruleset not in RULESETS:
-        matches = get_close_matches(ruleset, RULESETS, n=1)
-        suggestion = f" (did you mean {matches[0]!r}?)" if matches else ""
         raise ValueError(
-            f"unknown rule set {ruleset!r:.80}{suggestion}; the rule sets are "
+            f"unknown rule set {ruleset!r:.80}{did_you_mean(ruleset, RULESETS)}; the rule sets are "
             f"{', '.join(RULESETS)}; load your own from a .toml file with bao_env.load_ruleset"
         )
     return RULESETS[ruleset]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Any, Literal
 
 from gymnasium.utils import seeding
@@ -10,6 +9,7 @@ from gymnasium.vector import AutoresetMode
 
 from bao_env.engine.argument_checks import MAX_COUNT, as_integer
 from bao_env.engine.layout import Seat, seat_number
+from bao_env.suggestions import did_you_mean
 
 Illegal = Literal["lose", "raise"]
 """What happens after an illegal action."""
@@ -106,8 +106,7 @@ def check_options(options: Options | None, *keys: str) -> Options:
         raise TypeError(f"options={options!r}: expected a dict or None")
     for key in options:
         if key not in keys:
-            close = get_close_matches(str(key), keys, n=1)
-            hint = f" (did you mean {close[0]!r}?)" if close else ""
+            hint = did_you_mean(str(key), keys)
             raise ValueError(
                 f"options: unknown key {key!r}{hint}; expected {', '.join(map(repr, keys))}"
             )

@@ -25,6 +25,7 @@ from typing_extensions import override
 
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.envs.openings import MAX_OPENING_PLIES
+from bao_env.suggestions import did_you_mean
 
 _FOLDERS = (Path(__file__).parent, Path(__file__).parents[2])  # of a wheel, and of a checkout
 SHIPPED = {
@@ -154,7 +155,7 @@ class TrainConfig(Settings):
 
     @property
     def steps_per_update(self) -> int:
-        """Return the environment steps of one update."""
+        """The environment steps of one update."""
         return self.envs * self.rollout
 
     def get_ruleset(self) -> Ruleset:
@@ -244,8 +245,7 @@ def read_config(path: str | Path) -> dict[str, Any]:
     """
     file = Path(path) if os.path.isfile(path) else SHIPPED.get(str(path))
     if file is None:
-        close = difflib.get_close_matches(Path(path).stem, SHIPPED, 1)
-        hint = f" (did you mean {close[0]!r}?)" if close else ""
+        hint = did_you_mean(Path(path).stem, SHIPPED)
         raise ConfigError(
             f"there is no configuration {str(path)!r:.200}{hint}: expected a TOML file, the folder "
             f"of a run, or one of {', '.join(SHIPPED)}"

@@ -18,7 +18,7 @@ from bao_agents.search.player import MAX_GAME
 from bao_agents.support.array_types import Int64Array
 from bao_agents.support.opinion import Opinion
 from bao_env.board import Board
-from bao_env.bots import Agent, check_actions, check_rules
+from bao_env.bots import Agent, check_actions, settle_rules
 from bao_env.engine.argument_checks import as_integer
 from bao_env.engine.position import Actions, Legal, PackedPositions
 from bao_env.engine.ruleset import Ruleset
@@ -228,12 +228,12 @@ class NamedPlayer(Player):
         return opinions
 
     def check_rules(self, ruleset: Ruleset) -> None:
-        """Check that the player can play by the rules of a game.
+        """Check that the player can play by the rules of a game; one without rules takes these.
 
         Raises:
             ValueError: it was made for other rules.
         """
-        check_rules(self._agent if self.ruleset is None else self, ruleset)
+        settle_rules(self._agent if self.ruleset is None else self, ruleset)
 
     def _check(self, board: Board, verb: str) -> None:
         if not board.legal_actions:

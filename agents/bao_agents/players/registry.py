@@ -7,7 +7,6 @@ file, and add a loader and a row here.
 
 from __future__ import annotations
 
-import difflib
 import operator
 import os
 from collections.abc import Mapping, Sequence
@@ -23,9 +22,10 @@ from bao_agents.players.names import Kind, PlayerName, Setting, Unit
 from bao_agents.players.pipe import PipeAgent, read_time
 from bao_agents.players.player import NamedPlayer, is_agent
 from bao_env.board import Board
-from bao_env.bots import Agent, GreedyAgent, RandomAgent, check_rules
+from bao_env.bots import Agent, GreedyAgent, RandomAgent, settle_rules
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.player_packages import load_from_packages, packages
+from bao_env.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from bao_agents.nets.checkpoint import Checkpoint
@@ -95,7 +95,7 @@ def _function(name: PlayerName, setting: Setting) -> Agent:
             f"player {name!s:.200} returned {agent!r:.200}: expected an object with "
             "act(positions, legal)"
         )
-    check_rules(agent, setting.ruleset)
+    settle_rules(agent, setting.ruleset)
     return agent
 
 
@@ -243,12 +243,14 @@ def parse(
     akin = [kind for kind in kinds if head and kind.head == head]
     for kind in akin if akin and colon else [kind for kind in kinds if not kind.head]:
         parsed = kind.match(name)
-        if parsed and not kind.has_checkpoint:
+        if parsed is None:
+            continue
+        if not kind.has_checkpoint:
             return parsed
-        path = find(parsed.checkpoint) if parsed else None
-        if parsed and path:
+        path = find(parsed.checkpoint)
+        if path is not None:
             return replace(parsed, path=path)
-        if parsed and kind.head:
+        if kind.head:
             raise _no_checkpoint(parsed, available)
     if checkpoints is None and (name.endswith(".safetensors") or os.sep in name):
         raise _no_file(name)
@@ -262,7 +264,7 @@ def _no_checkpoint(parsed: PlayerName, names: Sequence[str]) -> ValueError:
     checkpoint = parsed.checkpoint
     return ValueError(
         f"player {parsed.text[:80]!r}: there is no checkpoint {checkpoint[:80]!r}"
-        f"{_closest(checkpoint, [*names, *beside(checkpoint)])}; "
+        f"{did_you_mean(checkpoint, [*names, *beside(checkpoint)])}; "
         f"known checkpoints: {', '.join(names)}"
     )
 
@@ -272,12 +274,12 @@ def _no_file(name: str) -> ValueError:
     if os.path.isdir(name):
         return ValueError(f"player {name[:200]!r} has no checkpoint that can be read")
     near = beside(name)
-    listed = f"; the same folder has: {', '.join(near[:_LISTED])}" if near else ""
+    advice = did_you_mean(name, near)
+    if near:
+        advice += f"; the same folder has: {', '.join(near[:_LISTED])}"
     if ".py" in name:
-        listed += "; name your own code MODULE:FUNCTION, with --path FOLDER for the module's folder"
-    return ValueError(
-        f"player {name[:200]!r}: no such file, or it cannot be read{_closest(name, near)}{listed}"
-    )
+        advice += "; name your own code MODULE:FUNCTION, with --path FOLDER for the module's folder"
+    return ValueError(f"player {name[:200]!r}: no such file, or it cannot be read{advice}")
 
 
 def _unknown(
@@ -289,17 +291,11 @@ def _unknown(
     if not akin:
         head, colon, tail = name.partition(":")
         heads = {kind.form.partition(":")[0] for kind in kinds}
-        hint = _closest(head, [*filter(str.islower, sorted(heads)), *checkpoints], colon + tail)
+        hint = did_you_mean(head, [*filter(str.islower, sorted(heads)), *checkpoints], colon + tail)
     return ValueError(
         f"unknown player {name[:80]!r}{hint}: expected something like "
         f"{', '.join(chain.from_iterable(examples))}"
     )
-
-
-def _closest(word: str, names: Sequence[str], tail: str = "") -> str:
-    """Return a hint, "did you mean ...?", or an empty string."""
-    closest = difflib.get_close_matches(word, names, 1)
-    return f" (did you mean {closest[0] + tail!r}?)" if closest else ""
 
 
 def load(
