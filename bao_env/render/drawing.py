@@ -236,19 +236,17 @@ def _names(layout: Layout, viewer: int) -> list[Shape]:
 
 def _carve(x: float, y: float, half_w: float, half_h: float, square: bool) -> list[Shape]:
     """Draw a carved hollow, lit from above: its upper wall is dark, its lower wall bright."""
-    corner = RADIUS / 3
-    shapes: list[Shape] = []
-    for i in range(-1, len(_HOLLOW)):
-        inset = 0.0 if i < 0 else 0.55 + 1.9 * i
-        shift = 1.6 if i < 0 else 0.42 * i
-        colour = _WOOD_LIGHT if i < 0 else _HOLLOW[i]
+
+    def outline(inset: float, shift: float, colour: str) -> Shape:
         w, h = half_w - inset, half_h - inset
         if square:
-            round_corner = max(3.0, corner - 0.5 * inset)
-            shapes.append(Rect(x - w, y - h + shift, 2 * w, 2 * h, round_corner, colour))
-        else:
-            shapes.append(Circle(x, y + shift, w, colour))
-    return shapes
+            corner = max(3.0, RADIUS / 3 - 0.5 * inset)
+            return Rect(x - w, y - h + shift, 2 * w, 2 * h, corner, colour)
+        return Circle(x, y + shift, w, colour)
+
+    rim = outline(0.0, 1.6, _WOOD_LIGHT)
+    wall = [outline(0.55 + 1.9 * i, 0.42 * i, colour) for i, colour in enumerate(_HOLLOW)]
+    return [rim, *wall]
 
 
 _GOLDEN_ANGLE = math.pi * (3 - math.sqrt(5))
