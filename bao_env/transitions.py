@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -78,11 +78,15 @@ def transitions(
         raise ValueError(
             "these games have no moves, and so no transitions: expected at least one move"
         )
-    columns = zip(*(vars(episode).values() for episode in episodes), strict=True)
-    return Transitions(*map(_joined, columns))
+    return Transitions(
+        **{
+            field.name: _joined([getattr(episode, field.name) for episode in episodes])
+            for field in fields(Transitions)
+        }
+    )
 
 
-def _joined(parts: tuple[Arrays, ...]) -> Arrays:
+def _joined(parts: Sequence[Arrays]) -> Arrays:
     """Return arrays, or dicts of arrays, as one."""
     if isinstance(parts[0], dict):
         return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
