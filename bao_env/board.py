@@ -110,7 +110,7 @@ class Board:
 
     def _reset(self, ruleset: Ruleset, start: Position) -> None:
         self._ruleset = ruleset
-        self._read = GameRecord(ruleset, start, ())
+        self._source = GameRecord(ruleset, start, ())
         """The game that the board was made from, with its head and comments."""
         packed = to_packed(start)
         self._plies = [_Ply(packed, *legal_and_outcome(packed, ruleset), action=-1)]
@@ -216,7 +216,7 @@ class Board:
         for action in record.actions:
             board.push(action)
         board.end(record.outcome)
-        board._read = record
+        board._source = record
         return board
 
     # --- the position --------------------------------------------------------------------------
@@ -407,7 +407,7 @@ class Board:
         The header and the comments come from the transcript that the board was made from. Header
         lines and comments that no longer fit the moves are left out.
         """
-        return self._read.continued(self.move_stack, self._now.outcome)
+        return self._source.continued(self.move_stack, self._now.outcome)
 
     def transcript(self, head: Mapping[str, str] | None = None, spelling: str = "donkers") -> str:
         """Return the game as text that :meth:`from_transcript` reads.
@@ -447,7 +447,7 @@ class Board:
         moves = " ".join(map(action_to_move, self.move_stack))
         if self._now.stated:
             return f"Board.from_transcript({self.transcript()!r})"
-        return f"Board.from_text({format_position(self._read.start)!r}, {ruleset!r}, {moves!r})"
+        return f"Board.from_text({format_position(self._source.start)!r}, {ruleset!r}, {moves!r})"
 
     def __str__(self) -> str:
         """Return the board in plain characters, seen from South."""

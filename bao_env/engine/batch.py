@@ -260,7 +260,9 @@ class Engine:
         size = self._check_games(positions, legal, winners)
 
         def work(part: slice) -> None:
-            legal[part] = 0  # step_batch() plays nothing where this is 0
+            # step_batch() plays nothing where `legal` is 0, but finds the legal actions everywhere.
+            # So no other function has to be compiled.
+            legal[part] = 0
             winners[part] = NO_WINNER
             no_actions = legal[part].view(np.int64)
             state = positions[part], no_actions, legal[part], winners[part]
