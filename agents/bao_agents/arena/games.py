@@ -83,40 +83,73 @@ def choose(
     return actions, causes
 
 
-def _choose_by_clock(
-    player: NamedPlayer,
-    positions: PackedPositions,
-    legal: Legal,
-    games: Int64Array,
-    clocks: list[list[Clock]],
-    side: int,
-) -> tuple[Actions, list[str]]:
-    """Ask a player for actions one by one, each within the time left on its game's clock.
+class _Side:
+    """A player in a batch of games: its clocks, and a record of its moves.
 
     Args:
         player: the player. If its name has no time limit, it searches as if there were no clock,
             but its time still runs.
-        positions, legal, games: see :func:`choose`.
-        clocks: for each game, the remaining time of both players; changed in place.
-        side: the player's index in the clocks of a game.
-
-    Returns:
-        see :func:`choose`; using up the time is a failure, too, with the action -2.
+        games: the number of games, G.
+        clock: its clock in a game; None to play without clocks.
     """
-    actions, causes = np.full(len(legal), -1, np.int64), list[str]()
-    takes_clock = player.limit is not None and player.limit.seconds is not None
-    for i, both in enumerate(clocks):
-        player.get_ready()
-        left = both[side]
-        part, start = slice(i, i + 1), time.perf_counter()
-        limit = Limit.by_clock(left) if takes_clock else None
-        actions[part], faults = choose(player, positions[part], legal[part], games[part], limit)
-        seconds = left.seconds - (time.perf_counter() - start)
-        if not faults and seconds < 0:
-            actions[part], faults = _LATE, [f"lost on time, by {-seconds:.3f} s"]
-        causes += faults
-        both[side] = left._replace(seconds=max(0.0, seconds) + left.increment)
-    return actions, causes
+
+    def __init__(self, player: NamedPlayer, games: int, clock: Clock | None) -> None:
+        self._player = player
+        self._clocks = None if clock is None else [clock] * games
+        """The player's remaining time in each game."""
+        self.moves: int = 0
+        """The number of actions that the player chose."""
+        self.seconds: float = 0.0
+        """The seconds of processor time that it took."""
+        self.faults: list[str] = []
+        """The cause of each fault."""
+
+    def choose(
+        self, games: Int64Array, positions: PackedPositions, legal: Legal, numbers: Int64Array
+    ) -> Actions:
+        """Return the player's actions in n games, int64[n]: -1 after a fault, -2 if it is too late.
+
+        Args:
+            games: int64[n], the indices of the games.
+            positions, legal: uint64[n, 6] and uint64[n].
+            numbers: int64[n], the numbers of the games for players that remember games.
+        """
+        seconds_before = self._player.processor_seconds()
+        if self._clocks is None:
+            actions, causes = choose(self._player, positions, legal, numbers)
+        else:
+            actions, causes = self._choose_by_clock(games, positions, legal, numbers, self._clocks)
+        self.seconds += self._player.processor_seconds() - seconds_before
+        self.moves += len(games) - len(causes)
+        self.faults += causes
+        return actions
+
+    def _choose_by_clock(
+        self,
+        games: Int64Array,
+        positions: PackedPositions,
+        legal: Legal,
+        numbers: Int64Array,
+        clocks: list[Clock],
+    ) -> tuple[Actions, list[str]]:
+        """Choose actions one by one, each within the time left on its game's clock."""
+        player = self._player
+        actions, causes = np.full(len(legal), -1, np.int64), list[str]()
+        takes_clock = player.limit is not None and player.limit.seconds is not None
+        for i, game in enumerate(games.tolist()):
+            player.get_ready()
+            left, part = clocks[game], slice(i, i + 1)
+            limit = Limit.by_clock(left) if takes_clock else None
+            start = time.perf_counter()
+            actions[part], faults = choose(
+                player, positions[part], legal[part], numbers[part], limit
+            )
+            seconds = left.seconds - (time.perf_counter() - start)
+            if not faults and seconds < 0:
+                actions[part], faults = _LATE, [f"lost on time, by {-seconds:.3f} s"]
+            causes += faults
+            clocks[game] = left._replace(seconds=max(0.0, seconds) + left.increment)
+        return actions, causes
 
 
 def play_games(
@@ -155,29 +188,18 @@ def play_games(
     actions = np.zeros(size, np.int64)
     lost_on_time = np.zeros(size, np.bool_)
     rows = []
-    moves, seconds = np.zeros(2, np.int64), np.zeros(2)
-    clocks = [[clock, clock] for _ in range(size)] if clock else []
-    faults: tuple[list[str], list[str]] = [], []
+    sides = [_Side(player, size, clock) for player in players]
     while len(running):
         is_turn_of_first = movers(positions[running]) == first_seats[running]
-        for i, indices in enumerate((running[is_turn_of_first], running[~is_turn_of_first])):
-            if len(indices):
-                player = players[i]
-                seconds_before = player.processor_seconds()
-                question = positions[indices], legal[indices], numbers[indices]
-                if clocks:
-                    both = [clocks[game] for game in indices]
-                    choices, causes = _choose_by_clock(player, *question, both, i)
-                else:
-                    choices, causes = choose(player, *question)
-                seconds[i] += player.processor_seconds() - seconds_before
-                moves[i] += len(indices) - len(causes)
-                faults[i].extend(causes)
-                lost = indices[choices < 0]
+        turns = running[is_turn_of_first], running[~is_turn_of_first]
+        for side, games in zip(sides, turns, strict=True):
+            if len(games):
+                choices = side.choose(games, positions[games], legal[games], numbers[games])
+                lost = games[choices < 0]
                 winners[lost] = 1 - movers(positions[lost])
-                lost_on_time[indices] = choices == _LATE
+                lost_on_time[games] = choices == _LATE
                 legal[lost] = 0
-                actions[indices] = choices
+                actions[games] = choices
         ply_actions = np.where(legal != 0, actions, GAME_OVER).astype(np.uint8)
         engine.step(positions, actions, legal, winners)
         rows.append(ply_actions)
@@ -189,8 +211,8 @@ def play_games(
         actions=np.stack(rows, axis=1) if rows else np.empty((size, 0), np.uint8),
         winners=winners,
         plies=positions[:, PLY].astype(np.int64),
-        moves=moves,
-        seconds=seconds,
-        faults=faults,
+        moves=np.array([side.moves for side in sides]),
+        seconds=np.array([side.seconds for side in sides]),
+        faults=(sides[0].faults, sides[1].faults),
         lost_on_time=lost_on_time,
     )
