@@ -35,7 +35,7 @@ from bao_agents.arena.report import (
     match_row,
     standings,
 )
-from bao_agents.arena.scheduler import Clock, Workers, play
+from bao_agents.arena.scheduler import Timer, Workers, play
 from bao_agents.cli.main import main as bao
 from bao_agents.cli.tournament import COLUMNS
 from bao_agents.players.fingerprint import fingerprint
@@ -140,9 +140,9 @@ class Backwards(Workers):
     """Workers of which the last one always ends first."""
 
     def play(
-        self, event: Event, parts: Sequence[Part], bar: Progress, clock: Clock
+        self, event: Event, parts: Sequence[Part], bar: Progress, timer: Timer
     ) -> Iterator[tuple[Part, Pairs]]:
-        yield from reversed([*super().play(event, parts, bar, clock)])
+        yield from reversed([*super().play(event, parts, bar, timer)])
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,8 @@ SECONDS_BEFORE_POOL = 10.0
 """Games that would take more seconds than this are played in a pool, which is slow to start."""
 
 
-class Clock:
-    """Count down the time for games; the time to prepare players and processes does not count.
+class Timer:
+    """Count down the time for all games; the time to prepare players and processes is not counted.
 
     Args:
         seconds: how long games may take.
@@ -47,7 +47,7 @@ class Clock:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Stop the clock during the block."""
+        """Stop the timer during the block."""
         start = time.monotonic()
         yield
         self._end += time.monotonic() - start
@@ -77,7 +77,7 @@ def play(
         ValueError: see :meth:`~bao_agents.arena.event.Event.play`.
         OSError: a result cannot be written.
     """
-    clock = Clock(seconds)
+    timer = Timer(seconds)
     while parts := plan.next_round(results):
         read_results = {part: event.read(part) for part in parts}
         stored = {part: pairs for part, pairs in read_results.items() if pairs is not None}
@@ -87,10 +87,10 @@ def play(
         parts_to_come = deque(parts)
         is_decided = False
         missing = [part for part in parts if part not in stored]
-        played = workers.play(event, missing, bar, clock)
+        played = workers.play(event, missing, bar, timer)
         try:
             for part, pairs in chain(stored.items(), played):
-                clock.patient = False
+                timer.patient = False
                 if part not in stored:
                     event.keep(part, pairs)
                 ended[part] = pairs
@@ -127,7 +127,7 @@ class Workers(ExitStack):
             self._pool = self.enter_context(RayPool(ray_address))
 
     def play(
-        self, event: Event, parts: Sequence[Part], bar: Progress, clock: Clock
+        self, event: Event, parts: Sequence[Part], bar: Progress, timer: Timer
     ) -> Iterator[tuple[Part, Pairs]]:
         """Play parts of an event; yield each part with its results as soon as it ends.
 
@@ -137,7 +137,7 @@ class Workers(ExitStack):
             event: the event.
             parts: the parts; they are started in this order.
             bar: counts the games.
-            clock: the time for the games.
+            timer: the time for the games.
 
         Raises:
             TimeoutError: the time is up; unfinished parts are lost.
@@ -146,24 +146,24 @@ class Workers(ExitStack):
         specs = list(dict.fromkeys(spec for part in parts for spec in event.specs(part)))
         waiting = deque(parts)
         if self._pool is None:
-            with clock.stopped():
+            with timer.stopped():
                 _get_ready(specs, event.ruleset)
         start, played = time.monotonic(), 0
         while waiting:
             seconds_a_pair = (time.monotonic() - start) / max(1, played)
             left = seconds_a_pair * sum(len(part.numbers) for part in waiting)
             if self._pool is None and self._may_start_pool and left > SECONDS_BEFORE_POOL:
-                with clock.stopped():
+                with timer.stopped():
                     self._start_pool(specs, event.ruleset)
             if self._pool is not None:
-                yield from _play_in_pool(self._pool, event, waiting, bar, clock)
+                yield from _play_in_pool(self._pool, event, waiting, bar, timer)
                 return
-            pairs = self._play_here(event, waiting[0], bar, clock)
+            pairs = self._play_here(event, waiting[0], bar, timer)
             if pairs is not None:
                 played += len(pairs)
                 yield waiting.popleft(), pairs
 
-    def _play_here(self, event: Event, part: Part, bar: Progress, clock: Clock) -> Pairs | None:
+    def _play_here(self, event: Event, part: Part, bar: Progress, timer: Timer) -> Pairs | None:
         """Play a part in this process; return None if a pool should play it because it is slow."""
         start, games_counted = time.monotonic(), 0
 
@@ -172,14 +172,14 @@ class Workers(ExitStack):
             games_counted += ended
             bar.update(ended)
             is_slow = time.monotonic() - start > SECONDS_BEFORE_POOL
-            if (is_slow and self._may_start_pool) or clock.left == 0.0:
+            if (is_slow and self._may_start_pool) or timer.left == 0.0:
                 raise Interrupted
 
         try:
             return event.play(part, self._processes, progress)
         except Interrupted:
             bar.update(-games_counted)
-            if clock.left == 0.0:
+            if timer.left == 0.0:
                 raise TimeoutError("the time is up") from None
             return None
 
@@ -192,13 +192,13 @@ class Workers(ExitStack):
 
 
 def _play_in_pool(
-    pool: Executor, event: Event, parts: Sequence[Part], bar: Progress, clock: Clock
+    pool: Executor, event: Event, parts: Sequence[Part], bar: Progress, timer: Timer
 ) -> Iterator[tuple[Part, Pairs]]:
     """Play parts in a pool; see :meth:`Workers.play`."""
     waiting = {pool.submit(Event.play, event, part): part for part in parts}
     try:
         while waiting:
-            left = min(clock.left, threading.TIMEOUT_MAX)
+            left = min(timer.left, threading.TIMEOUT_MAX)
             ended, _ = wait(waiting, left, FIRST_COMPLETED)
             if not ended:
                 raise TimeoutError("the time is up")
