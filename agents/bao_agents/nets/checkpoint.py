@@ -79,7 +79,8 @@ class Checkpoint:
     @property
     def hidden(self) -> list[int]:
         """The units of the network's hidden layers."""
-        return [len(bias) for bias in list(self.weights.values())[1:-2:2]]
+        biases = [array for array in self.weights.values() if array.ndim == 1]
+        return [len(bias) for bias in biases[:-1]]  # the last layer is the head
 
     @cached_property
     def network(self) -> PolicyNetwork:
@@ -214,41 +215,56 @@ def _read_header(path: Path, file: Any) -> tuple[Ruleset, list[str], dict[str, A
         )
     try:
         header = json.loads(metadata[_KEY])
-        for key, expected in (
-            ("format", FORMAT),
-            ("rules_version", RULES_VERSION),
-            ("observation_version", OBSERVATION_VERSION),
-            ("inputs_version", INPUTS_VERSION),
-        ):
-            number = header[key]
-            if type(number) is not int or number != expected:
-                raise ValueError(
-                    f"its {key} is {number!r:.200}; this version of bao_env reads only {expected}"
-                )
+        _check_versions(header)
         ruleset = Ruleset.from_dict(header["ruleset"])
         layers = shapes_of_layers(header["hidden"])
         info = header["info"]
         if not isinstance(info, dict):
             raise TypeError(f"info is {info!r:.200}: expected an object")
+        _check_tensors(file, layers)
     except (KeyError, TypeError, RecursionError, json.JSONDecodeError) as error:
         raise CheckpointError(
             f"{path}: its header is malformed: {type(error).__name__}: {error!s:.500}"
         ) from error
     except ValueError as error:  # from a check, whose message says what is wrong
         raise CheckpointError(f"{path}: {error!s:.500}") from error
+    return ruleset, list(layers), info
+
+
+def _check_versions(header: Mapping[str, Any]) -> None:
+    """Check the versions in a header; raise ValueError if one is not ours."""
+    for key, expected in (
+        ("format", FORMAT),
+        ("rules_version", RULES_VERSION),
+        ("observation_version", OBSERVATION_VERSION),
+        ("inputs_version", INPUTS_VERSION),
+    ):
+        number = header[key]
+        if type(number) is not int or number != expected:
+            raise ValueError(
+                f"its {key} is {number!r:.200}; this version of bao_env reads only {expected}"
+            )
+
+
+def _check_tensors(file: Any, layers: Mapping[str, list[int]]) -> None:
+    """Check the types, shapes and size of the network's tensors, before any of them is read.
+
+    Raises:
+        ValueError: they are not those of ``layers``, all float32 or all float16, or too large.
+    """
     model = {}
     for name in file.keys():  # noqa: SIM118
         if name.startswith(_MODEL):
             tensor = file.get_slice(name)
             model[name] = tensor.get_dtype(), tensor.get_shape()
-    shapes = {_MODEL + name: shape for name, shape in layers.items()}
-    if model not in ({name: (t, s) for name, s in shapes.items()} for t in ("F32", "F16")):
-        raise CheckpointError(f"{path}: its tensors do not fit the network that it describes")
-    if sum(math.prod(shape) for _, shape in model.values()) > _MAX_PARAMETERS:
-        raise CheckpointError(
-            f"{path}: its network is too large: expected at most {_MAX_PARAMETERS} parameters"
-        )
-    return ruleset, list(layers), info
+    expected = [
+        {_MODEL + name: (dtype, shape) for name, shape in layers.items()}
+        for dtype in ("F32", "F16")
+    ]
+    if model not in expected:
+        raise ValueError("its tensors do not fit the network that it describes")
+    if sum(math.prod(shape) for shape in layers.values()) > _MAX_PARAMETERS:
+        raise ValueError(f"its network is too large: expected at most {_MAX_PARAMETERS} parameters")
 
 
 def _read_weights(path: Path, file: Any, name: str) -> Float32Array:
