@@ -35,15 +35,13 @@ from torch import Tensor
 from typing_extensions import override
 
 from bao_agents.evaluators.nnue import NNUE
-from bao_agents.evaluators.tables import SCALE
 from bao_agents.nets.checkpoint import Arrays, Checkpoint
 from bao_agents.nets.encoding import encode
 from bao_agents.nets.network import PolicyNetwork
-from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_agents.search.alphabeta.player import AlphaBetaAgent, to_unit_scores
 from bao_agents.search.limits import Limit
 from bao_agents.support.array_types import Float32Array, Int64Array
 from bao_env.engine.action import NUM_ACTIONS
-from bao_env.engine.bits import FULL
 from bao_env.engine.position import PLY, movers
 from bao_training.config import SearchGuidedConfig, TrainConfig
 from bao_training.evaluation import GUIDED_OPPONENT, OPPONENTS, Opponent
@@ -182,10 +180,8 @@ class SearchGuidedWorker(Worker[SearchGuidedConfig, GuidedModel]):
         limit = Limit(nodes=self.method_config.nodes)
         search = AlphaBetaAgent(ruleset, limit, guide=guide, threads=1)
         for _ in range(self.config.rollout):
-            actions, scores = search.actions_and_values(
-                games.positions, np.full(len(games), FULL, np.uint64)
-            )
-            values = np.tanh(scores / (2 * SCALE)).astype(np.float32)
+            actions, scores = search.actions_and_values(games.positions, games.legal)
+            values = to_unit_scores(scores).astype(np.float32)
             self.histories.add(self.buffer.add(games.positions, games.legal, actions, values))
             games.step(actions)
             totals += self._play_forced()

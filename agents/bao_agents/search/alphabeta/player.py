@@ -62,7 +62,7 @@ from bao_agents.search.limits import (
 from bao_agents.search.memory import default_memory
 from bao_agents.search.player import GameMemory, Question, SearchPlayer
 from bao_agents.search.sharing import search_in_threads
-from bao_agents.support.array_types import Int64Array, Uint64Array
+from bao_agents.support.array_types import Float64Array, Int64Array, Uint64Array
 from bao_agents.support.opinion import Opinion
 from bao_env.board import Board
 from bao_env.compiled.compile import jit
@@ -222,11 +222,9 @@ def _search_each(
         results[g, 1] = work.value
 
 
-def to_unit_score(value: float) -> float:
-    """Map an alpha-beta score to the range -1 to 1."""
-    if abs(value) > PROVEN:
-        return math.copysign(1.0, value)
-    return math.tanh(value / (2 * SCALE))
+def to_unit_scores(values: Int64Array) -> Float64Array:
+    """Map values of alpha-beta to the range -1 to 1; proven results are exactly -1 or 1."""
+    return np.tanh(values / (2 * SCALE))
 
 
 def _expected_nodes(limit: Limit, threads: int = 1) -> float:
@@ -455,10 +453,10 @@ class AlphaBetaAgent(SearchPlayer):
                 nodes and max(_LEAST_NODES, nodes // len(actions)),
             )
             results = self._search_all([after.packed for after in boards], part_limit)
-        for after, result in zip(boards, results, strict=True):
+        scores = to_unit_scores(np.array([result.value for result in results], np.int64))
+        for after, result, score in zip(boards, results, scores.tolist(), strict=True):
             sign = 1 if after.turn == board.turn else -1
-            action = after.move_stack[-1]
-            opinions.append(Opinion(action, sign * to_unit_score(result.value), line=result.line))
+            opinions.append(Opinion(after.move_stack[-1], sign * score, line=result.line))
         opinions.sort(key=lambda opinion: actions.index(opinion.action))
         return sorted(opinions, key=lambda opinion: opinion.score, reverse=True)
 
