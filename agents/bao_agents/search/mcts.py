@@ -247,7 +247,7 @@ def _iterate(
 
 
 @jit
-def _search(
+def _search_position(
     rules: KernelRules,
     tree: PlayoutTree,
     packed: PackedPositions,
@@ -335,7 +335,7 @@ class MctsAgent(SearchPlayer):
     def _search(self, question: Question, thread: int) -> Int64Array:
         results = np.zeros((len(question.legal), 2), np.int64)
         results[:, 0] = [
-            _search(
+            _search_position(
                 self.ruleset.kernel,
                 self._trees[thread],
                 position,
