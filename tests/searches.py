@@ -136,7 +136,7 @@ def reachable_values(
     Args:
         rules: the rules to play by.
         position: where play begins.
-        most: the most positions.
+        max_positions: the most positions.
 
     Returns:
         each position with WIN, LOSS or, where play may go on for ever, UNKNOWN for its mover; None

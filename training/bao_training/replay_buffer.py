@@ -26,7 +26,7 @@ class ReplayBuffer:
         self.results: Float32Array = np.full(size, np.nan, np.float32)
         """float32[size], the results for the players to move; NaN while the game runs."""
         self.next: Int64Array = np.zeros(1, np.int64)
-        """int64[1], the slot of the next position."""
+        """int64[1], the slot of the next position; an array, because a resumed run fills arrays."""
 
     def add(
         self, positions: PackedPositions, legal: Legal, actions: Actions, values: Float32Array

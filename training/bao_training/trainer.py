@@ -176,7 +176,7 @@ class Trainer(ABC, Generic[W, C]):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Return the columns of this run's metrics.csv."""
+        """The columns of this run's metrics.csv."""
         columns = ["update", "steps", "seconds", "steps_per_second", "learning_rate"]
         columns += [*self.COLUMNS, *self.worker_class.STATS, "gradient_norm", "plies_per_game"]
         return (*columns, *self.evaluation.columns)
@@ -219,12 +219,12 @@ class Trainer(ABC, Generic[W, C]):
 
     @property
     def updates(self) -> int:
-        """Return the number of updates in the whole run."""
+        """The number of updates in the whole run."""
         return math.ceil(self.config.steps / self.config.steps_per_update)
 
     @property
     def finished(self) -> bool:
-        """Return whether the run has played all its steps."""
+        """Whether the run has played all its steps."""
         return self.steps >= self.config.steps
 
     def has_passed(self, every: int) -> bool:
@@ -237,7 +237,7 @@ class Trainer(ABC, Generic[W, C]):
 
     @property
     def learning_rate(self) -> float:
-        """Return this update's learning rate, which falls along a half cosine."""
+        """This update's learning rate, which falls along a half cosine."""
         config = self.config
         fall = 0.5 * (1.0 + math.cos(math.pi * self.update / max(1, self.updates)))
         return config.final_learning_rate + fall * (

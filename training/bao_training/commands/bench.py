@@ -46,7 +46,7 @@ def measure(path: str | Path | None, overrides: list[str], updates: int) -> dict
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao bench train``: environment steps per second of training, end to end."""
+    """Define ``bao bench train``: environment steps per second of training, end to end."""
     parser.add_argument(
         "config", nargs="?", default="quick", metavar="FILE", help="a configuration, or its name"
     )

@@ -23,7 +23,7 @@ from bao_training.plot import X_AXES, Curves, read_lines
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao curve``: plot how runs learn."""
+    """Define ``bao curve``: plot how runs learn."""
     parser.add_argument(
         "runs",
         nargs="+",

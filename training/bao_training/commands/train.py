@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao train``: train an agent by self-play."""
+    """Define ``bao train``: train an agent by self-play."""
     parser.epilog = (
         "Most runs change the settings steps, hidden, workers or method; bao train\n"
         "--settings explains all settings and gives their defaults. To learn from\n"

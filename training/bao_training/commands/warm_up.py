@@ -54,7 +54,7 @@ def training() -> None:
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
-    """``bao warm-up``: compile everything that is installed and cache it on disk."""
+    """Define ``bao warm-up``: compile everything that is installed and cache it on disk."""
     return _run
 
 
