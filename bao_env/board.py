@@ -30,6 +30,7 @@ from bao_env.game import (
     stage_of,
 )
 from bao_env.notation.events import EventKind, MoveEvent, trace_move
+from bao_env.notation.game_record import GameRecord, replay, transcribe
 from bao_env.notation.moves import format_move, may_start, read_move, why_illegal
 from bao_env.notation.positions import (
     NotationError,
@@ -39,14 +40,7 @@ from bao_env.notation.positions import (
     parse_position,
     quoted,
 )
-from bao_env.notation.transcript import (
-    GameRecord,
-    Transcript,
-    format_transcript,
-    iterate_transcripts,
-    replay,
-    transcribe,
-)
+from bao_env.notation.transcript import Transcript, format_transcript, iterate_transcripts
 from bao_env.render.drawing import drawing
 from bao_env.render.marks import Mark, MarkKind, action_marks
 from bao_env.render.shapes import Shape

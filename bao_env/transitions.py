@@ -13,7 +13,7 @@ from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.masks import unpack_masks
 from bao_env.engine.position import Actions, Flags, Seats, movers, to_packed
 from bao_env.game import legal_and_outcome, make_move
-from bao_env.notation.transcript import GameRecord
+from bao_env.notation.game_record import GameRecord
 from bao_env.observation.arrays import Arrays, take_rows
 from bao_env.observation.observer import Observer, get_observer, make_observations
 

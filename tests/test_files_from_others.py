@@ -30,7 +30,8 @@ from bao_agents.exact.solved_positions import SHIPPED, SolvedPositions
 from bao_agents.nets.checkpoint_files import GUIDES
 from bao_env import RULESETS, Board, get_ruleset, load_ruleset
 from bao_env.files import read_text
-from bao_env.notation.transcript import parse_transcripts, replay
+from bao_env.notation.game_record import replay
+from bao_env.notation.transcript import parse_transcripts
 from tests.positions import OPENING, played
 from tests.processes import ROOT
 

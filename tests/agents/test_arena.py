@@ -37,7 +37,8 @@ from bao_env.engine.batch import Engine
 from bao_env.engine.kernel import legal_of
 from bao_env.engine.position import unpack
 from bao_env.engine.ruleset import get_ruleset
-from bao_env.notation.transcript import parse_transcripts, replay
+from bao_env.notation.game_record import replay
+from bao_env.notation.transcript import parse_transcripts
 from tests.conftest import Fails, Says
 from tests.positions import OPENING
 from tests.processes import ROOT

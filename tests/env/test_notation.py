@@ -23,12 +23,9 @@ from bao_env.notation import (
     move_to_action,
     parse_position,
 )
+from bao_env.notation.game_record import replay
 from bao_env.notation.moves import SPELLINGS, format_move, read_move
-from bao_env.notation.transcript import (
-    format_transcript,
-    parse_transcripts,
-    replay,
-)
+from bao_env.notation.transcript import format_transcript, parse_transcripts
 from tests.conftest import Fails, Says
 from tests.positions import (
     ENDLESS,

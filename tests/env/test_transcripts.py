@@ -16,14 +16,13 @@ from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.ruleset import RULESETS
 from bao_env.game import CUT_SHORT, Outcome, Termination
 from bao_env.notation import SPELLINGS, NotationError
+from bao_env.notation.game_record import replay, transcribe
 from bao_env.notation.transcript import (
     MAX_GAME,
     Transcript,
     Turn,
     format_transcript,
     parse_transcripts,
-    replay,
-    transcribe,
 )
 from tests.conftest import Says
 from tests.positions import HOUSE_CHOICE, played, some_positions

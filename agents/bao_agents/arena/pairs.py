@@ -23,7 +23,8 @@ from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import opening
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.game import CUT_SHORT, Outcome, Termination
-from bao_env.notation.transcript import GameRecord, format_transcript, transcribe
+from bao_env.notation.game_record import GameRecord, transcribe
+from bao_env.notation.transcript import format_transcript
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,8 +26,9 @@ from bao_agents.play.sessions import Sessions
 from bao_env.board import Board
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.ruleset import Ruleset
+from bao_env.notation.game_record import format_rules
 from bao_env.notation.positions import NotationError
-from bao_env.notation.transcript import Transcript, format_rules
+from bao_env.notation.transcript import Transcript
 
 MAX_GAMES = 1000
 MAX_GAMES_OF_CLIENT = 50

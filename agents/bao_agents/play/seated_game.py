@@ -18,8 +18,9 @@ from bao_env.engine.action import pack_action, unpack_action
 from bao_env.engine.layout import KICHWA
 from bao_env.engine.ruleset import Ruleset
 from bao_env.game import SEAT_NAMES, Stage
+from bao_env.notation.game_record import format_rules
 from bao_env.notation.moves import SPELLINGS, why_illegal
-from bao_env.notation.transcript import Transcript, format_rules
+from bao_env.notation.transcript import Transcript
 from bao_env.rules_in_words import rules_in_words
 
 MAX_BOARD_PLIES = 400
