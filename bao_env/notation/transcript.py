@@ -1,6 +1,6 @@
 """Read and write transcripts, which are games as text (Donkers part 5).
 
-This file does not play the moves: :mod:`bao_env.notation.game_record` does.
+Reading does not play the moves: :func:`~bao_env.notation.game_record.replay` does.
 
 A game is a head of ``Key: value`` lines and one line for every two turns::
 
