@@ -82,7 +82,7 @@ def rate(results: Mapping[tuple[str, str], Float64Array], *, anchor: str | None 
         int(is_compared.sum()),
         None if zero is None else int(is_compared[:zero].sum()),
     )
-    for i in np.flatnonzero(~is_compared):
+    for i in np.flatnonzero(~is_compared).tolist():
         elos_with_ends[i] = _bound(i, pairs, is_compared, elos_with_ends[:, 0])
     order = np.lexsort((-score, -elos_with_ends[:, 0]))
     return Ratings(tuple(names[i] for i in order), *elos_with_ends[order].T)
