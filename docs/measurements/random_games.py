@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from bao_agents.support.array_types import Int64Array
 from bao_env import Engine
 from bao_env.compiled.compile import jit
 from bao_env.engine.bits import ZERO, U, popcount
-from bao_env.engine.position import META, NO_PIT, barred_of
-from bao_env.engine.ruleset import RULESETS
+from bao_env.engine.position import META, NO_PIT, Legal, PackedPositions, barred_of
+from bao_env.engine.ruleset import RULESETS, KernelRules
 from bao_env.engine.sampling import random_actions, random_states
 from bao_env.engine.starts import startable
 from docs.measurements.parts import Part, rows_of
@@ -20,15 +21,13 @@ _HOUSE_IS_PLAYED = U(0xAAAAAAAAAAAAAAAA)
 
 
 @jit
-def _count(rules, positions, legal, counts):
-    """Count what occurs in the positions of running games.
+def _count(
+    rules: KernelRules, positions: PackedPositions, legal: Legal, counts: Int64Array
+) -> None:
+    """Count what occurs in the positions of running games; ``legal`` is 0 where a game is over.
 
-    Args:
-        rules: the :class:`KernelRules`.
-        positions: uint64[B, 6].
-        legal: uint64[B], the legal actions; 0 where a game is over.
-        counts: int64[5], positions, legal actions, and the positions with a house choice, with a
-            pit barred by takasia, and with an endless move; increased in place.
+    Increase counts, int64[5]: positions, legal actions, and the positions with a house choice, with
+    a pit barred by takasia, and with an endless move.
     """
     for game in range(positions.shape[0]):
         if legal[game] == ZERO:
