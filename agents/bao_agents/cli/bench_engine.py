@@ -1,27 +1,20 @@
 """Measure the engine: random legal play with auto-reset, in plies per second.
 
 Every case plays the same kind of game: draw a uniformly random legal action, play it, find the
-legal actions of the new position, and restart ended games. Cases run in turn, round after round, so
-a machine whose speed drifts affects all of them alike. The table shows medians over the rounds.
+legal actions of the new position, and restart ended games.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
-import timeit
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
+from bao_agents.cli.benchmark import Case, add_rounds, measure, print_facts
 from bao_agents.cli.options import Run, add_options, at_least, write_json
-from bao_agents.support.output import say
-from bao_agents.support.provenance import facts, provenance
+from bao_agents.support.provenance import provenance
 from bao_env.engine.batch import Engine
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.sampling import random_states
@@ -29,47 +22,6 @@ from bao_env.envs.aec import raw_env
 from bao_env.envs.vector import BaoVectorEnv
 
 BATCHES = (1, 64, 1024, 16384)
-
-
-@dataclass
-class Case:
-    """A case to measure."""
-
-    name: str
-    batch: int
-    threads: int
-    play: Callable[[int], int]
-    """The function that makes the given number of calls, and returns the number of plies played."""
-    rates: list[float] = field(default_factory=list)
-    """Plies per second of each round."""
-    cpu_rates: list[float] = field(default_factory=list)
-    """Plies per second of processor time of each round; the time is summed over the threads."""
-
-    @property
-    def rate(self) -> float:
-        """Median plies per second."""
-        return statistics.median(self.rates)
-
-    @property
-    def cpu_rate(self) -> float:
-        """Median plies per second of processor time."""
-        return statistics.median(self.cpu_rates)
-
-
-def measure(cases: Sequence[Case], rounds: int, seconds: float) -> None:
-    """Run the cases in turn, ``rounds`` times, each for about ``seconds`` seconds a round."""
-    calls = []
-    for case in cases:
-        case.play(1)
-        count, spent = timeit.Timer(partial(case.play, 1)).autorange()
-        calls.append(max(1, round(count * seconds / spent)))
-    for i in range(rounds):
-        say(f"round {i + 1} of {rounds}")
-        for case, count in zip(cases, calls, strict=True):
-            cpu, start = time.process_time(), time.perf_counter()
-            plies = case.play(count)
-            case.rates.append(plies / (time.perf_counter() - start))
-            case.cpu_rates.append(plies / max(time.process_time() - cpu, 1e-9))
 
 
 def kernel_case(ruleset: Ruleset, batch: int, threads: int) -> Case:
@@ -158,27 +110,6 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "--threads", type=at_least(1), nargs="+", default=(1, 2), metavar="N", help="cores to use"
     )
     return _run
-
-
-def add_rounds(parser: argparse.ArgumentParser, seconds: float) -> None:
-    """Add the options ``--rounds`` and ``--seconds`` of :func:`measure` to a parser."""
-    parser.add_argument(
-        "--rounds", type=at_least(1), default=5, help="number of rounds over all cases (default: 5)"
-    )
-    parser.add_argument(
-        "--seconds",
-        type=at_least(0.001, float),
-        default=seconds,
-        help="seconds per case and round (default: %(default)s)",
-    )
-
-
-def print_facts(record: Mapping[str, Any]) -> None:
-    """Print the rules, the engine's signature, the machine and the code of a benchmark."""
-    texts = facts(record)
-    print(texts["rules"])
-    print(texts["machine"])
-    print(f"commit {texts['commit']}, {texts['versions']}")
 
 
 def _run(args: argparse.Namespace) -> None:

@@ -12,7 +12,7 @@ import argparse
 import numpy as np
 from tabulate import tabulate
 
-from bao_agents.cli.bench_engine import Case, add_rounds, measure, print_facts
+from bao_agents.cli.benchmark import Case, add_rounds, measure, print_facts
 from bao_agents.cli.options import Run, add_options, at_least, write_json
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.limits import Limit

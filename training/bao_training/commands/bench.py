@@ -16,7 +16,7 @@ from typing import Any
 
 from tabulate import tabulate
 
-from bao_agents.cli.bench_engine import print_facts
+from bao_agents.cli.benchmark import print_facts
 from bao_agents.cli.options import Run, add_options, at_least, write_json
 from bao_agents.support.cores import cores
 from bao_agents.support.progress import Progress
