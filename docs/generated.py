@@ -193,9 +193,6 @@ def ladder(file: str) -> str:
 # --- commands ---------------------------------------------------------------------------------
 
 
-_HEAD = "| argument | meaning |\n|---|---|"
-
-
 def commands() -> str:
     """Return the help of every command as Markdown; a shared option is described only once."""
     from bao_agents.cli.main import COMMANDS, find
@@ -203,42 +200,75 @@ def commands() -> str:
     parts: list[str] = []
     first_command: dict[str, str] = {}
     for name, (_, summary) in COMMANDS.items():
-        repeated: dict[str, list[str]] = {}
         parser = argparse.ArgumentParser(prog=f"bao {name}")
         find(name)(parser)
-        formatter = parser._get_formatter()
-        usage, tables = [f"bao {name}"], [_HEAD]
-        for group in parser._action_groups:
-            if group.description:
-                tables += [f"{str(group.title).capitalize()}: {group.description}", _HEAD]
-            for action in group._group_actions:
-                if isinstance(action, argparse._HelpAction) or action.help == argparse.SUPPRESS:
-                    continue
-                if action.dest == "threads":
-                    action.default = "all"  # the number of cores depends on the machine
-                value = formatter._format_args(action, str(action.metavar or action.dest.upper()))
-                names = [f"{flag} {value}".strip() for flag in action.option_strings]
-                if not names:
-                    names = [str(action.metavar or action.dest)]
-                    usage.append(formatter._format_args(action, names[0]))
-                words = formatter._expand_help(action) if action.help else ""
-                words = re.sub(r"([*<_])", r"\\\1", words)
-                row = f"\n| `{_cell(', '.join(names))}` | {_cell(words)} |"
-                if first_command.setdefault(row, name) == name:
-                    tables[-1] += row
-                else:
-                    repeated.setdefault(first_command[row], []).append(f"`{names[0].split()[0]}`")
+        parser.set_defaults(threads="all")  # the number of cores depends on the machine
         parts.append(f"## bao {name}\n\n{summary.capitalize()}.")
-        parts.append(f"```text\n{' '.join([*usage, '[OPTIONS]'])}\n```")
-        parts += [table for table in tables if table != _HEAD]
-        for command, flags in repeated.items():
-            parts.append(
-                f"As in [{command}](#bao-{command.replace(' ', '-')}): {', '.join(flags)}."
-            )
+        parts.append(f"```text\n{_usage(parser)}\n```")
+        parts += _tables(name, parser, first_command)
         if parser.epilog:
             epilog = re.sub(r"workers=\d+ ", "workers=2 ", parser.epilog)
             parts.append(f"```text\n{epilog}\n```")
     return "\n\n".join(parts)
+
+
+def _usage(parser: argparse.ArgumentParser) -> str:
+    """Return a line with a command and its arguments."""
+    formatter = parser._get_formatter()
+    arguments = [
+        formatter._format_args(action, _label(action, formatter))
+        for action in parser._actions
+        if not action.option_strings and action.help != argparse.SUPPRESS
+    ]
+    return " ".join([parser.prog, *arguments, "[OPTIONS]"])
+
+
+def _tables(name: str, parser: argparse.ArgumentParser, first_command: dict[str, str]) -> list[str]:
+    """Return the tables of a command's arguments, and what it shares with earlier commands.
+
+    Args:
+        name: the command.
+        parser: its parser.
+        first_command: the command that has each row, which receives the new rows.
+    """
+    formatter = parser._get_formatter()
+    tables: list[tuple[str, list[str]]] = [("", [])]  # captions and rows
+    repeated: dict[str, list[str]] = {}
+    for group in parser._action_groups:
+        if group.description:
+            tables.append((f"{str(group.title).capitalize()}: {group.description}", []))
+        for action in group._group_actions:
+            if isinstance(action, argparse._HelpAction) or action.help == argparse.SUPPRESS:
+                continue
+            row = _row(action, formatter)
+            first = first_command.setdefault(row, name)
+            if first == name:
+                tables[-1][1].append(row)
+            else:
+                flag = (action.option_strings or [_label(action, formatter)])[0]
+                repeated.setdefault(first, []).append(f"`{flag}`")
+    parts = []
+    for caption, rows in tables:
+        parts += [caption] if caption else []
+        parts += ["\n".join(["| argument | meaning |", "|---|---|", *rows])] if rows else []
+    for command, flags in repeated.items():
+        parts.append(f"As in [{command}](#bao-{command.replace(' ', '-')}): {', '.join(flags)}.")
+    return parts
+
+
+def _row(action: argparse.Action, formatter: argparse.HelpFormatter) -> str:
+    """Return the row of an argument."""
+    words = formatter._expand_help(action) if action.help else ""
+    words = re.sub(r"([*<_])", r"\\\1", words)
+    return f"| `{_cell(_label(action, formatter))}` | {_cell(words)} |"
+
+
+def _label(action: argparse.Action, formatter: argparse.HelpFormatter) -> str:
+    """Return the name of a positional argument, or the flags of an option with their values."""
+    if not action.option_strings:
+        return str(action.metavar or action.dest)
+    value = formatter._format_args(action, str(action.metavar or action.dest.upper()))
+    return ", ".join(f"{flag} {value}".strip() for flag in action.option_strings)
 
 
 def main() -> None:

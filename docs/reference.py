@@ -11,9 +11,10 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 WIDTH = 96
 SECTIONS = {
@@ -31,8 +32,9 @@ def markdown(text: str) -> str:
     parts = re.split(rf"^({'|'.join(SECTIONS)}):\n", text, flags=re.MULTILINE)
     result = _prose(parts[0])
     for title, body in zip(parts[1::2], parts[2::2], strict=True):
-        inside, _, after = re.match(r"((?:(?: {4}.*)?\n?)*)()(.*)", body, re.DOTALL).groups()  # type: ignore[union-attr]
-        inside = dedent(inside).strip()
+        lines = body.split("\n")
+        indented = [*takewhile(lambda line: not line or line.startswith("    "), lines)]
+        inside, after = dedent("\n".join(indented)).strip(), "\n".join(lines[len(indented) :])
         if title not in ("Returns", "Yields"):
             inside = re.sub(r"^(\*{0,2}\w[\w., *]*):", r"* ``\1``:", inside, flags=re.MULTILINE)
             inside = re.sub(r"\n {4}", "\n  ", inside)
@@ -82,26 +84,40 @@ def describe(kind: str, name: str, *options: str) -> str:
     if kind == "data":
         words = _value_docstring(package, short)
         return f"{heading}\n\n" + (f"`{name}`: {words}" if words else f"`{name} = {value!r}`")
-    [node] = ast.parse(dedent(inspect.getsource(value))).body
+    node = _node(value)
     if isinstance(node, ast.FunctionDef):
-        return "\n\n".join([heading, _signature(f"{name}", node), _docstring(node)])
+        return "\n\n".join([heading, _signature(name, node), _docstring(node)])
+    inherited = any(option.startswith("inherited-members") for option in options)
+    return "\n\n".join([heading, *_class_parts(name, value, inherited)])
+
+
+def _node(value: Any) -> ast.stmt:
+    """Return the definition of a function or a class."""
+    [node] = ast.parse(dedent(inspect.getsource(value))).body
+    return node
+
+
+def _class_parts(name: str, described: type, inherited: bool) -> list[str]:
+    """Return the signature, the docstring and the members of a class.
+
+    Args:
+        name: the name with its package.
+        described: the class.
+        inherited: whether to describe the members of its ancestors in this project too.
+    """
+    node = _node(described)
     assert isinstance(node, ast.ClassDef)
-    docstring = markdown(ast.get_docstring(node) or "")
     methods = {part.name: part for part in node.body if isinstance(part, ast.FunctionDef)}
     begin = methods.get("__init__")
     signature = _signature(f"class {name}", begin) if begin else f"```python\nclass {name}\n```"
-    parts, described = [heading, signature, docstring], set[str]()
-    inherited = any(option.startswith("inherited-members") for option in options)
-    for ancestor in value.__mro__ if inherited else [value]:
-        if not ancestor.__module__.startswith("bao_"):
-            continue
-        [body] = ast.parse(dedent(inspect.getsource(ancestor))).body
-        assert isinstance(body, ast.ClassDef)
-        for member, text in _members(body):
-            if member not in described:
-                described.add(member)
-                parts.append(text)
-    return "\n\n".join(parts)
+    members: dict[str, str] = {}
+    for owner in described.__mro__ if inherited else [described]:
+        if owner.__module__.startswith("bao_"):
+            body = _node(owner)
+            assert isinstance(body, ast.ClassDef)
+            for member, text in _members(body):
+                members.setdefault(member, text)
+    return [signature, markdown(ast.get_docstring(node) or ""), *members.values()]
 
 
 def _members(owner: ast.ClassDef) -> Iterator[tuple[str, str]]:
