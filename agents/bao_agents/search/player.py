@@ -227,12 +227,12 @@ class SearchPlayer(Remade):
             results[part] = search(question.part(part), thread)
 
         search_in_threads(
-            len(results),
-            self.PART if limit.seconds is None else 1,
-            work,
-            len(self._deadlines),
-            self._expire,
-            self._expected_seconds(limit),
+            size=len(results),
+            step=self.PART if limit.seconds is None else 1,
+            work=work,
+            threads=len(self._deadlines),
+            expire=self._expire,
+            seconds=self._expected_seconds(limit),
         )
         return results
 

@@ -304,6 +304,7 @@ class AlphaBetaAgent(SearchPlayer):
         return self._games.find(games)
 
     def _search(self, question: Question, thread: int) -> Int64Array:
+        # A subclass may choose actions in another way here; values and opinions are of _find.
         return self._find(question, thread)
 
     def _find(self, question: Question, thread: int, threads: int = 0) -> Int64Array:
@@ -366,7 +367,14 @@ class AlphaBetaAgent(SearchPlayer):
                 self._expire()
 
         seconds = self._expected_seconds(limit)
-        search_in_threads(threads, 1, work, threads, self._expire, seconds / threads)
+        search_in_threads(
+            size=threads,  # each thread searches the position once
+            step=1,
+            work=work,
+            threads=threads,
+            expire=self._expire,
+            seconds=seconds / threads,
+        )
         results = [self._result(thread) for thread in ended]
         best = max(results, key=lambda result: (abs(result.value) > PROVEN, result.depth))
         return best._replace(nodes=sum(result.nodes for result in results))
@@ -470,6 +478,12 @@ class AlphaBetaAgent(SearchPlayer):
             self._find(question, thread)
             results[part.start] = self._result(thread)
 
-        threads, seconds = len(self._deadlines), self._expected_seconds(limit)
-        search_in_threads(len(positions), 1, work, threads, self._expire, seconds)
+        search_in_threads(
+            size=len(positions),
+            step=1,
+            work=work,
+            threads=len(self._deadlines),
+            expire=self._expire,
+            seconds=self._expected_seconds(limit),
+        )
         return results
