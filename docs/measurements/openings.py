@@ -10,10 +10,10 @@ import numpy as np
 from bao_agents import analyse, load
 from bao_agents.arena.games import play_games
 from bao_agents.arena.openings import draw_openings, read_openings
-from bao_agents.nets.checkpoint import load_shared
+from bao_agents.nets import checkpoint
+from bao_agents.nets.checkpoint_files import CHECKPOINTS
 from bao_agents.nets.legal_actions import best_legal_actions
 from bao_agents.nets.player import NetworkAgent
-from bao_agents.players.registry import parse
 from bao_env import Board, Engine
 from bao_env.engine.position import PackedPositions
 from bao_env.engine.ruleset import RULESETS
@@ -23,9 +23,8 @@ from docs.measurements.parts import Part, share
 def policy_openings(count: int) -> PackedPositions:
     """Return different positions after eight plies drawn by the policy of zanzibar's network."""
     engine, rng = Engine(), np.random.default_rng(1)
-    agent = NetworkAgent(
-        load_shared(parse("zanzibar").path, engine.ruleset).network, engine.ruleset
-    )
+    shipped = checkpoint.load(CHECKPOINTS / "zanzibar.safetensors", engine.ruleset)
+    agent = NetworkAgent(shipped.network, engine.ruleset)
     positions, legal, winners = engine.new_games(3 * count)
     for _ in range(8):
         evaluation = agent.evaluate(positions, legal)
