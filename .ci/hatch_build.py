@@ -25,7 +25,7 @@ PAGES = "bao_training/pages"
 PAGE_FILES = (
     *("*.md", "CITATION.cff", "agents/*.*", "bao_env/*.md", "tests/*.md", "training/*.md"),
     *("docs/**/*.md", "docs/**/*.svg", "docs/*.bib", "docs/endless.py"),
-    *("docs/results.py", "docs/measurements.py"),
+    *("docs/results.py", "docs/measurements/*.py"),
     "training/examples/*.*",
 )
 """Patterns of the pages, and of the pictures, examples and programs that they link to."""
