@@ -12,13 +12,12 @@ what is proven, and proves SHARE of the positions again:
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
-from bao_agents.exact.proof_tree import Answer, head_of, job, read_answers
+from bao_agents.exact.proof_tree import Answer, continue_file, job, read_answers
 from bao_agents.search.solver.proof_number import UNKNOWN
-from bao_agents.support.files import hold_file, write_atomically
+from bao_agents.support.files import hold_file
 from bao_env.engine.ruleset import RULESETS
 from tests.check_pieces import openings, value_of
 
@@ -33,14 +32,12 @@ def hardness(answer: Answer) -> int:
 
 def main(argv: list[str]) -> int:
     """Search the openings."""
-    file, ruleset, plies, limits = Path(argv[0]), RULESETS[argv[1]], int(argv[2]), argv[3:]
+    ruleset, plies, limits = RULESETS[argv[1]], int(argv[2]), argv[3:]
     levels = list(openings(ruleset, plies))
-    with hold_file(file):
+    with hold_file(Path(argv[0])) as file:
         answers = read_answers(file, ruleset)
-        lines_before = [head_of(ruleset), *map(json.dumps, answers.values())]
-        write_atomically(file, "\n".join(lines_before) + "\n")
-        answers = {text: Answer(text, 0, []) for level in levels for text in level} | answers
-        with file.open("a", encoding="ascii") as lines:
+        with continue_file(file, ruleset, answers) as append:
+            answers = {text: Answer(text, 0, []) for level in levels for text in level} | answers
             for limit in map(int, limits):
                 for level in reversed(levels):
                     for text in sorted(level, key=lambda text: hardness(answers[text])):
@@ -48,7 +45,7 @@ def main(argv: list[str]) -> int:
                             continue
                         if value_of(text, answers, ruleset)[0] == UNKNOWN:
                             answers[text] = job(ruleset, text, limit, TABLE_BITS)
-                            print(json.dumps(answers[text]), file=lines, flush=True)
+                            append(answers[text])
                 print(f"searched with a limit of {limit:,}", flush=True)
     return 0
 

@@ -126,7 +126,7 @@ def _read_metrics(path: Path) -> None:
 
 
 def _proof() -> bytes:
-    line = f'["{OPENING}", 9, [[8, 1, 2, 0], [9, 3, 4, 5]]]'
+    line = f'["{OPENING}", 9, [[20, 1, 2, 0], [22, 3, 4, 5], [24, 7, 8, 9], [26, 0, 9, 8]]]'
     return "\n".join([head_of(RULESETS["zanzibar"]), line, ""]).encode()
 
 

@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
@@ -24,6 +25,7 @@ from bao_agents.search.solver.proof_search import ProofSearch
 from bao_env import RULESETS
 from bao_env.engine.position import PackedPositions, packed_opening, turn_of
 from bao_env.engine.ruleset import Ruleset
+from tests import prove_openings
 from tests.check_pieces import prove_again, value_of
 from tests.conftest import Capsys, Fails, Says
 from tests.positions import STUCK, draw
@@ -80,11 +82,58 @@ def test_command_line_of_pieces(says: Says, fails: Fails, tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.iterdir()] == [file.name]  # no lock is left
     refusal = f"{file} exists and is not a proof in pieces under the rules of malawi"
     assert refusal in fails(f"solve --ruleset malawi --pieces {file}")
-    file.write_text(file.read_text().replace("]]", "", 1))
     assert (
         says(f"solve '{STUCK}' --pieces {file}") == "North wins in 0 plies (0 positions visited)\n"
     )
-    assert f"{file}, line 2: " in fails(f"solve --ruleset kujifunza --pieces {file}")
+
+
+@pytest.mark.parametrize(
+    ("damage", "fault"),
+    [
+        (lambda answer: answer[:-1] + b"\0\n", ""),
+        (lambda answer: (answer + b"\0" * 2**16).replace(b"]]", b""), ""),
+        (lambda answer: answer.replace(b'"2,', b'",2,'), "row A: expected 8 counts"),
+        (lambda answer: answer.replace(b'"2,', b'"9,'), "seeds"),
+        (lambda answer: re.sub(rb"\[\[.*?\], ", b"[", answer), "the legal actions of its position"),
+        (lambda answer: re.sub(rb"\[\[\d+", b"[[63", answer), "the legal actions of its position"),
+        (lambda answer: answer.replace(b", 0]", b", -1]"), "a number is below 0"),
+        (lambda answer: answer.replace(b'", ', b'", -'), "a number is below 0"),
+        (lambda answer: re.sub(rb"(\[\[\d+), \d+, \d+", rb"\1, 0, 0", answer), "both players win"),
+    ],
+)
+def test_a_damaged_answer_is_refused(
+    damage: Callable[[bytes], bytes], fault: str, tmp_path: Path, fails: Fails
+) -> None:
+    ruleset, file = RULESETS["kujifunza"], tmp_path / "pieces"
+    prove(ruleset, packed_opening(ruleset), file, answers=1)
+    head, answer = file.read_bytes().splitlines(keepends=True)
+    damaged = head + damage(answer)
+    assert damaged != file.read_bytes()
+    file.write_bytes(damaged)
+    refusal = fails(f"solve --ruleset kujifunza --pieces {file.as_posix()}")
+    assert f"{file}, line 2: " in refusal and fault in refusal and refusal.count("\n") == 1
+    assert file.read_bytes() == damaged
+
+
+def test_a_proof_in_pieces_may_be_longer_than_files_from_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No reader of these has to hold the whole file in memory."""
+    ruleset, file = RULESETS["kujifunza"], tmp_path / "pieces"
+    prove(ruleset, packed_opening(ruleset), file, answers=1)
+    answers = read_answers(file, ruleset)
+    monkeypatch.setattr("bao_env.files.MAX_BYTES", 100)
+    monkeypatch.setattr("bao_env.files.read_bytes.__defaults__", (100,))
+    monkeypatch.setattr("bao_env.files.read_text.__defaults__", (100,))
+    assert read_answers(file, ruleset) == answers and len(answers) == 1
+
+
+def test_openings_are_searched_through_a_link(tmp_path: Path, capsys: Capsys) -> None:
+    link, target = tmp_path / "link", tmp_path / "target"
+    link.symlink_to(target)
+    for limit in ("1", "200"):
+        prove_openings.main([str(link), "kujifunza", "1", limit])
+    assert link.is_symlink() and len(read_answers(target, RULESETS["kujifunza"])) == 17
 
 
 @pytest.mark.parametrize("option", ["--pieces", "--table"])
@@ -97,6 +146,19 @@ def test_another_file_is_not_replaced(
     refusal = fails(f"solve --ruleset kujifunza {option} {file}")
     assert re.search(f"{file} exists and is not a .*proof", refusal)
     assert file.read_text() == content
+
+
+def test_a_table_and_a_proof_in_pieces_are_not_confused(
+    tmp_path: Path, says: Says, fails: Fails
+) -> None:
+    files = {option: tmp_path / option for option in ("--pieces", "--table")}
+    command = "solve --ruleset kujifunza --memory 20"
+    for option, file in files.items():
+        says(f"{command} --nodes 2000 {option} {file}")
+    for option, file in zip(files, reversed(files.values()), strict=True):
+        content = file.read_bytes()
+        assert f"{file} exists and is not a " in fails(f"{command} {option} {file}")
+        assert file.read_bytes() == content
 
 
 @pytest.mark.parametrize("option", ["--pieces", "--table"])
@@ -136,14 +198,24 @@ def test_a_search_goes_on_from_its_file(
     assert compared > 2
 
 
-def test_command_line_of_a_table(says: Says, fails: Fails, tmp_path: Path) -> None:
-    """SIGTERM and limits save the table; a damaged one is refused, and stays as it is."""
+def test_command_line_of_a_table(
+    says: Says, fails: Fails, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SIGTERM, even twice, and limits save the table; a damaged one is refused, and stays as it
+    is."""
+
+    def terminate(file: int) -> None:
+        if os.fstat(file).st_size > 1 << 20:
+            signal.raise_signal(signal.SIGTERM)
+
     file = tmp_path / "malawi.table"
     timer = threading.Timer(3.0, os.kill, (os.getpid(), signal.SIGTERM))
     handler = signal.getsignal(signal.SIGTERM)
     timer.start()
     begin = f"solve --ruleset malawi --memory 20 --table {file}"
-    assert "run the same command" in fails(begin, status=130)
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", terminate)
+        assert "run the same command" in fails(begin, status=130)
     assert signal.getsignal(signal.SIGTERM) is handler
     visited = json.loads(file.read_bytes().split(b"\n")[0])["visited"]
     assert visited > 0

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 from bao_agents.arena.pools import LocalPool, RayPool
 from bao_agents.cli.options import (
@@ -184,11 +185,20 @@ def _prove(args: argparse.Namespace) -> None:
 
 @contextmanager
 def _sigterm_interrupts() -> Iterator[None]:
-    """Let SIGTERM raise KeyboardInterrupt in the block."""
+    """Let SIGTERM raise KeyboardInterrupt in the block, once.
+
+    Batch systems may send it twice, to a step and to its processes. The second one would stop the
+    save that the first one has begun.
+    """
+
+    def interrupt(*_: object) -> NoReturn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
     if threading.current_thread() is not threading.main_thread():  # only it may handle signals
         yield
         return
-    handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    handler = signal.signal(signal.SIGTERM, interrupt)
     try:
         yield
     finally:
@@ -206,7 +216,7 @@ def _prove_with_table(board: Board, args: argparse.Namespace) -> None:
                     bar.set_postfix_str("numbers {:,} and {:,}".format(*search.numbers), False)
                     bar.update(search.visited - bar.n)
         except BaseException:
-            say(f"saving {file}: another signal loses the work since the last save")
+            say(f"saving {file}: another Ctrl-C loses the work since the last save")
             search.save()
             raise
         try:

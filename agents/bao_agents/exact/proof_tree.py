@@ -10,8 +10,9 @@ and continues from there.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -22,7 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 from bao_agents.exact.solved_positions import names_rules, rules_of
 from bao_agents.search.solver.proof_number import PART
 from bao_agents.search.solver.proof_search import KnownAction, ProofSearch
-from bao_agents.support.files import fault, read_lines, write_atomically
+from bao_agents.support.files import fault, read_lines, replace_file
 from bao_env.engine.position import PackedPositions, to_packed, turn_of, unpack
 from bao_env.engine.ruleset import Ruleset
 from bao_env.notation.positions import format_position, parse_position
@@ -45,6 +46,7 @@ class Answer(NamedTuple):
 Answers = dict[str, Answer]
 """Answers by position."""
 _ANSWER = TypeAdapter(Answer)
+_Append = Callable[[Answer], None]
 
 
 _search = cache(ProofSearch)
@@ -80,19 +82,55 @@ def read_answers(file: Path, ruleset: Ruleset) -> Answers:
     An incomplete last line is dropped.
 
     Raises:
-        ValueError: the file is for other rules, or a line is not an answer; the message names it.
+        ValueError: the file is of another kind or for other rules, or a line is not an answer; the
+            message names it.
         OSError: the file cannot be read.
     """
+
+    def is_head(line: bytes) -> bool:  # the head of a table (--table) has more entries
+        return names_rules(line, ruleset) and json.loads(line).keys() == rules_of(ruleset).keys()
+
     what = f"a proof in pieces under the rules of {ruleset.name}"
-    lines = read_lines(file, lambda head: names_rules(head, ruleset), what)
-    answers = {}
-    for number, line in enumerate(lines, 2):
+    search, answers = ProofSearch(ruleset, 0), {}
+    for number, line in enumerate(read_lines(file, is_head, what), 2):
         try:
             answer = _ANSWER.validate_json(line)
+            _check(answer, search, ruleset)
         except ValidationError as error:
             raise ValueError(f"{file}, line {number}: {fault(error)}") from None
+        except ValueError as error:
+            raise ValueError(f"{file}, line {number}: {error}") from None
         answers[answer.position] = answer
     return answers
+
+
+def _check(answer: Answer, search: ProofSearch, ruleset: Ruleset) -> None:
+    """Check that an answer is about a position and each of its legal actions.
+
+    Raises:
+        ValueError: it is not, or its numbers are impossible.
+    """
+    children = search.children(to_packed(parse_position(answer.position, ruleset)))
+    if [action.action for action in answer.actions] != [child.action for child in children]:
+        raise ValueError("its actions are not the legal actions of its position")
+    numbers = [(action.phi, action.delta) for action in answer.actions]
+    plies = [action.plies for action in answer.actions]
+    if min([answer.visited, *plies, *map(min, numbers)]) < 0 or (0, 0) in numbers:
+        raise ValueError("a number is below 0, or says that both players win")
+
+
+@contextmanager
+def continue_file(file: Path, ruleset: Ruleset, answers: Answers) -> Iterator[_Append]:
+    """Write the answers known so far to a file; yield a function that appends an answer.
+
+    Raises:
+        OSError: the file cannot be written, also from that function.
+    """
+    with replace_file(file) as whole:
+        whole.write(f"{head_of(ruleset)}\n".encode())
+        whole.writelines(f"{json.dumps(answer)}\n".encode() for answer in answers.values())
+    with file.open("a", encoding="ascii") as lines:
+        yield lambda answer: print(json.dumps(answer), file=lines, flush=True)
 
 
 @dataclass(eq=False)
@@ -141,10 +179,8 @@ class ProofTree:
     Args:
         ruleset: the rules.
         position: uint64[6], the position to prove.
-        answers: the answers known so far; the answers of the jobs are added.
-
-    Raises:
-        ValueError: an answer has more or fewer actions than its position.
+        answers: the answers known so far (:func:`read_answers` checks them); the answers of the
+            jobs are added.
     """
 
     def __init__(self, ruleset: Ruleset, position: PackedPositions, answers: Answers) -> None:
@@ -169,10 +205,8 @@ class ProofTree:
         Raises:
             OSError: the file cannot be written.
         """
-        lines_before = [head_of(self._ruleset), *map(json.dumps, self._answers.values())]
-        write_atomically(file, "\n".join(lines_before) + "\n")
         running: dict[Future[Answer], list[Node]] = {}
-        with file.open("a", encoding="ascii") as lines:
+        with continue_file(file, self._ruleset, self._answers) as append:
             while self.root.winner is None:
                 while len(running) < jobs and (line := self._pick(self.root, [])):
                     line[-1].is_asked = True
@@ -181,7 +215,7 @@ class ProofTree:
                     return
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     line, answer = running.pop(future), future.result()
-                    print(json.dumps(answer), file=lines, flush=True)
+                    append(answer)
                     self._answers[answer.position] = answer
                     self._expand(line.pop())
                     for node in reversed(line):

@@ -200,10 +200,15 @@ def hold_file(file: Path) -> Iterator[Path]:
                 folder.rmdir()
 
 
-def read_lines(file: Path, is_head: Callable[[str], bool], what: str) -> list[str]:
-    """Return the whole lines, without the first, of a file that a command continues.
+_LONGEST_LINE = 1 << 16
 
-    A half-written last line is dropped. A missing or empty file has no lines.
+
+def read_lines(file: Path, is_head: Callable[[bytes], bool], what: str) -> Iterator[bytes]:
+    """Yield the whole lines, without the first, of a file that a command continues.
+
+    A half-written last line is dropped. A missing or empty file has no lines. The file may have any
+    length, since the command itself has written it. Its lines are short: 64 KiB without a line
+    break come as one line.
 
     Args:
         file: the file. The command may replace it, so this checks that a command wrote it.
@@ -214,13 +219,17 @@ def read_lines(file: Path, is_head: Callable[[str], bool], what: str) -> list[st
         ValueError: the file is of another kind.
         OSError: the file cannot be read.
     """
-    from bao_env.files import read_text  # bao --help, which needs this module, imports no engine
+    from bao_env.files import open_regular  # bao --help, which needs this module, needs no engine
 
-    text = read_text(file) if file.exists() else ""
-    head, *lines = text[: text.rfind("\n") + 1].split("\n")
-    if text and not is_head(head):
-        raise ValueError(f"{file} exists and is not {what}: choose another name")
-    return lines[:-1]
+    if not file.exists():
+        return
+    with open_regular(file) as lines:
+        head = lines.readline(_LONGEST_LINE)
+        if head and not (head.endswith(b"\n") and is_head(head)):
+            raise ValueError(f"{file} exists and is not {what}: choose another name")
+        while line := lines.readline(_LONGEST_LINE):
+            if line.endswith(b"\n") or len(line) == _LONGEST_LINE:
+                yield line
 
 
 def printable(text: str) -> str:
