@@ -82,7 +82,7 @@ class Results:
         Raises:
             HeldError: another process measures this table.
         """
-        with hold(self.folder):
+        with hold(self.folder, "*.json"):
             for part in self.missing():
                 say(f"{self.name}: {part.command}, about {part.minutes:g} minutes")
                 made_with = self._record(part)

@@ -303,19 +303,20 @@ def test_pictures_name_the_player_and_the_rules(tmp_path: Path, says: Says) -> N
     assert words == ["Elo above the opponent (95% intervals)"]
 
 
+@pytest.mark.parametrize("is_removed", [False, True])
 def test_results_name_the_network_that_played(
-    tmp_path: Path, says: Says, monkeypatch: pytest.MonkeyPatch
+    is_removed: bool, tmp_path: Path, says: Says, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another network may have its file when the games are reported."""
+    """When the games are reported, its file may hold another network, or be gone."""
     network = tmp_path / "mine.safetensors"
     network.write_bytes((GUIDES.parent / "kujifunza.safetensors").read_bytes())
     mark = digest(network)
 
-    def play_and_overwrite(*args: Any) -> None:
+    def play_and_replace(*args: Any) -> None:
         play(*args)
-        network.write_bytes(b"")
+        network.unlink() if is_removed else network.write_bytes(b"")
 
-    monkeypatch.setattr(cli_games, "play", play_and_overwrite)
+    monkeypatch.setattr(cli_games, "play", play_and_replace)
     line = f"match mine={network} random --ruleset kujifunza --pairs 1 --threads 1 --json -"
     assert json.loads(says(line))["made_with"]["networks"] == {"mine": mark}
 
@@ -332,11 +333,12 @@ def test_a_program_is_called_by_its_own_name(says: Says, tmp_path: Path) -> None
 
 def test_notes_about_faults_and_time() -> None:
     """No note is written for a solver, which may stop early, or for a limit of nodes or plies."""
-    [note] = notes_of("a", "alphabeta:10ms", 0.7, [])
+    alphabeta = registry.parse("alphabeta:10ms")
+    [note] = notes_of("a", alphabeta, 0.7, [])
     assert note.startswith("a used only 0.7 of its 10 ms a move. If other programs took the rest, ")
-    assert [*notes_of("a", "alphabeta:10ms", 4.5, ["late"])] == ["a lost 1 game by faults: late"]
+    assert [*notes_of("a", alphabeta, 4.5, ["late"])] == ["a lost 1 game by faults: late"]
     for spec in ("solver:1s", "alphabeta:6", "guided:5n", "greedy"):
-        assert not [*notes_of("a", spec, 0.1, [])]
+        assert not [*notes_of("a", registry.parse(spec), 0.1, [])]
 
 
 def test_a_move_takes_no_time_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,9 @@ from bao_agents.nets.checkpoint_files import GUIDES
 from bao_agents.support.files import HeldError, hold, hold_file, replace_file, write_atomically
 from bao_agents.support.provenance import UNKNOWN, current_commit, facts, provenance
 from bao_env import RULESETS
+from docs.measurements import Part, Table
+from docs.results import Results
+from tests.conftest import Says
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
@@ -97,17 +100,49 @@ def test_a_file_is_held_by_one_under_all_its_names(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [link]
 
 
+def kill_writes(*files: Path) -> set[Path]:
+    """Begin to replace files, and leave the temporary files behind."""
+    before = {path for file in files for path in file.parent.iterdir()}
+    for file in files:
+        replace_file(file).__enter__()
+    return {path for file in files for path in file.parent.iterdir()} - before
+
+
 def test_a_held_file_loses_what_killed_writes_have_left(tmp_path: Path) -> None:
     file = tmp_path / "a[b]"
     others = {".ab.01234567.tmp", ".a[b].c.01234567.tmp", ".a[b].tmp", "a[b]"}
     for name in others:
         (tmp_path / name).touch()
-    writes = [replace_file(file) for _ in range(2)]
-    for write in writes:
-        write.__enter__()
-    assert len(list(tmp_path.iterdir())) == len(others) + 2
+    assert len(kill_writes(file) | kill_writes(file)) == 2
     with hold_file(file):
         assert {path.name for path in tmp_path.iterdir()} == {*others, "a[b].lock"}
+
+
+def test_commands_remove_what_killed_writes_have_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: Says
+) -> None:
+    """Each removes them from its folder when it continues there, but no file of another process."""
+    match, values = tmp_path / "match", tmp_path / "values.csv"
+    parts, tables = tmp_path / "values.csv.parts", tmp_path / current_commit() / "a"
+    table = Results(
+        "a", Table((Part("b", 1, lambda folder: 2),), lambda cells: [cells], ()), tmp_path
+    )
+
+    def run_commands() -> None:
+        says(f"match random greedy --pairs 1 --threads 1 --out {match}")
+        says(f"solve --ruleset kujifunza --sample 2 --nodes 9 --threads 1 --out {values}")
+        table.measure()
+
+    run_commands()
+    [result], [part] = (match / "results").glob("*/*.json"), parts.glob("*.npz")
+    left = kill_writes(
+        match / "table.json", match / ".holder", result, values, part, tables / "0.json"
+    )
+    others = kill_writes(match / "games.txt", tmp_path / "new", parts / "a.csv")
+    assert len(left) == 6 and len(others) == 3
+    run_commands()
+    assert not [path for path in left if path.exists()]
+    assert all(path.exists() for path in others)
 
 
 @pytest.mark.parametrize("failures", [1, 3, 10_000])

@@ -24,7 +24,7 @@ from bao_agents.arena.pairs import Pairs
 from bao_agents.arena.placement import OnLadder
 from bao_agents.arena.plan import Gauntlet, Part
 from bao_agents.arena.scheduler import Workers
-from bao_agents.cli import rate
+from bao_agents.cli import games, rate
 from bao_agents.cli.games import Played
 from bao_agents.cli.main import main as bao
 from bao_agents.nets import checkpoint
@@ -171,7 +171,7 @@ def test_the_clock_starts_with_the_first_game(monkeypatch: pytest.MonkeyPatch) -
 def test_a_few_games_are_no_rating() -> None:
     draw = Pairs(points=np.full((3, 2), 0.5), plies=np.full((3, 2), 9))
     played = Played({Part("greedy", "random", (0, 1, 2)): draw})
-    row = rate.to_dict("me", OnLadder(SMALL, "greedy", "greedy"), played)
+    row = rate.to_dict("me", OnLadder(SMALL, "greedy", "greedy"), played, None)
     assert row["rating"] == "6 games are too few" and row["games"] == 6
     assert row["elo"] is row["elo_low"] is row["elo_high"] is None
 
@@ -182,7 +182,7 @@ def test_a_rating_may_be_precise_as_the_time_is_up() -> None:
         played = Played(simulate(plan, 333.0), "time is up")
         for pairs in played.results.values():
             object.__setattr__(pairs, "plies", np.full(pairs.points.shape, 9))
-        row = rate.to_dict("me", replace(plan, precision=precision), played)
+        row = rate.to_dict("me", replace(plan, precision=precision), played, None)
         assert row["ended"] == ended
 
 
@@ -243,7 +243,16 @@ def test_rate_a_bot(ladder: Path, tmp_path: Path, says: Says) -> None:
 def test_families(
     ladder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: Says
 ) -> None:
-    """The checkpoints of a run, in order, become a CSV that ``bao curve`` draws."""
+    """The checkpoints of a run, in order, become a CSV that ``bao curve`` draws.
+
+    They may be gone when they are reported.
+    """
+
+    def play_and_remove(event: Event, plan: OnLadder, *args: Any) -> None:
+        scheduler.play(event, plan, *args)
+        Path(plan.spec).unlink(missing_ok=True)
+
+    monkeypatch.setattr(games, "play", play_and_remove)
     network = checkpoint.load(CHECKPOINTS / "zanzibar.safetensors")
     for steps in ("90", "1000"):
         info = network.info | {"steps": int(steps)}

@@ -402,7 +402,7 @@ def test_resume_after_a_killed_write(saved_run: Path, tmp_path: Path, run: Fails
     """A temporary file is removed; the last line of the metrics may be incomplete."""
     folder = tmp_path / "r"
     shutil.copytree(saved_run, folder)
-    (folder / f".{LAST}.12.tmp").write_bytes(b"begun")
+    (folder / f".{LAST}.12345678.tmp").write_bytes(b"begun")
     table = folder / "metrics.csv"
     for content, reason in (
         (b"update,steps\n1,\xff\n", "line 2: the byte 0xff is not UTF-8"),

@@ -85,7 +85,7 @@ def hold(folder: Path) -> Iterator[None]:
         problem: Exception | None = None
         if rank() == 0:
             try:
-                stack.enter_context(files.hold(folder))
+                stack.enter_context(files.hold(folder, "*"))
             except (files.HeldError, OSError) as error:
                 problem = error
         if any_rank(problem is not None)[0]:

@@ -327,8 +327,6 @@ def train(
     config, method_config = config_of_run(folder, settings, overrides)
     resumes = holds_run(folder)
     with distributed.hold(folder):
-        for unfinished in folder.glob(".*.tmp"):  # left by a write that was killed
-            unfinished.unlink(missing_ok=True)
         if resumes:
             trainer = resume_run(folder, overrides)
             say(

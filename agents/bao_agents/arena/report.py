@@ -15,7 +15,7 @@ from bao_agents.arena.elo import FEW_PAIRS
 from bao_agents.arena.pairs import Pairs
 from bao_agents.arena.plan import of_player
 from bao_agents.arena.ratings import rate
-from bao_agents.players import registry
+from bao_agents.players.names import PlayerName
 from bao_agents.support.figures import errorbars, line_style
 from bao_agents.support.provenance import current_commit
 
@@ -144,12 +144,14 @@ def standings(
 # --- notes ----------------------------------------------------------------------------------------
 
 
-def notes(rows: Sequence[Row], specs: Mapping[str, str], commits: frozenset[str]) -> Iterator[str]:
+def notes(
+    rows: Sequence[Row], players: Mapping[str, PlayerName], commits: frozenset[str]
+) -> Iterator[str]:
     """Yield warnings for a reader: faults, too little time, games played by other code.
 
     Args:
         rows: the rows of the results.
-        specs: each player's specification for :func:`bao_agents.players.registry.load`, by name.
+        players: the specification of each player, by name, as parsed before the games.
         commits: the commits of the code that played the games.
     """
     for row in rows:
@@ -157,7 +159,7 @@ def notes(rows: Sequence[Row], specs: Mapping[str, str], commits: frozenset[str]
         for name, side in (("player", ""), ("opponent", "opponent_")):
             if name in row:
                 faults, ms_a_move = row[f"{side}faults"], row[f"{side}ms_a_move"]
-                for note in notes_of(row[name], specs[row[name]], ms_a_move, faults):
+                for note in notes_of(row[name], players[row[name]], ms_a_move, faults):
                     yield against + note
     rated = [row for row in rows if any(row[end] is not None for end in ENDS)]
     few = [row.get("opponent", row["player"]) for row in rated if row["games"] < 2 * FEW_PAIRS]
@@ -172,19 +174,20 @@ def notes(rows: Sequence[Row], specs: Mapping[str, str], commits: frozenset[str]
         )
 
 
-def notes_of(name: str, spec: str, ms_a_move: float, faults: Sequence[str]) -> Iterator[str]:
+def notes_of(
+    name: str, player: PlayerName, ms_a_move: float, faults: Sequence[str]
+) -> Iterator[str]:
     """Yield warnings about a player's games: its faults, and too little time.
 
     Args:
         name: the player's name.
-        spec: its specification, for :func:`bao_agents.players.registry.load`.
+        player: its specification.
         ms_a_move: its average milliseconds of processor time per move.
         faults: the cause of each fault by which it lost a game.
     """
     if faults:
         games = "1 game" if len(faults) == 1 else f"{len(faults)} games"
         yield f"{name} lost {games} by faults: {faults[0]}"
-    player = registry.parse(spec)
     limit_ms = 1000.0 * (player.limit.seconds or 0.0)
     # A solver stops as soon as it has a proof.
     if player.kind.name != "solver" and ms_a_move < LEAST_TIME * limit_ms:

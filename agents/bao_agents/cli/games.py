@@ -48,6 +48,7 @@ from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Checkpoint
 from bao_agents.players import registry
 from bao_agents.players.fingerprint import fingerprint
+from bao_agents.players.names import PlayerName
 from bao_agents.search.limits import Clock
 from bao_agents.support.figures import try_to_save_figure
 from bao_agents.support.files import hold, write_atomically
@@ -59,6 +60,8 @@ from bao_env.envs.openings import MAX_OPENING_PLIES
 from bao_env.notation.positions import NotationError
 from bao_env.notation.transcript import Transcript, format_transcript
 
+_OUT_FILES = "results/*/*.json", "table.*", "elo.png"
+"""The files of the folder ``--out``, as patterns."""
 NAMED = "PLAYER or NAME=PLAYER"
 """How help texts describe a player on the command line."""
 
@@ -272,12 +275,14 @@ def play_plans(
     """
     played: dict[str, Played] = {}
     event, _ = next(iter(events.values()))  # bao rate has many plans, but one event
-    record = record_of(args, event)  # now, because files of players may change while they play
+    # Now, because files of players may change or disappear while they play.
+    record = record_of(args, event)
+    parsed = {name: registry.parse(spec) for name, spec in event.players.items()}
     try:
         with ExitStack() as stack:
             workers = stack.enter_context(Workers(args.threads, args.ray))
             if args.out:
-                stack.enter_context(hold(args.out))
+                stack.enter_context(hold(args.out, *_OUT_FILES))
             for name, (event, plan) in events.items():
                 games = played[name] = Played()
                 try:
@@ -293,11 +298,16 @@ def play_plans(
         played = {name: games for name, games in played.items() if games.results}
         if played and (reported := report(played)):
             total = sum((games.total for games in played.values()), Pairs())
-            show(args, event, total, reported, record)
+            show(args, event, total, reported, record, parsed)
 
 
 def show(
-    args: argparse.Namespace, event: Event, games: Pairs, report: Report, record: dict[str, Any]
+    args: argparse.Namespace,
+    event: Event,
+    games: Pairs,
+    report: Report,
+    record: dict[str, Any],
+    parsed: Mapping[str, PlayerName],
 ) -> None:
     """Write the files that the options name, and print the results.
 
@@ -307,6 +317,7 @@ def show(
         games: all games that were played.
         report: the report on these games.
         record: the provenance of the games of all players.
+        parsed: the players' parsed specifications, by name.
     """
     names = {row[name] for row in report.rows for name in ("player", "opponent") if name in row}
     players = {name: spec for name, spec in event.players.items() if name in names}
@@ -330,7 +341,7 @@ def show(
     }
     title = f"{report.subject}, {event.ruleset.name}"
     table = cells(report.rows, report.columns)
-    remarks = [*report.remarks, *notes(report.rows, players, games.commits)]
+    remarks = [*report.remarks, *notes(report.rows, parsed, games.commits)]
 
     def text(style: str) -> str:
         shown_table = markdown_table(*(report.table or table), style)

@@ -72,19 +72,19 @@ def steps_of(spec: str) -> int | None:
     return int(numbers[-1]) if numbers else None
 
 
-def to_dict(name: str, plan: OnLadder, played: Played) -> dict[str, Any]:
+def to_dict(name: str, plan: OnLadder, played: Played, steps: int | None) -> dict[str, Any]:
     """Return a rating and its games as plain values.
 
     Args:
         name: the player's name.
         plan: the plan of the games.
         played: the games.
+        steps: the result of :func:`steps_of` before the games.
 
     Returns:
         ``elo``, ``elo_low`` and ``elo_high`` are None where they are infinite; after too few games
         all three are None. ``scale_low`` and ``scale_high`` are the interval that includes the
         errors of the ladder's ratings; they are None after too few games or a clean sweep.
-        ``steps`` is None if unknown.
     """
     total, placement = played.total, plan.placement(played.results)
     in_words, ends = str(placement), (placement.elo, placement.low, placement.high)
@@ -98,7 +98,7 @@ def to_dict(name: str, plan: OnLadder, played: Played) -> dict[str, Any]:
     matches = pairings(played.results)
     return {
         "player": name,
-        "steps": steps_of(plan.spec),
+        "steps": steps,
         "rating": in_words,
         **rating(*ends),
         "scale_low": scale[0] if scale else None,
@@ -214,10 +214,12 @@ def _run(args: argparse.Namespace) -> None:
     }
     changed = ladder.changed()
     record = record_of(args, event)
+    steps = {name: steps_of(spec) for name, spec in players.items()}
 
     def report(played: dict[str, Played]) -> Report:
         rows = [
-            to_dict(name, plans[name], games) | {"fingerprint": event.fingerprints[players[name]]}
+            to_dict(name, plans[name], games, steps[name])
+            | {"fingerprint": event.fingerprints[players[name]]}
             for name, games in played.items()
         ]
         remarks = [

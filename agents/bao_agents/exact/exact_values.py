@@ -9,6 +9,7 @@ proves who wins after each action. The file holds
 
 from __future__ import annotations
 
+import glob
 import hashlib
 from collections import Counter
 from dataclasses import replace
@@ -31,7 +32,7 @@ from bao_agents.exact.solved_positions import (
 )
 from bao_agents.players import registry
 from bao_agents.search.solver import solver
-from bao_agents.support.files import hold, write_atomically
+from bao_agents.support.files import hold, remove_unfinished, write_atomically
 from bao_agents.support.progress import Progress
 from bao_agents.support.provenance import provenance
 from bao_env.engine.masks import unpack_masks
@@ -174,12 +175,26 @@ def generate(
     for name in settings.players:
         registry.load(name, ruleset=settings.ruleset)
     folder = path.with_name(path.name + ".parts")
+    with hold(folder, "*.npz"):
+        remove_unfinished(path.parent, glob.escape(path.name))
+        data = _solve_parts(settings, count, folder, threads)
+        if path.suffix == ".csv":
+            write_atomically(path, data.to_csv())
+        else:
+            data.save(path)
+    return data
+
+
+def _solve_parts(
+    settings: DatasetSettings, count: int, folder: Path, threads: int
+) -> SolvedPositions:
+    """Sample and solve positions; keep each part in a folder. See :func:`generate`."""
     parts: list[SolvedPositions] = []
     counts: dict[str, dict[str, Counter[str]]] = {source: {} for source in SOURCES}
     ruleset, nodes = settings.ruleset, settings.nodes
     exact = solver.Solver(ruleset, nodes=nodes, threads=threads)
     kept_by = [rules_of(ruleset), nodes, settings.shortest, _code()]
-    with hold(folder), Progress(total=count, unit="position", smoothing=0.05) as bar:
+    with Progress(total=count, unit="position", smoothing=0.05) as bar:
         for number, low in enumerate(range(0, count, CHUNK)):
             drawn = sample(settings, number, min(CHUNK, count - low), threads)
             source = SOURCES[number % len(SOURCES)]
@@ -208,12 +223,7 @@ def generate(
         "repeats": len(joined) - len(new),
         **provenance(settings.ruleset),
     }
-    data = replace(joined[np.sort(new)], metadata=metadata)
-    if path.suffix == ".csv":
-        write_atomically(path, data.to_csv())
-    else:
-        data.save(path)
-    return data
+    return replace(joined[np.sort(new)], metadata=metadata)
 
 
 def _check_replaceable(path: Path) -> None:

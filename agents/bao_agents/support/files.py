@@ -88,16 +88,19 @@ def _temporary_name(name: str, mark: str) -> str:
     return f".{name}.{mark}.tmp"
 
 
-def remove_unfinished(file: Path) -> None:
-    """Remove the temporary files that killed processes have left beside a file.
+def remove_unfinished(folder: Path, name: str) -> None:
+    """Remove the temporary files that killed processes have left instead of some files.
 
-    Only the process that alone may replace the file may call this.
+    Args:
+        folder: the folder.
+        name: the pattern (``glob``) of the files. Only the caller may replace them.
 
     Raises:
         OSError: a temporary file cannot be removed.
     """
+    pattern = Path(name)
     any_mark = "[0-9a-f]" * (2 * _MARK_BYTES)
-    for unfinished in file.parent.glob(_temporary_name(glob.escape(file.name), any_mark)):
+    for unfinished in folder.glob(str(pattern.with_name(_temporary_name(pattern.name, any_mark)))):
         unfinished.unlink(missing_ok=True)
 
 
@@ -110,13 +113,16 @@ class HeldError(ValueError):
 
 
 @contextmanager
-def hold(folder: Path, file: Path | None = None) -> Iterator[None]:
+def hold(folder: Path, *names: str, file: Path | None = None) -> Iterator[None]:
     """Hold the lock on ``folder`` until the end of the block.
 
-    The operating system releases the lock when the process ends for any reason.
+    The operating system releases the lock when the process ends for any reason. What killed
+    processes have left in the folder is removed first.
 
     Args:
         folder: the folder; created if it is missing.
+        names: patterns (``glob``) of the files that only a process with the lock writes. Their
+            temporary files are removed; others may belong to a process that runs.
         file: what the error message says is in use; None for the folder.
 
     Raises:
@@ -153,6 +159,8 @@ def hold(folder: Path, file: Path | None = None) -> Iterator[None]:
         raise OSError(number, reason, str(folder)) from error
     try:
         time = datetime.now().astimezone().isoformat(" ", "seconds")
+        for name in (holder.name, *names):
+            remove_unfinished(folder, name)
         write_atomically(holder, f"process {os.getpid()} on {platform.node()}, since {time}\n")
         yield
     finally:
@@ -168,8 +176,7 @@ _TRIES = 100
 def hold_file(file: Path) -> Iterator[Path]:
     """Hold the lock on a file that a command continues, as :func:`hold` does for a folder.
 
-    The lock is in a folder beside the file. This folder is removed with the lock. The temporary
-    files of killed processes (:func:`remove_unfinished`) are removed first.
+    The lock is in a folder beside the file. This folder is removed with the lock.
 
     Yields:
         the file to read and replace: the target if ``file`` is a symbolic link.
@@ -183,14 +190,14 @@ def hold_file(file: Path) -> Iterator[Path]:
     with ExitStack() as lock:
         for tries_left in reversed(range(_TRIES)):
             try:
-                lock.enter_context(hold(folder, file))
+                lock.enter_context(hold(folder, file=file))
                 break
             # Another process has just removed the folder with its lock.
             except (FileNotFoundError, FileExistsError):
                 if not tries_left:
                     raise
         try:
-            remove_unfinished(file)
+            remove_unfinished(file.parent, glob.escape(file.name))
             yield file
         finally:
             with suppress(OSError):  # Windows cannot remove an open file: both stay
