@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / folder) for folder in ("", "agents", "training")]
 
 import bao_agents  # noqa: E402  (it needs the path above)
+from bao_agents.arena.resumable import read_part  # noqa: E402
+from bao_agents.cli.main import report_errors  # noqa: E402
 from bao_agents.support.files import hold, write_atomically  # noqa: E402
 from bao_agents.support.output import say  # noqa: E402
 from bao_agents.support.provenance import UNKNOWN, current_commit, facts, provenance  # noqa: E402
@@ -39,6 +41,18 @@ def shipped_file(name: str) -> Path:
     """Return the file of a name on the pages: ``guides/kibao``, ``evaluators/tables.npz``."""
     folder = Path(bao_agents.__file__).parent
     return folder / name if "." in name else folder / "checkpoints" / f"{name}.safetensors"
+
+
+def _read_result(file: Path) -> dict[str, Any]:
+    """Return the result of a part and what made it.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    kept = json.loads(file.read_bytes())
+    if not isinstance(kept, dict) or kept.keys() != {"made_with", "result"}:
+        raise ValueError(f"{file} is not a result")
+    return kept
 
 
 class Results:
@@ -65,9 +79,9 @@ class Results:
 
     def kept(self, part: Part) -> dict[str, Any] | None:
         """Return the result of a part and what made it; None if it has to be measured."""
-        if not self._file(part).exists():
+        kept = read_part(self._file(part), _read_result)
+        if kept is None:
             return None
-        kept: dict[str, Any] = json.loads(self._file(part).read_text(encoding="utf-8"))
         record, made_with = self._record(part), kept["made_with"]
         names = ("command", "networks")  # the folder has the commit
         return kept if all(made_with.get(name) == record.get(name) for name in names) else None
@@ -170,7 +184,10 @@ def main() -> None:
     if current_commit() == UNKNOWN or current_commit().endswith("-dirty"):
         parser.error("no commit names this code: commit your changes, then measure")
     for results in selected:
-        results.measure()
+        try:
+            results.measure()
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("run the same command to continue") from None
         text = results.markdown()
         print(text)
         for page in PAGES if args.write else ():
@@ -180,4 +197,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(report_errors(main))

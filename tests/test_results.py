@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from bao_agents.support.files import HeldError
 from docs import results
 from docs.measurements import TABLES, Part, Table
 from docs.results import PAGES, Results, head_of, shipped_file, with_table
@@ -66,6 +69,42 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
     after.measure()
     assert log_of(tmp_path) == ["first", "second", "second", "third"]
     assert "| FIRST | SECOND | THIRD |\n" in after.markdown()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"result": 1}', "[" * 100_000, "\xff"])
+def test_a_damaged_result_is_measured_again(tmp_path: Path, content: str) -> None:
+    tiny = Results("tiny", make_table(tmp_path), tmp_path)
+    tiny.measure()
+    (tiny.folder / "1.json").write_text(content, encoding="latin-1")
+    assert [part.command for part in tiny.missing()] == ["measure second"]
+    tiny.measure()
+    assert log_of(tmp_path) == ["first", "second", "third", "second"]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (KeyboardInterrupt(), 130, "stopped: run the same command to continue"),
+        (HeldError("in use"), 2, "error: in use"),
+    ],
+)
+def test_a_run_that_ends_early_says_why(
+    error: BaseException,
+    status: int,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capsys,
+) -> None:
+    def fail(*_: object) -> NoReturn:
+        raise error
+
+    monkeypatch.setattr("bao_agents.support.files.hold", fail)
+    monkeypatch.setattr("bao_agents.support.provenance.current_commit", lambda: "1234abc")
+    monkeypatch.setattr(sys, "argv", ["results.py", "blunders", "--out", str(tmp_path)])
+    with pytest.raises(SystemExit) as end:
+        runpy.run_path(results.__file__, run_name="__main__")
+    assert end.value.code == status and capsys.readouterr().err.endswith(f"\n{message}\n")
 
 
 def test_results_of_something_else_are_not_used(

@@ -92,9 +92,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if isinstance(sys.stdout, io.TextIOWrapper):  # escape characters that it cannot encode
         sys.stdout.reconfigure(errors="backslashreplace")
+    return report_errors(lambda: _run(words, owns_process=argv is None))
+
+
+def report_errors(run: Callable[[], int | None]) -> int:
+    """Run a command, report its errors, and return its exit status.
+
+    Args:
+        run: the command; it returns its exit status, or None for 0.
+    """
     try:
         with _environment_kept():
-            return _run(words, owns_process=argv is None)
+            return run() or 0
     except KeyboardInterrupt as stop:
         say(f"\nstopped{': ' + str(stop) if str(stop) else ''}")
         return 130
