@@ -9,13 +9,14 @@ import pytest
 import bao_agents
 from bao_agents import analyse, review
 from bao_agents.analysis import MISTAKE, review_move
+from bao_agents.cli.main import main
 from bao_agents.cli.review_text import lines
 from bao_agents.exact.solved_positions import shipped_won_positions
 from bao_env.board import Board
 from bao_env.engine.action import actions_of
 from bao_env.engine.ruleset import RULESETS
 from bao_env.notation.transcript import parse_transcripts
-from tests.conftest import Says
+from tests.conftest import Capsys, Says
 from tests.positions import board_of
 
 WON = "1,1,0,5,7,0,4,8/3,0,2,0,2,0,5,1/1,1,2,1,2,0,3,1/0,2,0,2,0,2,1,3 2,2 - S -"
@@ -109,6 +110,14 @@ def test_moves_of_a_review_have_the_numbers_of_transcripts() -> None:
     turns = parse_transcripts(game.transcript())[0].turns
     texts = [[str(turn.number), ("South", "North")[turn.seat]] for turn in turns]
     assert [pair for i, pair in enumerate(numbers) if not i or pair != numbers[i - 1]] == texts
+
+
+def test_an_unknown_reviewer_is_refused_first(tmp_path: Path, capsys: Capsys) -> None:
+    file = tmp_path / "game"
+    file.write_text("1: 7L*;\n")
+    assert main(["replay", str(file), "--review", "--player", "nobody"]) == 2
+    output = capsys.readouterr()
+    assert "unknown player 'nobody'" in output.err and not output.out
 
 
 def test_only_random_openings_are_called_random(tmp_path: Path, says: Says) -> None:

@@ -17,6 +17,7 @@ from bao_agents.cli.options import (
     refuse_unused,
 )
 from bao_agents.cli.review_text import legend, lines
+from bao_agents.players.registry import parse
 from bao_agents.support.files import write_atomically
 from bao_env.board import Board
 from bao_env.files import read_text
@@ -89,6 +90,10 @@ def _run(options: argparse.Namespace) -> None:
         )
     if not files:
         refuse_unused(options, "with a position", "review", "player", "spelling", "any_stars")
+    if options.review:
+        parse(options.player)  # now, because the games are printed before they are reviewed
+    else:
+        refuse_unused(options, "without --review", "player")
     _check_packages(options)
     for index, word in enumerate(options.what):
         if index:
