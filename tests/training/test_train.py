@@ -433,12 +433,14 @@ def test_resume_keeps_the_settings_of_the_run(
         assert note.exists() == (status == 130)
     before = json.loads(note.read_text())
     assert "the runs there: r" in run("--run typo --resume")
-    assert "no checkpoint yet: starting" in run("quick --resume", status=0)
+    assert "no checkpoint yet: starting" in (said := run("quick --resume", status=0))
+    assert "it keeps its own settings; the configuration has other steps, " in said
     assert json.loads(note.read_text()) == before
     for wrong in ("--set learning_rate=0.001", "--seed 7", "--ruleset kibao", "--set steps=1024"):
         error = run(f"--resume {wrong} --set device=cpu")
         assert "was started with" in error and "a resumed run keeps its settings" in error
-    assert "grows" not in run(f"{settings} --resume", status=0)
+    said = run(f"{settings} --resume", status=0)
+    assert "grows" not in said and "the configuration has other" not in said
     error = run("quick --resume --set td.epochs=3")
     assert "was started with td.epochs=2, not 3:" in error
     assert "grows" not in run("quick --resume", status=0)

@@ -202,6 +202,14 @@ def _check_changes(
         )
 
 
+def differing(settings: Mapping[str, Any], others: Mapping[str, Any]) -> list[str]:
+    """Return the names of the settings that have other values in ``others``."""
+    other_values = _flat(others)
+    return [
+        name for name, value in _flat(settings).items() if value != other_values.get(name, value)
+    ]
+
+
 def note_of_resumed_run(
     note: Mapping[str, Any], steps: int, settings: Mapping[str, Any], made_with: Mapping[str, Any]
 ) -> dict[str, Any]:

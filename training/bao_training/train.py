@@ -49,6 +49,7 @@ from bao_training.run_settings import (
     NOTE,
     config_of_resumed_run,
     config_of_run,
+    differing,
     holds_run,
     note_of_resumed_run,
     read_note,
@@ -334,6 +335,8 @@ def train(
                 if (folder / LAST).exists()
                 else f"no checkpoint yet: starting {folder} with its own settings"
             )
+            if unused := differing(settings, trainer.settings()):
+                say(f"it keeps its own settings; the configuration has other {', '.join(unused)}")
         else:
             if overrides is not None:
                 say(f"{folder} holds no run yet: starting a new one")
