@@ -20,7 +20,7 @@ from bao_env.engine.action import actions_of
 from bao_env.engine.batch import Engine
 from bao_env.engine.position import PLY, mirrored, movers, unpack
 from bao_env.notation.positions import format_position
-from tests.conftest import Says
+from tests.conftest import Fails, Says
 from tests.positions import TAKASIA, draw, pack_texts
 
 SETTINGS = DatasetSettings(
@@ -106,6 +106,14 @@ def test_read_again(dataset: tuple[Path, SolvedPositions], tmp_path: Path) -> No
     assert counts == data.metadata["counts"]
     unknown = sum(stage["not solved"] for part in counts.values() for stage in part.values())
     assert len(loaded.values) == 200 - unknown - loaded.metadata["repeats"]
+
+
+def test_a_file_without_positions_is_not_written(tmp_path: Path, fails: Fails) -> None:
+    """No command could read it or continue it."""
+    out = tmp_path / "values.npz"
+    command = f"solve --ruleset kujifunza --sample 2 --nodes 9 --threads 1 --out {out}"
+    assert "none of 2 positions could be solved with a limit of 9 " in fails(command)
+    assert not out.exists()
 
 
 def test_in_a_terminal(tmp_path: Path, says: Says) -> None:

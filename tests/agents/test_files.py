@@ -9,8 +9,9 @@ import os
 import stat
 import subprocess
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import filelock
 import pytest
@@ -100,11 +101,16 @@ def test_a_file_is_held_by_one_under_all_its_names(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [link]
 
 
+_unfinished: list[AbstractContextManager[BinaryIO]] = []
+"""Writes that never end. Without a reference to them they would remove their files."""
+
+
 def kill_writes(*files: Path) -> set[Path]:
     """Begin to replace files, and leave the temporary files behind."""
     before = {path for file in files for path in file.parent.iterdir()}
     for file in files:
-        replace_file(file).__enter__()
+        _unfinished.append(replace_file(file))
+        _unfinished[-1].__enter__()
     return {path for file in files for path in file.parent.iterdir()} - before
 
 
@@ -130,7 +136,7 @@ def test_commands_remove_what_killed_writes_have_left(
 
     def run_commands() -> None:
         says(f"match random greedy --pairs 1 --threads 1 --out {match}")
-        says(f"solve --ruleset kujifunza --sample 2 --nodes 9 --threads 1 --out {values}")
+        says(f"solve --ruleset kujifunza --sample 4 --nodes 20000 --threads 1 --out {values}")
         table.measure()
 
     run_commands()

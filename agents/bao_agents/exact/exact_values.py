@@ -163,7 +163,8 @@ def generate(
         the content of the file.
 
     Raises:
-        ValueError: a setting is out of range, or ``path`` is a file of another kind.
+        ValueError: a setting is out of range, ``path`` is a file of another kind, or no position
+            was solved.
         OSError: a file cannot be written.
     """
     # Refuse wrong settings before anything is written.
@@ -178,6 +179,11 @@ def generate(
     with hold(folder, "*.npz"):
         remove_unfinished(path.parent, glob.escape(path.name))
         data = _solve_parts(settings, count, folder, threads)
+        if not len(data):
+            raise ValueError(
+                f"none of {count:,} positions could be solved with a limit of {settings.nodes:,} "
+                "visited positions each: give a larger limit, or sample more positions"
+            )
         if path.suffix == ".csv":
             write_atomically(path, data.to_csv())
         else:
