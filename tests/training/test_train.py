@@ -398,6 +398,17 @@ def test_folder_that_cannot_be_made(tmp_path: Path, run: Fails) -> None:
         assert error.startswith("error: ") and reason in error
 
 
+@pytest.mark.parametrize("name", ["final.safetensors", "metrics.csv"])
+def test_a_new_run_replaces_no_file(name: str, tmp_path: Path, run: Fails) -> None:
+    """Such as a network that somebody else has trained."""
+    file = tmp_path / "r" / name
+    file.parent.mkdir()
+    file.write_text("foreign")
+    for words in (NEW, f"{NEW} --resume"):
+        assert f"{file.parent} holds {name}, but no run" in run(words)
+    assert [*file.parent.iterdir()] == [file] and file.read_text() == "foreign"
+
+
 def test_resume_after_a_killed_write(saved_run: Path, tmp_path: Path, run: Fails) -> None:
     """A temporary file is removed; the last line of the metrics may be incomplete."""
     folder = tmp_path / "r"

@@ -46,6 +46,9 @@ NOTE = "run.json"
 LAST = "last.safetensors"
 """The name of the file in a run's folder that holds everything needed to resume it."""
 
+_RESULTS = "final.safetensors", "metrics.csv"
+"""The names of files that a new run would replace. It does not start beside them."""
+
 
 def holds_run(folder: Path) -> bool:
     """Return whether a folder holds a run."""
@@ -143,6 +146,11 @@ def config_of_run(
     if overrides is not None and not settings:
         names = ", ".join(runs_in(folder.parent)) or "none"
         raise ConfigError(f"there is no run {folder} to resume; the runs there: {names}")
+    if foreign := [name for name in _RESULTS if (folder / name).exists()]:
+        raise ConfigError(
+            f"{folder} holds {foreign[0]}, but no run that could be continued: move it elsewhere, "
+            "or choose another --run"
+        )
     return config_from_dict(settings)
 
 
