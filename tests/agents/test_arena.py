@@ -20,7 +20,7 @@ from PIL import Image
 from bao_agents.arena.elo import wilson_interval
 from bao_agents.arena.openings import BALANCED, MatchOpenings, draw_openings, read_openings
 from bao_agents.arena.pairs import play_match
-from bao_agents.arena.report import notes_of, plot
+from bao_agents.arena.report import limit_ms, notes_of, plot
 from bao_agents.arena.scheduler import play
 from bao_agents.cli import games as cli_games
 from bao_agents.cli.main import main as bao
@@ -29,7 +29,7 @@ from bao_agents.nets.checkpoint_files import GUIDES
 from bao_agents.players import registry
 from bao_agents.players.faults import PlayerFault
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
-from bao_agents.search.limits import Limit
+from bao_agents.search.limits import Clock, Limit
 from bao_agents.support.provenance import digest
 from bao_env.board import Board
 from bao_env.bots import GreedyAgent, RandomAgent
@@ -332,13 +332,15 @@ def test_a_program_is_called_by_its_own_name(says: Says, tmp_path: Path) -> None
 
 
 def test_notes_about_faults_and_time() -> None:
-    """No note is written for a solver, which may stop early, or for a limit of nodes or plies."""
-    alphabeta = registry.parse("alphabeta:10ms")
-    [note] = notes_of("a", alphabeta, 0.7, [])
+    """No note is written for a solver, which may stop early, for a limit of nodes or plies, or in
+    games with a clock."""
+    limit = limit_ms("alphabeta:10ms", None)
+    [note] = notes_of("a", limit, 0.7, [])
     assert note.startswith("a used only 0.7 of its 10 ms a move. If other programs took the rest, ")
-    assert [*notes_of("a", alphabeta, 4.5, ["late"])] == ["a lost 1 game by faults: late"]
+    assert [*notes_of("a", limit, 4.5, ["late"])] == ["a lost 1 game by faults: late"]
     for spec in ("solver:1s", "alphabeta:6", "guided:5n", "greedy"):
-        assert not [*notes_of("a", registry.parse(spec), 0.1, [])]
+        assert not [*notes_of("a", limit_ms(spec, None), 0.1, [])]
+    assert not [*notes_of("a", limit_ms("alphabeta:10ms", Clock(1.0)), 0.7, [])]
 
 
 def test_a_move_takes_no_time_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:

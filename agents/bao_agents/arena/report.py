@@ -15,7 +15,8 @@ from bao_agents.arena.elo import FEW_PAIRS
 from bao_agents.arena.pairs import Pairs
 from bao_agents.arena.plan import of_player
 from bao_agents.arena.ratings import rate
-from bao_agents.players.names import PlayerName
+from bao_agents.players import registry
+from bao_agents.search.limits import Clock
 from bao_agents.support.figures import errorbars, line_style
 from bao_agents.support.provenance import current_commit
 
@@ -145,13 +146,13 @@ def standings(
 
 
 def notes(
-    rows: Sequence[Row], players: Mapping[str, PlayerName], commits: frozenset[str]
+    rows: Sequence[Row], limits: Mapping[str, float], commits: frozenset[str]
 ) -> Iterator[str]:
     """Yield warnings for a reader: faults, too little time, games played by other code.
 
     Args:
         rows: the rows of the results.
-        players: the specification of each player, by name, as parsed before the games.
+        limits: the result of :func:`limit_ms` for each player, by name.
         commits: the commits of the code that played the games.
     """
     for row in rows:
@@ -159,7 +160,7 @@ def notes(
         for name, side in (("player", ""), ("opponent", "opponent_")):
             if name in row:
                 faults, ms_a_move = row[f"{side}faults"], row[f"{side}ms_a_move"]
-                for note in notes_of(row[name], players[row[name]], ms_a_move, faults):
+                for note in notes_of(row[name], limits[row[name]], ms_a_move, faults):
                     yield against + note
     rated = [row for row in rows if any(row[end] is not None for end in ENDS)]
     few = [row.get("opponent", row["player"]) for row in rated if row["games"] < 2 * FEW_PAIRS]
@@ -174,25 +175,34 @@ def notes(
         )
 
 
-def notes_of(
-    name: str, player: PlayerName, ms_a_move: float, faults: Sequence[str]
-) -> Iterator[str]:
+def limit_ms(spec: str, clock: Clock | None) -> float:
+    """Return the milliseconds that a player should use for a move; 0 if there is no such limit.
+
+    Args:
+        spec: the player's specification, for :func:`bao_agents.players.registry.load`.
+        clock: the clock of its games, which replaces the limit in its name.
+    """
+    player = registry.parse(spec)
+    if clock is not None or player.kind.name == "solver":  # it stops as soon as it has a proof
+        return 0.0
+    return 1000.0 * (player.limit.seconds or 0.0)
+
+
+def notes_of(name: str, limit: float, ms_a_move: float, faults: Sequence[str]) -> Iterator[str]:
     """Yield warnings about a player's games: its faults, and too little time.
 
     Args:
         name: the player's name.
-        player: its specification.
+        limit: the result of :func:`limit_ms`.
         ms_a_move: its average milliseconds of processor time per move.
         faults: the cause of each fault by which it lost a game.
     """
     if faults:
         games = "1 game" if len(faults) == 1 else f"{len(faults)} games"
         yield f"{name} lost {games} by faults: {faults[0]}"
-    limit_ms = 1000.0 * (player.limit.seconds or 0.0)
-    # A solver stops as soon as it has a proof.
-    if player.kind.name != "solver" and ms_a_move < LEAST_TIME * limit_ms:
+    if ms_a_move < LEAST_TIME * limit:
         yield (
-            f"{name} used only {ms_a_move:.1f} of its {limit_ms:g} ms a move. If other programs "
+            f"{name} used only {ms_a_move:.1f} of its {limit:g} ms a move. If other programs "
             "took the rest, it played too weakly: use an idle machine, fewer --threads, or a limit "
             "of nodes."
         )

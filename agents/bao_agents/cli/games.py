@@ -28,6 +28,7 @@ from bao_agents.arena.report import (
     cells,
     escaped,
     formatted,
+    limit_ms,
     markdown_table,
     notes,
     plot,
@@ -48,7 +49,6 @@ from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Checkpoint
 from bao_agents.players import registry
 from bao_agents.players.fingerprint import fingerprint
-from bao_agents.players.names import PlayerName
 from bao_agents.search.limits import Clock
 from bao_agents.support.figures import try_to_save_figure
 from bao_agents.support.files import hold, write_atomically
@@ -277,7 +277,7 @@ def play_plans(
     event, _ = next(iter(events.values()))  # bao rate has many plans, but one event
     # Now, because files of players may change or disappear while they play.
     record = record_of(args, event)
-    parsed = {name: registry.parse(spec) for name, spec in event.players.items()}
+    limits = {name: limit_ms(spec, event.clock) for name, spec in event.players.items()}
     try:
         with ExitStack() as stack:
             workers = stack.enter_context(Workers(args.threads, args.ray))
@@ -298,7 +298,7 @@ def play_plans(
         played = {name: games for name, games in played.items() if games.results}
         if played and (reported := report(played)):
             total = sum((games.total for games in played.values()), Pairs())
-            show(args, event, total, reported, record, parsed)
+            show(args, event, total, reported, record, limits)
 
 
 def show(
@@ -307,7 +307,7 @@ def show(
     games: Pairs,
     report: Report,
     record: dict[str, Any],
-    parsed: Mapping[str, PlayerName],
+    limits: Mapping[str, float],
 ) -> None:
     """Write the files that the options name, and print the results.
 
@@ -317,7 +317,7 @@ def show(
         games: all games that were played.
         report: the report on these games.
         record: the provenance of the games of all players.
-        parsed: the players' parsed specifications, by name.
+        limits: the result of :func:`limit_ms` for each player, by name.
     """
     names = {row[name] for row in report.rows for name in ("player", "opponent") if name in row}
     players = {name: spec for name, spec in event.players.items() if name in names}
@@ -341,7 +341,7 @@ def show(
     }
     title = f"{report.subject}, {event.ruleset.name}"
     table = cells(report.rows, report.columns)
-    remarks = [*report.remarks, *notes(report.rows, parsed, games.commits)]
+    remarks = [*report.remarks, *notes(report.rows, limits, games.commits)]
 
     def text(style: str) -> str:
         shown_table = markdown_table(*(report.table or table), style)
