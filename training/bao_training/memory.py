@@ -30,6 +30,7 @@ def keep_freed_memory() -> None:
 
 _SIGNS = (
     "allocate memory",
+    "can't start new thread",
     "could not create a primitive",
     "failed to map segment",
     "not enough memory",

@@ -45,7 +45,6 @@ NOTE = "run.json"
 """The name of the file in a run's folder that holds its settings."""
 LAST = "last.safetensors"
 """The name of the file in a run's folder that holds everything needed to resume it."""
-
 _RESULTS = "final.safetensors", "metrics.csv"
 """The names of files that a new run would replace. It does not start beside them."""
 
