@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,9 +18,11 @@ from bao_agents.exact.solved_positions import (
     SolvedPositions,
     shipped_won_positions,
 )
+from bao_agents.nets.checkpoint_files import CHECKPOINTS
 from bao_agents.search.limits import Limit
 from bao_agents.search.solver.player import PROOF_PART, SolverAgent
 from bao_agents.search.solver.solver import Solver
+from bao_agents.support.provenance import digest
 from bao_env.engine.action import actions_of
 from bao_env.engine.ruleset import RULESETS
 from bao_training.evaluation import Opponent
@@ -113,6 +116,26 @@ def test_the_command(solved: SolvedPositions, tmp_path: Path, says: Says) -> Non
         assert float(printed[column]) == pytest.approx(percentage, abs=0.06)
     assert max(map(len, out.splitlines())) <= 80
     assert "of kujifunza" in says(f"{line} --csv -")  # the positions shipped for these rules
+
+
+def test_the_report_names_the_networks_that_played(
+    solved: SolvedPositions, tmp_path: Path, says: Says, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file of one may be gone when another has played."""
+    solved.save(tmp_path / "solved.npz")
+    network = tmp_path / "mine.safetensors"
+    network.write_bytes((CHECKPOINTS / "kujifunza.safetensors").read_bytes())
+    mark = digest(network)
+
+    def classify_and_remove(*args: Any) -> dict[str, dict[str, Blunders]]:
+        network.unlink(missing_ok=True)
+        return classify(*args)
+
+    monkeypatch.setattr("bao_agents.cli.blunders.classify", classify_and_remove)
+    line = f"blunders random {network} --ruleset kujifunza --positions {tmp_path}/solved.npz"
+    report = json.loads(says(f"{line} --threads 1 --json -"))
+    assert report["made_with"]["networks"] == {str(network): mark}
+    assert [result["fingerprint"] for result in report["results"]] == ["", mark]
 
 
 # --- in training --------------------------------------------------------------------------------

@@ -70,20 +70,25 @@ def command(parser: argparse.ArgumentParser) -> Run:
 def _run(args: argparse.Namespace) -> None:
     rules, file = args.ruleset, args.positions or args.ruleset.name
     won = SolvedPositions.load(file, rules).won
+    # All before the first move, because the file of one may change while another moves.
+    players = [
+        registry.load(spec, ruleset=rules, seed=args.seed, threads=args.threads)
+        for spec in args.players
+    ]
+    fingerprints = [fingerprint(*names, rules) for names in zip(args.players, players, strict=True)]
     files = {spec: registry.parse(spec).file(rules) for spec in args.players}
     networks = {spec: network for spec, network in files.items() if network}
     record = provenance(rules, networks=networks, seed=args.seed, command=["bao", *args.words])
     source = {"ruleset": rules.name, "positions": f"{len(won)} of {file}", **facts(record)}
     results = []
-    for spec in args.players:
-        player = registry.load(spec, ruleset=rules, seed=args.seed, threads=args.threads)
+    for spec, mark in zip(args.players, fingerprints, strict=True):
+        player = players.pop(0)  # the memory of the one before is free then
         blunders = {
             by: {name: counts.to_dict() for name, counts in classes.items()}
             for by, classes in classify(won, player).items()
         }
-        sign = fingerprint(spec, player, rules)
         results.append(
-            {"player": player.name, "spec": spec, "fingerprint": sign, "blunders": blunders}
+            {"player": player.name, "spec": spec, "fingerprint": mark, "blunders": blunders}
         )
     report = {
         "made_with": record,
