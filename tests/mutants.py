@@ -221,8 +221,9 @@ class Lines:
         from coverage import CoverageData
 
         self.lines: dict[tuple[str, int], set[str]] = {}
+        self.before_tests = set[tuple[str, int]]()
         self.sizes = Counter[str]()
-        self.sizes_in_file: dict[str, Counter[str]] = defaultdict(Counter)
+        self.sizes_in: dict[Path, Counter[str]] = defaultdict(Counter)
         failures = folder / "v/cache/lastfailed"
         failed = set(json.loads(failures.read_text())) if failures.exists() else set()
         measured = CoverageData(str(folder / "lines"))
@@ -234,19 +235,27 @@ class Lines:
                 names = (re.sub(r" \((setup|call|teardown)\)$", "", name) for name in contexts)
                 tests = {name for name in names if "::" in name}
                 self.lines[file, line] = tests - failed
+                if "" in contexts:
+                    self.before_tests.add((file, line))
                 if line in in_functions:
                     self.sizes.update(tests - failed)
-                    self.sizes_in_file[file].update(tests - failed)
+                    self.sizes_in[Path(file)].update(tests - failed)
+                    self.sizes_in[Path(file).parent].update(tests - failed)
 
     def tests(self, mutant: Mutant) -> list[str]:
         """Return the tests to try a mutant with, beginning with those most likely to notice it."""
         file = str(mutant.file)
-        if mutant.statement:
-            tests = self.lines.get((file, mutant.node.lineno))
-            tests = tests or self.lines.get((file, mutant.statement), set())
-            return sorted(tests, key=lambda test: (self.sizes[test], test))
-        sizes = self.sizes_in_file[file] or self.sizes
-        return sorted(sizes, key=lambda test: (-sizes[test] / self.sizes[test], test))
+        sizes = self.sizes_in[mutant.file] or self.sizes_in[mutant.file.parent]
+        in_file = sorted(sizes, key=lambda test: (-sizes[test] / self.sizes[test], test))
+        if not mutant.statement:
+            return in_file
+        line = file, mutant.node.lineno
+        if not self.lines.get(line):
+            line = file, mutant.statement
+        tests = sorted(self.lines.get(line, ()), key=lambda test: (self.sizes[test], test))
+        # What a line did before the tests, such as a constant, may be used by other tests.
+        others = [test for test in in_file if test not in tests]
+        return [*tests, *(others if line in self.before_tests else ())]
 
 
 def try_mutant(mutant: Mutant, tests: list[str], folder: Path, seconds: int) -> str:
