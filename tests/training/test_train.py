@@ -227,11 +227,13 @@ def test_every_number_has_its_bounds() -> None:
     }
     assert numbers == BOUNDS.keys()
     for setting, (lowest, highest) in BOUNDS.items():
-        step = 1 if isinstance(lowest, int) else 1e-9
+        below, above = lowest - 1, highest + 1
+        if isinstance(lowest, float):
+            below, above = lowest - 1e-9, highest + 1e-9 * max(1, highest)
         assert not out_of_bounds(setting, lowest), setting
         assert not out_of_bounds(setting, highest), setting
-        assert out_of_bounds(setting, lowest - step), setting
-        assert out_of_bounds(setting, highest + max(step, abs(highest) * step)), setting
+        assert out_of_bounds(setting, below), setting
+        assert out_of_bounds(setting, above), setting
 
 
 def test_every_setting_is_described(says: Says) -> None:
@@ -568,10 +570,12 @@ def test_an_archived_run_is_repeated_to_equal_files(
     monkeypatch.chdir(tmp_path)
     tiny().save_policy(Path("first.safetensors"))
     SolvedPositions.load("zanzibar")[:50].save("won.npz")
-    files = options("start=first.safetensors blunder_positions=won.npz steps=3072 keep_every=1024")
+    files = options("start=first.safetensors blunder_positions=won.npz steps=3072 keep_every=2000")
     command = f"{NEW} {files} --seed 5"
     run(command, status=0)
     shutil.move(tmp_path / "r", tmp_path / "archive")
+    kept = [file.name for file in (tmp_path / "archive").glob("step-*")]
+    assert kept == ["step-2000.safetensors"]  # after 2 of 3 updates of 1,024 steps
     for name in ("first.safetensors", "won.npz"):
         (tmp_path / name).unlink()
     for number, config in enumerate(("archive", "archive/run.json")):
