@@ -25,10 +25,12 @@ rise with the number of seeds in the stores, because the end is then farther awa
 the search.
 
 Threads may search the same position together, with one table. An entry's key is stored XOR its
-numbers, so an entry that two threads write at once matches no position (Hyatt and Mann 2002). For
-the other threads, a position under search counts as twice as hard, which spreads the threads over
-the tree. A thread reads the numbers of a position's successors again whenever it returns to the
-position. Numbers that are not a proof never replace a proof.
+numbers, so an entry that two threads write at once matches no position (Hyatt and Mann 2002).
+Numbers that are not a proof never replace a proof. For the other threads, a position under search
+counts as twice as hard until about a thousand positions have been visited below it. So the threads
+walk down the tree together and part close to its leaves, where one thread would search next
+(compare Pawlewicz and Hayward 2013). If they parted near the root, all but one would search less
+promising actions. A thread exchanges numbers with the others after every few positions.
 
 A *bounded* search asks whether one side, the *attacker*, can win within a number of plies.
 """
@@ -100,6 +102,12 @@ PART = 3
 _MAX_NUMBER = 100_000
 _LOW_HALF = U(0xFFFFFFFF)
 _HALF = U(32)
+_SHARED_WORK = 1000
+"""Positions visited below a position before several threads search it together."""
+_EXCHANGE_NODES = 32
+"""Positions that a thread visits below a position before it stores the position's numbers, and
+reads the successors' numbers again. To read them after each visit would take a fifth of the
+time."""
 _BOUND_SALT = U(0xD6E8FEB86659FD93)  # odd, its bits look random
 
 
@@ -157,6 +165,7 @@ _FRAME = np.dtype(
             ("phi_limit", np.int64),  # the thresholds
             ("delta_limit", np.int64),
             ("before", np.int64),  # positions visited before this one
+            ("read_at", np.int64),  # positions visited before its successors' numbers were read
         ],
     )
 )
@@ -267,6 +276,16 @@ def _store(
     table.work[slot_entry] = np.int32(min(work, _MOST_WORK))
 
 
+@jit
+def _work_of(table: Table, key: U) -> Index:
+    """Return the number of positions visited for the stored numbers of a position, or 0."""
+    slot = np.int64(key & U(table.keys.shape[0] // WAYS - 1)) * WAYS
+    for entry in range(slot, slot + WAYS):
+        if table.keys[entry] ^ table.numbers[entry] == key:
+            return np.int64(table.work[entry])
+    return np.int64(0)
+
+
 @jit_inline
 def _is_proof(word: U) -> bool:
     """Return whether the numbers in a word of a table are a proof."""
@@ -353,6 +372,7 @@ def _enter(
     """
     frame = work.frames[ply]
     frame.row, frame.first, frame.before = row, first, work.nodes
+    frame.read_at = work.nodes
     frame.phi_limit, frame.delta_limit = phi_limit, delta_limit
     rows = load_rows_at(work.stack, row)
     count = successors(rules, rows, work.stack, first)
@@ -369,6 +389,7 @@ def _enter(
 def _read_again(table: Table, work: np.record, ply: Index) -> None:
     """Read the numbers of a frame's successors again, which other threads may have changed."""
     frame = work.frames[ply]
+    frame.read_at = work.nodes
     for r in range(frame.first, frame.end):
         row = work.rows[r]
         if row.key != ZERO and row.phi != 0 and row.delta != 0:
@@ -420,6 +441,32 @@ def _report(work: np.record, r: Index, phi: Index, delta: Index, plies: Index) -
 
 
 @jit
+def _mark(table: Table, work: np.record, r: Index, phi_limit: Index, delta_limit: Index) -> None:
+    """Until a position is searched, make it look as hard as its limits.
+
+    A line that returns to the position then does not go in circles. From other threads this would
+    hide the position. So with other threads it looks at most about twice as hard as before, and a
+    position that they search together looks as it is.
+
+    Args:
+        table, work: see :func:`prove`.
+        r: the row of the position.
+        phi_limit, delta_limit: the thresholds of the position.
+    """
+    row = work.rows[r]
+    if work.is_shared != 0:
+        if _work_of(table, row.key) >= _SHARED_WORK:
+            return
+        phi, delta = row.phi, row.delta
+        if same_mover(work.stack[r, META]):
+            phi, delta = delta, phi
+        phi_limit, delta_limit = min(phi_limit, 2 * phi + 1), min(delta_limit, 2 * delta + 1)
+    phi = max(np.int64(1), min(phi_limit, _LARGE))
+    delta = max(np.int64(1), min(delta_limit, _LARGE))
+    _store(table, row.key, phi, delta, np.int64(0), 0, work.is_shared)
+
+
+@jit
 def prove(rules: KernelRules, table: Table, work: np.record, packed: PackedPositions) -> Index:
     """Prove who wins.
 
@@ -445,14 +492,17 @@ def prove(rules: KernelRules, table: Table, work: np.record, packed: PackedPosit
         return np.int64(LOSS)  # 1.2, 1.5a: no legal move
     while True:
         frame = work.frames[ply]
-        if work.is_shared != 0:
+        exchanges = work.is_shared != 0 and work.nodes - frame.read_at >= _EXCHANGE_NODES
+        if exchanges:
             _read_again(table, work, ply)
         phi, delta, plies, best, second = _sum_up(work, ply)
         out_of_time = work.nodes >= work.look_at and is_late(work)
-        if phi >= frame.phi_limit or delta >= frame.delta_limit or out_of_time:
-            r = frame.row
+        returns = phi >= frame.phi_limit or delta >= frame.delta_limit or out_of_time
+        r = frame.row
+        if returns or exchanges:
             visited = work.nodes - frame.before
             _store(table, work.rows[r].key, phi, delta, plies, visited, work.is_shared)
+        if returns:
             if ply == 0:
                 work.phi, work.delta, work.plies = phi, delta, plies
                 return np.int64(WIN if phi == 0 else LOSS if delta == 0 else UNKNOWN)
@@ -477,22 +527,4 @@ def prove(rules: KernelRules, table: Table, work: np.record, packed: PackedPosit
             _report(work, best, INFINITE, np.int64(0), np.int64(0))
             ply -= 1
             continue
-        # Until it is searched, make this position look as hard as its limits, so that a line that
-        # returns to it does not go in circles. That could hide the position from other threads, so
-        # with other threads it looks at most about twice as hard as before.
-        if work.is_shared != 0:
-            row = work.rows[best]
-            own_phi, own_delta = row.phi, row.delta
-            if same_mover(work.stack[best, META]):
-                own_phi, own_delta = own_delta, own_phi
-            phi_limit = min(phi_limit, 2 * own_phi + 1)
-            delta_limit = min(delta_limit, 2 * own_delta + 1)
-        _store(
-            table,
-            work.rows[best].key,
-            max(np.int64(1), min(phi_limit, _LARGE)),
-            max(np.int64(1), min(delta_limit, _LARGE)),
-            np.int64(0),
-            0,
-            work.is_shared,
-        )
+        _mark(table, work, best, phi_limit, delta_limit)
