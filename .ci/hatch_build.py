@@ -7,6 +7,7 @@ packages.
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 import shutil
@@ -76,8 +77,11 @@ class BuildHook(BuildHookInterface):
         root = Path(self.root)
         if (root / ".git").exists():
             git = ["git", "-C", str(root), "describe", "--always", "--dirty"]
+            # In a Git hook, Git's variables name the hook's repository.
+            env = {name: text for name, text in os.environ.items() if not name.startswith("GIT_")}
             try:
-                return subprocess.run(git, capture_output=True, text=True, check=True).stdout
+                done = subprocess.run(git, capture_output=True, text=True, check=True, env=env)
+                return done.stdout
             except (OSError, subprocess.CalledProcessError) as error:
                 self.app.display_warning(f"the commit stays unknown, since Git failed: {error}")
         return (root / COMMIT).read_text(encoding="utf-8") if (root / COMMIT).exists() else ""

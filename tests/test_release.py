@@ -1,4 +1,4 @@
-"""Test what prevents a release."""
+"""Test what prevents a release, and which commit a package names."""
 
 from __future__ import annotations
 
@@ -27,3 +27,14 @@ def test_what_stops_a_release(tag: str, head: str, reason: str) -> None:
     if not head:
         reasons = obstacles(tag, PACKAGE, "")
     assert reason in "".join(reasons) and bool(reason) == bool(reasons)
+
+
+def test_a_package_names_the_commit_of_its_own_code(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("hatchling")
+    make = runpy.run_path(str(ROOT / ".ci" / "hatch_build.py"))["BuildHook"]
+    hook = make(str(ROOT), {}, None, None, str(tmp_path), "wheel")
+    commit = hook._commit()
+    monkeypatch.setenv("GIT_DIR", str(tmp_path))  # as in a hook of another repository
+    assert hook._commit() == commit
