@@ -201,7 +201,7 @@ def test_a_search_goes_on_from_its_file(
 def test_command_line_of_a_table(
     says: Says, fails: Fails, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SIGTERM, even twice, and limits save the table; a damaged one is refused, and stays as it
+    """Signals, even two, and limits save the table; a damaged one is refused, and stays as it
     is."""
 
     def terminate(file: int) -> None:
@@ -209,7 +209,8 @@ def test_command_line_of_a_table(
             signal.raise_signal(signal.SIGTERM)
 
     file = tmp_path / "malawi.table"
-    timer = threading.Timer(3.0, os.kill, (os.getpid(), signal.SIGTERM))
+    hangup = getattr(signal, "SIGHUP", signal.SIGTERM)
+    timer = threading.Timer(3.0, os.kill, (os.getpid(), hangup))
     handler = signal.getsignal(signal.SIGTERM)
     timer.start()
     begin = f"solve --ruleset malawi --memory 20 --table {file}"

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from bao_agents.arena.pools import LocalPool, RayPool
 from bao_agents.cli.options import (
@@ -184,31 +184,35 @@ def _prove(args: argparse.Namespace) -> None:
 
 
 @contextmanager
-def _sigterm_interrupts() -> Iterator[None]:
-    """Let SIGTERM raise KeyboardInterrupt in the block, once.
+def _signals_interrupt() -> Iterator[None]:
+    """Let SIGTERM, and SIGHUP of a closed terminal, raise KeyboardInterrupt in the block, once.
 
-    Batch systems may send it twice, to a step and to its processes. The second one would stop the
-    save that the first one has begun.
+    Batch systems may send SIGTERM twice, to a step and to its processes. The second one would stop
+    the save that the first one has begun.
     """
+    handlers: dict[int, Any] = {}
 
     def interrupt(*_: object) -> NoReturn:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        for number in handlers:
+            signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    if threading.current_thread() is not threading.main_thread():  # only it may handle signals
-        yield
-        return
-    handler = signal.signal(signal.SIGTERM, interrupt)
+    if threading.current_thread() is threading.main_thread():  # only it may handle signals
+        for name in ("SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)  # Windows has no SIGHUP
+            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+                handlers[number] = signal.signal(number, interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def _prove_with_table(board: Board, args: argparse.Namespace) -> None:
     """Print who wins a position, by a search that a file keeps."""
     bits = table_bits(Limit(nodes=MAX_NODES), args.threads, check_memory(args.memory))
-    with hold_file(Path(args.table)) as file, _sigterm_interrupts():
+    with hold_file(Path(args.table)) as file, _signals_interrupt():
         search = ResumableSearch(board.ruleset, board.packed, file, bits, args.threads)
         try:
             with Progress(unit=" positions", unit_scale=True, initial=search.visited) as bar:
