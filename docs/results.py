@@ -183,6 +183,10 @@ def main() -> None:
         return
     if current_commit() == UNKNOWN or current_commit().endswith("-dirty"):
         parser.error("no commit names this code: commit your changes, then measure")
+    for name in [results.name for results in selected] if args.write else ():  # before hours
+        texts = [page.read_text(encoding="utf-8") for page in PAGES]
+        if texts == [with_table(text, name, "") for text in texts]:
+            say(f"{name}: no page has <!-- measured {name} -->, so the table is only printed")
     for results in selected:
         try:
             results.measure()

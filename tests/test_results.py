@@ -140,6 +140,26 @@ def test_the_list_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert "about 4.5 hours of one core" in output.err and not output.out
 
 
+def test_pages_are_checked_before_hours_of_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+) -> None:
+    page = tmp_path / "page.md"
+    monkeypatch.setattr(results, "PAGES", [page])
+    monkeypatch.setattr(results, "TABLES", {"tiny": make_table(tmp_path)})
+    monkeypatch.setattr(results, "current_commit", lambda: "1234abc")
+    arguments = ["results.py", "--write", "--out", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", arguments)
+    page.write_text("<!-- measured tiny -->\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="no <!-- end --> after <!-- measured tiny -->"):
+        results.main()
+    assert not (tmp_path / "log").exists()
+    page.write_text("a page\n", encoding="utf-8")
+    results.main()
+    output = capsys.readouterr()
+    assert "tiny: no page has <!-- measured tiny -->, so the table is only printed" in output.err
+    assert "| FIRST | SECOND | THIRD |\n" in output.out
+
+
 def test_code_without_a_commit_is_not_measured(
     monkeypatch: pytest.MonkeyPatch, capsys: Capsys
 ) -> None:
