@@ -8,10 +8,11 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -208,14 +209,21 @@ def test_command_line_of_a_table(
         if os.fstat(file).st_size > 1 << 20:
             signal.raise_signal(signal.SIGTERM)
 
-    file = tmp_path / "malawi.table"
+    file, search = tmp_path / "malawi.table", ResumableSearch.run
     hangup = getattr(signal, "SIGHUP", signal.SIGTERM)
-    timer = threading.Timer(3.0, os.kill, (os.getpid(), hangup))
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), hangup))
+
+    def search_and_hang_up(*args: Any, **limits: Any) -> Iterator[None]:
+        for number, _ in enumerate(search(*args, **limits)):
+            if number == 0:
+                timer.start()
+            yield
+
     handler = signal.getsignal(signal.SIGTERM)
-    timer.start()
     begin = f"solve --ruleset malawi --memory 20 --table {file}"
     with monkeypatch.context() as patch:
         patch.setattr("os.fsync", terminate)
+        patch.setattr(ResumableSearch, "run", search_and_hang_up)
         assert "run the same command" in fails(begin, status=130)
     assert signal.getsignal(signal.SIGTERM) is handler
     visited = json.loads(file.read_bytes().split(b"\n")[0])["visited"]
