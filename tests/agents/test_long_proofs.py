@@ -64,6 +64,7 @@ def test_pieces_prove_what_one_search_proves(
         root = prove(ruleset, position, file).root
         answers = read_answers(file, ruleset)
         assert len(answers) > 4
+        assert len(file.read_text().splitlines()) == 1 + len(answers)  # none is searched twice
         proved, leaves = value_of(root.text, answers, ruleset)
         mover = turn_of(position)
         assert proved == value
