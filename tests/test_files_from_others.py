@@ -120,7 +120,8 @@ def _read_note(path: Path) -> None:
 
 def _read_metrics(path: Path) -> None:
     pytest.importorskip("torch")
-    from bao_training.plot import Curves, read_lines
+    from bao_training.plot import Curves
+    from bao_training.run_tables import read_lines
 
     Curves(read_lines([str(path)])).draw()
 

@@ -25,7 +25,7 @@ from bao_env import (
     Board,
     check_agent,
 )
-from bao_training.plot import read_runs
+from bao_training.run_tables import read_runs
 from tests.conftest import Capsys
 from tests.positions import draw
 from tests.processes import ROOT

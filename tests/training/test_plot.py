@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bao_training.plot import Curves, Line, read_lines, student_t
+from bao_training.curves import student_t
+from bao_training.plot import Curves
+from bao_training.run_tables import Line, read_lines
 from tests.conftest import Says
 
 

@@ -43,7 +43,7 @@ from bao_training import distributed
 from bao_training.config import ConfigError, MethodConfig, TrainConfig, config_to_dict
 from bao_training.inputs import Inputs, copies_for, read_inputs
 from bao_training.metrics import Metrics
-from bao_training.plot import Curves, Line, read_runs
+from bao_training.plot import Curves
 from bao_training.run_settings import (
     LAST,
     NOTE,
@@ -55,6 +55,7 @@ from bao_training.run_settings import (
     read_note,
     write_note,
 )
+from bao_training.run_tables import Line, read_runs
 from bao_training.search_guided import SearchGuidedTrainer
 from bao_training.td import TdTrainer
 from bao_training.trainer import Trainer

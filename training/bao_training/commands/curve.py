@@ -19,7 +19,8 @@ from pathlib import Path
 from bao_agents.cli.options import Run, picture_file
 from bao_agents.support.figures import save_figure
 from bao_agents.support.output import say
-from bao_training.plot import X_AXES, Curves, read_lines
+from bao_training.plot import X_AXES, Curves
+from bao_training.run_tables import read_lines
 
 
 def command(parser: argparse.ArgumentParser) -> Run:

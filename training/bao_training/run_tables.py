@@ -1,0 +1,90 @@
+"""Read the tables of runs: the metrics of training, and ratings of checkpoints."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from glob import glob
+from pathlib import Path
+from typing import NamedTuple
+
+from bao_env.files import read_text
+from bao_training.run_settings import read_note
+
+_CHECKPOINT = r"step-\d+(\.safetensors)?|final\.safetensors|\d+[^\d/]*$"
+"""Pattern of the part of a player's name that differs between the checkpoints of a run."""
+
+Rows = Sequence[Mapping[str, str]]
+"""The rows of a table, each a mapping from column names to cells."""
+
+
+class Line(NamedTuple):
+    """A line of the picture."""
+
+    name: str
+    runs: Mapping[str, Rows]
+    """The table of each run. The key is the path that it was read from, with a player's name if the
+    file has several players."""
+
+
+def read_lines(words: Sequence[str]) -> list[Line]:
+    """Return the lines of a picture.
+
+    Args:
+        words: a run's folder or a CSV file, or ``NAME=PATTERN`` for the mean over the runs that
+            match. The name of a folder or file that exists is never a pattern.
+
+    Raises:
+        OSError, ValueError: a word names no run, or a file cannot be read.
+    """
+    lines = []
+    for word in words:
+        name, equals, pattern = word.partition("=")
+        if not equals or os.path.exists(word):
+            name, pattern = "", word
+        paths = [pattern] if os.path.exists(pattern) else []
+        with suppress(RecursionError):  # glob calls itself for every slash
+            paths = paths or sorted(glob(pattern))
+        if not paths:
+            raise ValueError(
+                f"{word!r:.200}: no such run, or it cannot be read; expected a folder or a CSV file"
+            )
+        runs = {source: rows for path in paths for source, rows in read_runs(Path(path)).items()}
+        lines += [Line(name, runs)] if name else [Line(run, {run: runs[run]}) for run in runs]
+    return lines
+
+
+def read_runs(path: Path) -> dict[str, Rows]:
+    """Return the table of a run's folder, with its rules, or of each run in a CSV file of ratings.
+
+    The ratings of ``runs/a/step-2000`` and ``runs/a/step-4000`` are one table, and so are those of
+    ``mine:player@weights/9.pt`` and ``mine:player@weights/12.pt``.
+
+    Raises:
+        OSError, ValueError: the file cannot be read, or is not a CSV table in UTF-8.
+    """
+    file = path / "metrics.csv" if path.is_dir() else path
+    rules = _rules_of(path)
+    runs: dict[str, list[dict[str, str]]] = {}
+    try:
+        for row in csv.DictReader(read_text(file).splitlines()):
+            row |= {"ruleset": rules} if rules else {}
+            player = row.get("spec") or row.get("player") or ""
+            runs.setdefault(re.sub(_CHECKPOINT, "", player, count=1), []).append(row)
+    except csv.Error as error:
+        raise ValueError(f"{file} is not a CSV table ({error!s:.100})") from error
+    if len(runs) < 2:
+        return {str(path): rows for rows in runs.values() or [[]]}
+    return {f"{path}, {name.rstrip('/@-_')}": rows for name, rows in runs.items()}
+
+
+def _rules_of(folder: Path) -> str:
+    """Return the rules of a run, by its run.json; an empty string if it does not say."""
+    with suppress(ValueError, TypeError, KeyError, AttributeError):
+        config = read_note(folder)["config"]
+        own_rules = f"{config['ruleset']} with changes" if config["rules"] else config["ruleset"]
+        return str(config["rules"].get("name", own_rules))
+    return ""
