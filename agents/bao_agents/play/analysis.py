@@ -81,7 +81,7 @@ def hints(board: Board, evaluator: str, roster: Roster, threads: int | None = 1)
 
     Args:
         board: a game that is not over.
-        evaluator: one of :func:`evaluators`, with its default number of simulations or another.
+        evaluator: the ``value`` of one of :func:`evaluators`.
         roster: the roster of checkpoints.
         threads: the number of threads; None for all cores.
 

@@ -79,24 +79,17 @@ class Roster:
         self.further: dict[str, PlayerName] = {
             str(spec): spec for spec in map(registry.parse, players)
         }
+        """The further players, by name."""
         for spec in self.further.values():
             if spec.function:
                 plugins.find(spec.function)  # to refuse a wrong name now
-        """The further players, by name."""
         self._seed = seed
         self.files: dict[str, Path] = {
             name: CHECKPOINTS / f"{name}.safetensors" for name in shipped()
         }
         """The checkpoints that may play, by name."""
         for folder in folders:
-            if not folder.is_dir():
-                raise ValueError(
-                    f"{folder} is not a folder: expected a folder with .safetensors files"
-                )
-            # Reading a pipe or a device could block indefinitely.
-            files = sorted(path for path in folder.rglob("*.safetensors") if path.is_file())
-            for path in files[:_MAX_CHECKPOINTS]:
-                name = path.relative_to(folder.parent).with_suffix("").as_posix()
+            for name, path in _checkpoints_in(folder):
                 self.files.setdefault(name, path)
         self._loaded: LRUCache[Hashable, NamedPlayer] = LRUCache(_MAX_LOADED)
         """Idle players. A search reuses its memory, so only one game may use a player at a time."""
@@ -164,7 +157,7 @@ class Roster:
         """Parse the name of a bot that may play here.
 
         Raises:
-            Refused: the player may not play here, or its budget is out of range.
+            Refused: the player may not play here, or its limit is out of range.
         """
         if spec in self.further:
             return self.further[spec]
@@ -186,8 +179,8 @@ class Roster:
         """Check that a player, or a person, may play some rules here; return the name.
 
         Raises:
-            Refused: the player may not play here, its budget is out of range, or it cannot play
-                these rules.
+            Refused: the player may not play here, its limit is out of range, or it cannot play these
+                rules.
         """
         if spec == HUMAN:
             return spec
@@ -231,6 +224,20 @@ class Roster:
         for name, path in self.files.items():
             words = words.replace(str(path), name)
         return Refused(f"{failure}: {words[:_MAX_WORDS]}", 502)
+
+
+def _checkpoints_in(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the names and the files of the checkpoints in a folder.
+
+    Raises:
+        ValueError: it is not a folder.
+    """
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is not a folder: expected a folder with .safetensors files")
+    # Reading a pipe or a device could block indefinitely.
+    files = sorted(path for path in folder.rglob("*.safetensors") if path.is_file())
+    for path in files[:_MAX_CHECKPOINTS]:
+        yield path.relative_to(folder.parent).with_suffix("").as_posix(), path
 
 
 def _offers() -> Iterator[tuple[Kind, str, Unit | None]]:

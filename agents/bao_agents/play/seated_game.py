@@ -338,6 +338,11 @@ class Game:
         pairs = zip(line.move_stack, self._board.move_stack, strict=False)
         return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
+    def _line(self, line: Board, moves: list[Data]) -> Data:
+        """Return a line as plain values: the ply where it leaves, and some moves from there."""
+        ply = self._shared_plies(line)
+        return {"ply": ply, "moves": moves[ply : ply + MAX_LINE]}
+
     @check_types
     def events(self, ply: Ply) -> Data:
         """Return the events of the action played at ``ply``, and the state before it.
@@ -453,11 +458,7 @@ class Game:
             "outcome": end,
             "legal": [hand_way(board, action) for action in legal],
             "moves": self._moves,
-            "lines": [
-                {"ply": ply, "moves": moves[ply : ply + MAX_LINE]}
-                for board, moves in self._lines
-                for ply in [self._shared_plies(board)]
-            ],
+            "lines": [self._line(*line) for line in self._lines],
             "transcripts": [
                 self.board().transcript(self._players(), spelling) for spelling in SPELLINGS
             ],
