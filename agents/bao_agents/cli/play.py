@@ -13,9 +13,13 @@ import threading
 import webbrowser
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bao_agents.cli.options import Run, add_options, add_player_options, at_least
 from bao_agents.support.output import say
+
+if TYPE_CHECKING:
+    import uvicorn
 
 RUNS = Path("runs")
 """The folder of training runs; by default, the checkpoints in it may play."""
@@ -24,6 +28,9 @@ _TEXT_BROWSERS = {"browsh", "elinks", "links", "links2", "lynx", "w3m", "www-bro
 """Text browsers, which would occupy the terminal and cannot show the page."""
 
 MAX_PORT = 65535
+
+_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""The addresses that stand for every address of this machine, each with one to open here."""
 
 SWITCH_SECONDS = 0.0005
 """Python's switch interval: seconds after which a busy thread lets the server's thread run."""
@@ -77,13 +84,42 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 def _run(options: argparse.Namespace) -> None:
     """Serve the board until Ctrl-C."""
+    _check(options)
+    from bao_agents.play.roster import Roster
+    from bao_agents.play.server import create_app, make_server
+
+    if options.checkpoints is None:
+        options.checkpoints = [RUNS] if RUNS.is_dir() else []
+    roster = Roster(
+        options.checkpoints, options.seed, players=options.players, ruleset=options.ruleset
+    )
+    # Listen at once, because the address printed below must work.
+    listener = _listen(options.host, options.port)
+    hosts = [options.host]
+    if options.host in _LOOPBACK:
+        hosts = [socket.gethostname()]
+        say(
+            f"On other machines, open the board with this machine's address or name, {hosts[0]}",
+            sys.stdout,
+        )
+    host = _LOOPBACK.get(options.host, options.host)
+    address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
+    say(f"The board is at {address} (Ctrl-C stops it)", sys.stdout)
+    if not options.no_browser:
+        threading.Timer(0.7, open_page, [address]).start()
+    server = make_server(create_app(roster, hosts, options.name))
+    _serve(server, listener, owns_process=options.owns_process)
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Check what can be checked before anything is imported.
+
+    Raises:
+        ValueError: the board cannot be served from here, or an option is wrong.
+    """
     with suppress(RuntimeError):
         asyncio.get_running_loop()
         raise ValueError("a notebook cannot serve the board: run bao play in a terminal")
-    from bao_agents.play.roster import Roster
-    from bao_agents.play.seated_game import compile_moves
-    from bao_agents.play.server import create_app, make_server
-
     if not options.host:
         raise ValueError(
             "--host '': expected an address of this machine, or 0.0.0.0 for all of them"
@@ -91,41 +127,36 @@ def _run(options: argparse.Namespace) -> None:
     for name in options.name:
         if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
             raise ValueError(f"--name {name!r}: expected only a host name, such as bao.example.org")
-    if options.checkpoints is None:
-        options.checkpoints = [RUNS] if RUNS.is_dir() else []
-    roster = Roster(
-        options.checkpoints, options.seed, players=options.players, ruleset=options.ruleset
-    )
-    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    if options.port > MAX_PORT:
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on a port of an address.
+
+    Raises:
+        ValueError: the port is too high, in use or not allowed, or the address is of another
+            machine.
+    """
+    if port > MAX_PORT:
         raise ValueError(
-            f"cannot listen on {options.host} port {options.port}: expected a port of at most "
-            f"{MAX_PORT}"
+            f"cannot listen on {host} port {port}: expected a port of at most {MAX_PORT}"
         )
-    try:  # listen at once, because the address printed below must work
-        listener = socket.create_server((options.host, options.port), family=family)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
     except OSError as error:
-        raise ValueError(f"cannot listen on {options.host} port {options.port}: {error}") from error
-    address_host, hosts = options.host, [options.host]
-    if options.host in ("0.0.0.0", "::"):  # every address of this machine
-        address_host, hosts = (
-            "127.0.0.1" if options.host == "0.0.0.0" else "::1",
-            [socket.gethostname()],
-        )
-        say(
-            f"On other machines, open the board with this machine's address or name, {hosts[0]}",
-            sys.stdout,
-        )
-    port = listener.getsockname()[1]
-    address = (
-        f"http://[{address_host}]:{port}/"
-        if ":" in address_host
-        else f"http://{address_host}:{port}/"
-    )
-    say(f"The board is at {address} (Ctrl-C stops it)", sys.stdout)
-    if not options.no_browser:
-        threading.Timer(0.7, open_page, [address]).start()
-    server = make_server(create_app(roster, hosts, options.name))
+        raise ValueError(f"cannot listen on {host} port {port}: {error}") from error
+
+
+def _serve(server: uvicorn.Server, listener: socket.socket, *, owns_process: bool) -> None:
+    """Serve the board until Ctrl-C, and compile what games need at the same time.
+
+    Args:
+        server: the server.
+        listener: the socket on which it listens.
+        owns_process: whether the process may end with the server.
+    """
+    from bao_agents.play.seated_game import compile_moves
+
     interval = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
 
@@ -138,7 +169,7 @@ def _run(options: argparse.Namespace) -> None:
 
     async def serve() -> None:
         await server.serve(sockets=[listener])
-        if options.owns_process:
+        if owns_process:
             os._exit(0)  # otherwise asyncio and Python would wait for bots that still think
 
     try:

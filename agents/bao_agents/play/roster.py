@@ -179,8 +179,8 @@ class Roster:
         """Check that a player, or a person, may play some rules here; return the name.
 
         Raises:
-            Refused: the player may not play here, its limit is out of range, or it cannot play these
-                rules.
+            Refused: the player may not play here, its limit is out of range, or it cannot play
+                these rules.
         """
         if spec == HUMAN:
             return spec
