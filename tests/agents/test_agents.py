@@ -20,7 +20,7 @@ import pytest
 
 import bao_agents
 from bao_agents.arena.pairs import play_match
-from bao_agents.cli.games import parse_players
+from bao_agents.cli.player_arguments import parse_players
 from bao_agents.nets.checkpoint_files import CHECKPOINTS, GUIDES
 from bao_agents.players.fingerprint import fingerprint
 from bao_agents.players.player import NamedPlayer, new_games

@@ -22,6 +22,7 @@ from bao_agents.arena.openings import BALANCED, MatchOpenings, draw_openings, re
 from bao_agents.arena.pairs import play_match
 from bao_agents.arena.report import limit_ms, notes_of, plot
 from bao_agents.arena.scheduler import play
+from bao_agents.cli import event_report
 from bao_agents.cli import games as cli_games
 from bao_agents.cli.main import main as bao
 from bao_agents.evaluators.tables import SCALE
@@ -383,6 +384,6 @@ def test_files_are_written_although_nothing_can_be_printed(
     for stream in ("stdout", "stderr"):
         monkeypatch.setattr(sys, stream, Full())
     if "broken" in line:
-        monkeypatch.setattr(cli_games, "write_atomically", Full().write)
+        monkeypatch.setattr(event_report, "write_atomically", Full().write)
     assert bao(line.split()) == (0 if "curve" in line else 2)
     assert all((tmp_path / name).stat().st_size for name in files.split())

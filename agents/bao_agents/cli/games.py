@@ -1,17 +1,16 @@
-"""Parse players, add options and report results, for all commands that play events."""
+"""Play events: their options, their openings, and their games, even after Ctrl-C."""
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from bao_agents.arena.event import Event, file_name
+from bao_agents.arena.event import Event
 from bao_agents.arena.openings import (
     BALANCE,
     OPENING_PLIES,
@@ -21,49 +20,28 @@ from bao_agents.arena.openings import (
 )
 from bao_agents.arena.pairs import Pairs
 from bao_agents.arena.plan import Part, Plan
-from bao_agents.arena.report import (
-    CROSSTABLE,
-    Row,
-    Table,
-    cells,
-    escaped,
-    formatted,
-    limit_ms,
-    markdown_table,
-    notes,
-    plot,
-    to_csv,
-)
+from bao_agents.arena.report import limit_ms
 from bao_agents.arena.scheduler import Workers, play
+from bao_agents.cli.event_report import Report, record_of, show
 from bao_agents.cli.options import (
     add_options,
     add_player_options,
     at_least,
     new_file,
     refuse_unused,
-    warn,
-    write_json,
-    write_text,
 )
-from bao_agents.nets import checkpoint
-from bao_agents.nets.checkpoint import Checkpoint
+from bao_agents.cli.player_arguments import add_player, check_name, is_name
 from bao_agents.players import registry
 from bao_agents.players.fingerprint import fingerprint
 from bao_agents.search.limits import Clock
-from bao_agents.support.figures import try_to_save_figure
-from bao_agents.support.files import hold, write_atomically
+from bao_agents.support.files import hold
 from bao_agents.support.output import say
 from bao_agents.support.progress import Progress
-from bao_agents.support.provenance import facts, provenance
 from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.openings import MAX_OPENING_PLIES
-from bao_env.notation.positions import NotationError
-from bao_env.notation.transcript import Transcript, format_transcript
 
 _OUT_FILES = "results/*/*.json", "table.*", "elo.png"
 """The files of the folder ``--out``, as patterns."""
-NAMED = "PLAYER or NAME=PLAYER"
-"""How help texts describe a player on the command line."""
 
 
 def add_openings(parser: argparse.ArgumentParser, pairs: int, balance: float | None) -> None:
@@ -223,35 +201,6 @@ class Played:
         return sum(self.results.values(), Pairs())
 
 
-class Report(NamedTuple):
-    """A command's report on the games that were played."""
-
-    subject: str
-    """The start of the table's caption: who is measured, or on which ladder."""
-    rows: Sequence[Row]
-    """The results."""
-    columns: Sequence[str]
-    """The table's columns, by their keys in the rows; the first column has the players."""
-    zero: str
-    """The player or average that has Elo 0, in words."""
-    source: Mapping[str, str]
-    """How the results were made, in addition to the provenance."""
-    facts: Mapping[str, Any]
-    """More entries for JSON."""
-    before: str
-    """The text above the table."""
-    after: str = ""
-    """The text below the table."""
-    cross: Table | None = None
-    """The scores of all players against each other, to show below the table."""
-    remarks: Sequence[str] = ()
-    """Warnings and notes for a reader."""
-    table: Table | None = None
-    """The table to show; by default the columns of all rows."""
-    style: str = "simple"
-    """The table's style on a terminal, a format of tabulate."""
-
-
 def play_plans(
     args: argparse.Namespace,
     events: Mapping[str, tuple[Event, Plan]],
@@ -299,162 +248,3 @@ def play_plans(
         if played and (reported := report(played)):
             total = sum((games.total for games in played.values()), Pairs())
             show(args, event, total, reported, record, limits)
-
-
-def show(
-    args: argparse.Namespace,
-    event: Event,
-    games: Pairs,
-    report: Report,
-    record: dict[str, Any],
-    limits: Mapping[str, float],
-) -> None:
-    """Write the files that the options name, and print the results.
-
-    Args:
-        args: the command's arguments.
-        event: the event.
-        games: all games that were played.
-        report: the report on these games.
-        record: the provenance of the games of all players.
-        limits: the result of :func:`limit_ms` for each player, by name.
-    """
-    names = {row[name] for row in report.rows for name in ("player", "opponent") if name in row}
-    players = {name: spec for name, spec in event.players.items() if name in names}
-    record = of_players(record, players)
-    source = {
-        **report.source,
-        "zero": report.zero,
-        "ruleset": event.ruleset.name,
-        **facts(record),
-        "commit": ", ".join(sorted(games.commits)),
-    }
-    document = {
-        "made_with": record,
-        "players": players,
-        "ruleset": event.ruleset.to_dict(),
-        "seed": args.seed,
-        "commits": sorted(games.commits),
-        "zero": report.zero,
-        **report.facts,
-        "results": report.rows,
-    }
-    title = f"{report.subject}, {event.ruleset.name}"
-    table = cells(report.rows, report.columns)
-    remarks = [*report.remarks, *notes(report.rows, limits, games.commits)]
-
-    def text(style: str) -> str:
-        shown_table = markdown_table(*(report.table or table), style)
-        cross = [f"{CROSSTABLE}:", markdown_table(*report.cross, style)] if report.cross else []
-        lines = "\n".join(remarks if style == "simple" else map(escaped, remarks))
-        return "\n\n".join(filter(None, [report.before, shown_table, report.after, *cross, lines]))
-
-    with ExitStack() as steps:  # run in reverse order, each even if another one fails
-        if args.out:
-            draw = partial(plot, report.rows, report.columns[0], title, report.zero)
-            steps.callback(try_to_save_figure, draw, args.out / "elo.png", title, source)
-        if "-" in (args.json, args.csv):
-            steps.callback(warn, remarks)
-        elif args.format:
-            steps.callback(warn, remarks)
-            caption = f"{title}; Elo 0 is {report.zero}"
-            steps.callback(print, formatted(args.format, *table, caption, source, report.cross))
-        else:
-            steps.callback(print, text(report.style))
-        steps.callback(write_text, args.csv, to_csv(report.rows, source))
-        steps.callback(write_json, args.json, document)
-        if args.games:
-            steps.callback(write_atomically, args.games, "\n".join(games.games))
-        if args.out:
-            steps.callback(write_atomically, args.out / "table.md", text("pipe") + "\n")
-            steps.callback(write_json, str(args.out / "table.json"), document)
-
-
-def record_of(args: argparse.Namespace, event: Event) -> dict[str, Any]:
-    """Return the provenance of an event's games, with the networks as their files are now."""
-    rules = event.ruleset
-    files = {name: registry.parse(spec).file(rules) for name, spec in event.players.items()}
-    networks = {name: file for name, file in files.items() if file}
-    return provenance(rules, networks=networks, seed=args.seed, command=["bao", *args.words])
-
-
-def of_players(record: dict[str, Any], names: Container[str]) -> dict[str, Any]:
-    """Return a provenance without the networks of other players."""
-    networks = {name: mark for name, mark in record.get("networks", {}).items() if name in names}
-    anonymous = {key: entry for key, entry in record.items() if key != "networks"}
-    return anonymous | ({"networks": networks} if networks else {})
-
-
-def parse_player(word: str) -> tuple[str, str]:
-    """Return the name and the specification of a player on the command line.
-
-    A player given without ``NAME=`` is named as it was typed; a checkpoint is named after its run
-    or file.
-
-    Raises:
-        ValueError: the player is unknown, or a table cannot show the name.
-    """
-    try:
-        name, spec = registry.parse(word).title, word
-    except ValueError:
-        name, equals, spec = word.partition("=")
-        if not equals:
-            raise
-    if not spec or not is_name(name):
-        raise ValueError(
-            f"player {word[:80]!r}: expected PLAYER or NAME=PLAYER; a name must not contain "
-            "a comma, a vertical bar or a control character"
-        )
-    return name, spec
-
-
-def is_name(text: str) -> bool:
-    """Return whether tables can show a text as a player's name."""
-    return bool(text) and text.isprintable() and not {*text} & {*",|"}
-
-
-def parse_players(words: Sequence[str]) -> dict[str, str]:
-    """Return the specification of each player on the command line, by name.
-
-    Raises:
-        ValueError: two players have the same name, or as in :func:`parse_player`.
-    """
-    players: dict[str, str] = {}
-    for name, spec in map(parse_player, words):
-        add_player(players, name, spec)
-    return players
-
-
-def add_player(players: dict[str, str], name: str, spec: str) -> None:
-    """Add a player to ``players``.
-
-    Raises:
-        ValueError: another player there has the same name.
-    """
-    if file_name(name) in map(file_name, players):
-        raise ValueError(f"two players are called {name!r}: rename one of them, as NAME=PLAYER")
-    players[name] = spec
-
-
-def checkpoint_of(spec: str) -> Checkpoint | None:
-    """Return the checkpoint that a player's name contains; None if it contains none.
-
-    Raises:
-        CheckpointError: the file is not a usable checkpoint.
-    """
-    path = registry.parse(spec).path
-    return None if path is None else checkpoint.load(path)
-
-
-def check_name(name: str) -> None:
-    """Check, before the games, that a transcript can hold the name of a player.
-
-    Raises:
-        ValueError: it cannot hold the name, for example because of a line break.
-    """
-    try:
-        format_transcript(Transcript({"south": name}))
-    except NotationError as error:
-        raise ValueError(
-            f"a transcript cannot hold the player's name {name!r:.80}: {error}"
-        ) from error

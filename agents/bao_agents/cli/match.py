@@ -18,20 +18,18 @@ from bao_agents.arena.elo import Sprt
 from bao_agents.arena.openings import BALANCE
 from bao_agents.arena.plan import Gauntlet, pairings
 from bao_agents.arena.report import in_words, match_row, summary
+from bao_agents.cli.event_report import Report
 from bao_agents.cli.games import (
-    NAMED,
     Played,
-    Report,
     add_event,
     add_openings,
-    checkpoint_of,
     described,
     make_event,
-    parse_players,
     play_plans,
     settings_of,
 )
 from bao_agents.cli.options import Run, add_options
+from bao_agents.cli.player_arguments import NAMED, checkpoint_of, parse_players
 from bao_agents.players import registry
 from bao_env.engine.ruleset import get_ruleset
 

@@ -27,19 +27,15 @@ from bao_agents.arena.ladder import DEFAULT, Ladder, LadderError, load_ladder, s
 from bao_agents.arena.placement import OnLadder
 from bao_agents.arena.plan import pairings
 from bao_agents.arena.report import Row, cells, rating, result
+from bao_agents.cli.event_report import Report, of_players, record_of
 from bao_agents.cli.games import (
-    NAMED,
     Played,
-    Report,
     add_event,
-    checkpoint_of,
     make_event,
-    of_players,
-    parse_players,
     play_plans,
-    record_of,
 )
 from bao_agents.cli.options import Run, at_least
+from bao_agents.cli.player_arguments import NAMED, checkpoint_of, parse_players
 from bao_agents.nets.checkpoint import OtherRulesError
 from bao_agents.support.provenance import facts
 

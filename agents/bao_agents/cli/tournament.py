@@ -15,19 +15,18 @@ from pathlib import Path
 from bao_agents.arena.openings import BALANCE
 from bao_agents.arena.plan import RoundRobin, pairings
 from bao_agents.arena.report import crosstable, in_words, match_row, standings, summary
+from bao_agents.cli.event_report import Report
 from bao_agents.cli.games import (
-    NAMED,
     Played,
-    Report,
     add_event,
     add_openings,
     described,
     make_event,
-    parse_players,
     play_plans,
     settings_of,
 )
 from bao_agents.cli.options import Run, add_options
+from bao_agents.cli.player_arguments import NAMED, parse_players
 
 COLUMNS = ("player", "elo", "games", "won", "drawn", "lost", "score", "ms_a_move")
 
