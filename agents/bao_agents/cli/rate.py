@@ -23,17 +23,13 @@ from itertools import islice
 from typing import Any
 
 from bao_agents.arena.elo import FEW_PAIRS, expected_score
+from bao_agents.arena.event import Event
 from bao_agents.arena.ladder import DEFAULT, Ladder, LadderError, load_ladder, shipped
 from bao_agents.arena.placement import OnLadder
 from bao_agents.arena.plan import pairings
 from bao_agents.arena.report import Row, cells, rating, result
 from bao_agents.cli.event_report import Report, of_players, record_of
-from bao_agents.cli.games import (
-    Played,
-    add_event,
-    make_event,
-    play_plans,
-)
+from bao_agents.cli.games import Played, add_event, make_event, play_plans
 from bao_agents.cli.options import Run, at_least
 from bao_agents.cli.player_arguments import NAMED, checkpoint_of, parse_players
 from bao_agents.nets.checkpoint import OtherRulesError
@@ -185,25 +181,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 def _run(args: argparse.Namespace) -> None:
     ladder = load_ladder(args.ladder)
-    rules = f"{ladder.name} is for {ladder.ruleset.name}"
-    remark = f"{rules}; bao tournament compares players under any rules"
-    if args.ruleset is not None:
-        raise LadderError(
-            f"bao rate has no --ruleset, because the ladder sets the rules ({remark})"
-        )
-    players = parse_players([*expand(args.players)])
-    anchors = {anchor.player: anchor.player for anchor in ladder.anchors}
-    for name, spec in players.items():
-        if anchors.get(name, spec) != spec:
-            raise ValueError(
-                f"an anchor of the ladder is called {name!r}: give {spec} another name, as "
-                "NAME=PLAYER"
-            )
-    try:
-        event = make_event(args, {**players, **anchors}, ladder.ruleset, ladder.starts)
-    except OtherRulesError as error:
-        raise LadderError(f"{error} ({remark})") from error
-    players = dict(islice(event.players.items(), len(players)))  # with the programs' names
+    event, players = _event(args, ladder)
     plans = {
         name: OnLadder(ladder, name, spec, args.precision, args.seed)
         for name, spec in players.items()
@@ -218,13 +196,7 @@ def _run(args: argparse.Namespace) -> None:
             | {"fingerprint": event.fingerprints[players[name]]}
             for name, games in played.items()
         ]
-        remarks = [
-            f"note: the rating of {row['player']} is less precise than +-{args.precision:g} Elo "
-            f"({row['ended']}): give a larger "
-            f"{'--seconds' if row['ended'] == 'time is up' else '--precision'}"
-            for row in rows
-            if row["ended"] in ("time is up", "no openings left")
-        ]
+        remarks = _remarks(rows, args.precision)
         if len(players) > 1:
             remarks.append(
                 "The intervals take the ladder's ratings as exact; --json also writes intervals "
@@ -252,3 +224,43 @@ def _run(args: argparse.Namespace) -> None:
 
     events = {name: (replace(event, keys=plan.keys), plan) for name, plan in plans.items()}
     play_plans(args, events, report, args.seconds)
+
+
+def _event(args: argparse.Namespace, ladder: Ladder) -> tuple[Event, dict[str, str]]:
+    """Return the event of the players and the anchors, and each player's specification by name.
+
+    Raises:
+        LadderError: ``--ruleset`` is given, or a player cannot play the ladder's rules.
+        OSError, ValueError: see :func:`~bao_agents.cli.games.make_event`; or a player has the name
+            of an anchor.
+    """
+    rules = f"{ladder.name} is for {ladder.ruleset.name}"
+    remark = f"{rules}; bao tournament compares players under any rules"
+    if args.ruleset is not None:
+        raise LadderError(
+            f"bao rate has no --ruleset, because the ladder sets the rules ({remark})"
+        )
+    players = parse_players([*expand(args.players)])
+    anchors = {anchor.player: anchor.player for anchor in ladder.anchors}
+    for name, spec in players.items():
+        if anchors.get(name, spec) != spec:
+            raise ValueError(
+                f"an anchor of the ladder is called {name!r}: give {spec} another name, as "
+                "NAME=PLAYER"
+            )
+    try:
+        event = make_event(args, {**players, **anchors}, ladder.ruleset, ladder.starts)
+    except OtherRulesError as error:
+        raise LadderError(f"{error} ({remark})") from error
+    return event, dict(islice(event.players.items(), len(players)))  # with the programs' names
+
+
+def _remarks(rows: Sequence[Row], precision: float) -> list[str]:
+    """Return a note for each rating that is less precise than asked for, +-``precision`` Elo."""
+    return [
+        f"note: the rating of {row['player']} is less precise than +-{precision:g} Elo "
+        f"({row['ended']}): give a larger "
+        f"{'--seconds' if row['ended'] == 'time is up' else '--precision'}"
+        for row in rows
+        if row["ended"] in ("time is up", "no openings left")
+    ]
