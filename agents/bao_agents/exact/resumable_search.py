@@ -39,14 +39,14 @@ SAVE_SECONDS = 1800.0
 STEP_SECONDS = (1.0, 60.0)
 """Seconds of the first step and of the longest. The position's numbers are read after each step."""
 GROWTH = 1.25
-"""The curve gets its next sample when the number of visited positions has grown by this factor.
+"""The curve gets its next point when the number of visited positions has grown by this factor.
 The steps grow by it, too."""
 _LONGEST_HEAD = 1 << 16
 _CHUNK_BYTES = 1 << 24
 _Count = Annotated[int, Field(ge=0, lt=1 << 62)]
 
 
-class Sample(NamedTuple):
+class CurvePoint(NamedTuple):
     """The position's numbers at one time (:mod:`bao_agents.search.solver.proof_number`)."""
 
     visited: _Count
@@ -67,7 +67,7 @@ class Head(BaseModel):
     """The table has 2^``slot_bits`` slots."""
     visited: _Count
     """Positions visited so far."""
-    curve: list[Sample]
+    curve: list[CurvePoint]
 
 
 class ResumableSearch:
@@ -97,7 +97,7 @@ class ResumableSearch:
     ) -> None:
         self.visited: int = 0
         """Positions visited so far."""
-        self.curve: list[Sample] = []
+        self.curve: list[CurvePoint] = []
         """How the position's numbers grew."""
         self.value = UNKNOWN
         """WIN, LOSS or UNKNOWN for the player to move."""
@@ -133,8 +133,8 @@ class ResumableSearch:
                 self._step(nodes_left, step_end)
             finally:
                 self.visited += self._search.nodes
-            if self.value != UNKNOWN or self.visited >= GROWTH * self._sampled:
-                self.curve.append(Sample(self.visited, *self.numbers))
+            if self.value != UNKNOWN or self.visited >= GROWTH * self._recorded:
+                self.curve.append(CurvePoint(self.visited, *self.numbers))
             yield
             late = nanoseconds() >= step_end or (nodes is not None and self.visited >= nodes)
             if not late or nanoseconds() >= end:  # it stops early if all lines of play repeat
@@ -147,8 +147,8 @@ class ResumableSearch:
                 saved_at = time.monotonic()
 
     @property
-    def _sampled(self) -> int:
-        """Positions visited at the last sample."""
+    def _recorded(self) -> int:
+        """Positions visited at the last point of the curve."""
         return self.curve[-1].visited if self.curve else 0
 
     def _step(self, nodes: int | None, end: int) -> None:

@@ -225,6 +225,7 @@ _ARRAYS: dict[str, type[np.generic]] = {
 
 
 def rules_of(ruleset: Ruleset) -> dict[str, Any]:
+    """Return what the first line of a file says about the rules; :func:`names_rules` reads it."""
     return {"rules_version": RULES_VERSION, "ruleset": ruleset.to_dict()}
 
 
@@ -321,5 +322,6 @@ def is_for_tests(positions: PackedPositions) -> Flags:
 
 
 def stages_of(positions: PackedPositions) -> npt.NDArray[np.str_]:
+    """Return the stage of each position, as the value of a :class:`~bao_env.game.Stage`."""
     store = positions[:, META] & BYTE  # the mover's store
     return np.where(store != 0, Stage.NAMUA.value, Stage.MTAJI.value)
