@@ -401,14 +401,14 @@ for line in sys.stdin:
 """
 
 
-@pytest.mark.parametrize("name", [*SEARCHES, "greedy", "alphabeta:1", "pipe", "mine:player"])
+@pytest.mark.parametrize("name", [*SEARCHES, "greedy", "alphabeta:1", "pipe", "any_rules:player"])
 def test_a_player_refuses_a_board_with_other_rules(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """This holds even for users' code that does not say which rules it was made for. Only random
     plays by any rules."""
     (tmp_path / "silent.py").write_text(SILENT)
-    (tmp_path / "mine.py").write_text(
+    (tmp_path / "any_rules.py").write_text(
         "from types import SimpleNamespace\nfrom bao_env import RandomAgent\n"
         "def player(ruleset, seed): return SimpleNamespace(act=RandomAgent(seed).act)\n"
     )
