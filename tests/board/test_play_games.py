@@ -45,6 +45,8 @@ def test_game_shows_what_a_board_shows(client: TestClient, name: str) -> None:
         state = answer["state"]
         assert answer["events"] == expected and expected[-1]["counts"] == state["counts"]
     assert state["ply"] > 5
+    last = game("events", ply=state["ply"] - 1)
+    assert last["events"] == expected and last["state"]["ply"] == state["ply"] - 1
 
 
 def play_on(game: Table, state: dict[str, Any], plies: int) -> dict[str, Any]:
