@@ -440,7 +440,7 @@ def _report(work: np.record, r: Index, phi: Index, delta: Index, plies: Index) -
         _set(work.rows[r], phi, delta, plies)
 
 
-@jit
+@jit_inline
 def _mark(table: Table, work: np.record, r: Index, phi_limit: Index, delta_limit: Index) -> None:
     """Until a position is searched, make it look as hard as its limits.
 
