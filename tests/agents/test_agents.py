@@ -354,6 +354,7 @@ def load(name, *, ruleset, **_):
     board = Board()
     assert bao_agents.load("fullest:3").choose(board) == bao_agents.load("greedy").choose(board)
     assert "fullest:3" in says("match random fullest:3 --pairs 2 --balance 9 --threads 1")
+    assert parse_players(["other=fullest:3"]) == {"other": "fullest:3"}
     with pytest.raises(
         ValueError, match="unknown player 'fullest:3'"
     ):  # ladders and the board refuse it

@@ -19,13 +19,14 @@ def parse_player(word: str) -> tuple[str, str]:
     """Return the name and the specification of a player on the command line.
 
     A player given without ``NAME=`` is named as it was typed; a checkpoint is named after its run
-    or file.
+    or file. A player of another package, which may have any name, needs ``NAME=`` if its own name
+    has an equals sign.
 
     Raises:
         ValueError: the player is unknown, or a table cannot show the name.
     """
     try:
-        name, spec = registry.parse(word).title, word
+        name, spec = registry.parse(word, ask_packages="=" not in word).title, word
     except ValueError:
         name, equals, spec = word.partition("=")
         if not equals:
