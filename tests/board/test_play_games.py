@@ -13,7 +13,7 @@ from bao_agents.play.refused import Refused
 from bao_agents.play.seated_game import Game, event_values
 from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS
-from tests.play import HOUSE, Table, start
+from tests.play import HOUSE, Table, ask, start
 
 pytestmark = pytest.mark.usefixtures("patience")
 
@@ -123,6 +123,22 @@ def test_rules_travel_as_data(client: TestClient) -> None:
         assert [option["action"] for option in second["legal"]] == board.legal_actions
         assert second["transcripts"] == state["transcripts"]
     assert start(client)[1]["rules"] is None
+
+
+def test_rules_with_very_long_moves_are_refused(client: TestClient) -> None:
+    """Whoever looks for legal moves tries a move that never ends up to the limit."""
+    for limit, status in ((10_000, 200), (10_001, 400)):
+        rules = RULESETS["zanzibar"].replace(sow_limit=limit)
+        switches = {"ruleset": rules.name, "rules": json.dumps({"sow_limit": limit})}
+        for values in (
+            switches,
+            {**switches, "position": Board(rules).text()},
+            {"transcript": Board(rules).transcript()},
+        ):
+            answer = ask(client, "/api/games", status, seats=["human", "human"], **values)
+            assert answer.get("error", "") == (
+                "" if status == 200 else "rules: sow_limit=10001: expected at most 10000"
+            )
 
 
 def test_a_game_keeps_its_head(client: TestClient) -> None:

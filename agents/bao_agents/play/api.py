@@ -11,6 +11,7 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -26,13 +27,16 @@ from bao_agents.play.sessions import Sessions
 from bao_env.board import Board
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.ruleset import Ruleset
-from bao_env.notation.game_record import format_rules
+from bao_env.notation.game_record import format_rules, parse_rules
 from bao_env.notation.positions import NotationError
-from bao_env.notation.transcript import Transcript
+from bao_env.notation.transcript import iterate_transcripts
 
 MAX_GAMES = 1000
 MAX_GAMES_OF_CLIENT = 50
 """The most games kept for one client; a page restarts a dropped game from its transcript."""
+MAX_SOW_LIMIT = 10_000
+"""The largest ``sow_limit`` of rules that a client brings. Each time the server looks for legal
+moves, a move that never ends is followed up to this limit."""
 BOT_TIMEOUT = 120.0
 """Seconds after which the server gives up on a bot's move, a hint or an evaluation.
 
@@ -125,6 +129,8 @@ class Lobby:
         """
         try:
             if transcript is not None:
+                for game in islice(iterate_transcripts(transcript), 1):
+                    self._check_rules(parse_rules(game.head))
                 board = Board.from_transcript(transcript)
             elif position is not None:
                 board = Board.from_text(position, self._ruleset(ruleset, rules))
@@ -204,11 +210,17 @@ class Lobby:
 
     def _ruleset(self, name: str, switches: str | None = None) -> Ruleset:
         if switches is not None:
-            return Board.from_transcript(Transcript({"ruleset": name, "rules": switches})).ruleset
+            return self._check_rules(parse_rules({"ruleset": name, "rules": switches}))
         rulesets = self.roster.rulesets
         if name not in rulesets:
             raise Refused(f"unknown rule set {name[:80]!r}; expected one of {', '.join(rulesets)}")
         return rulesets[name]
+
+    def _check_rules(self, rules: Ruleset) -> Ruleset:
+        """Return the rules that a client brings, if looking for legal moves takes little time."""
+        if rules.sow_limit > MAX_SOW_LIMIT and rules not in self.roster.rulesets.values():
+            raise Refused(f"rules: sow_limit={rules.sow_limit}: expected at most {MAX_SOW_LIMIT}")
+        return rules
 
 
 def open_board(rules: Ruleset, first_player: str | None) -> Board:
