@@ -8,6 +8,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -85,6 +86,43 @@ def test_a_missing_extra_is_named(
     monkeypatch.setattr(cli, "find", find)
     assert bao(["train"]) == 2
     assert capsys.readouterr().err == f"error: {advice}\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "match random greedy --openings own.toml --csv own.toml",
+        "match random greedy --ruleset own.toml --json=own.toml",
+        "rate greedy --ladder own.toml --games ./own.toml",
+        "blunders random --positions own.toml --csv own.toml",
+        "match new=own.toml random --json own.toml",
+        "match random greedy --json new --games new",
+    ],
+)
+def test_results_replace_nothing_that_the_command_names(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own.toml").write_text("house_min = 8")
+    assert bao(line.split()) == 2
+    assert "names this file twice" in capsys.readouterr().err
+    assert [file.name for file in tmp_path.iterdir()] == ["own.toml"]
+    assert Path("own.toml").read_text() == "house_min = 8"
+
+
+@pytest.mark.parametrize("name", ["table.md", "table.json", "elo.png"])
+def test_an_event_replaces_no_report_of_others(name: str, tmp_path: Path, capsys: Capsys) -> None:
+    """It replaces its own, even if they are all that is left of the event."""
+    line = ["match", "random", "greedy", "--pairs", "1", "--out", str(tmp_path)]
+    (tmp_path / name).write_text("foreign")
+    assert bao(line) == 2
+    assert f"{tmp_path / name} exists, but {tmp_path} holds no games" in capsys.readouterr().err
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "foreign"
+    (tmp_path / name).unlink()
+    for _ in range(2):
+        assert bao(line) == 0
+        shutil.rmtree(tmp_path / "results")
 
 
 DRAWING = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,9 +39,12 @@ from bao_agents.support.output import say
 from bao_agents.support.progress import Progress
 from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.openings import MAX_OPENING_PLIES
+from bao_env.files import read_text
 
-_OUT_FILES = "results/*/*.json", "table.*", "elo.png"
-"""The files of the folder ``--out``, as patterns."""
+_GAMES_FILES = "results/*/*.json"
+"""The games in the folder ``--out``, as a pattern."""
+_REPORTS = "table.json", "table.md", "elo.png"
+"""The reports in that folder."""
 
 
 def add_openings(parser: argparse.ArgumentParser, pairs: int, balance: float | None) -> None:
@@ -129,6 +132,7 @@ def make_event(
         ValueError: a player is unknown or unusable, an option has no effect, or there are too few
             openings.
     """
+    _check_folder(args.out)
     if "-" in (args.json, args.csv):
         refuse_unused(args, "with --json - or --csv -", "format")
     if args.json == args.csv == "-":
@@ -161,6 +165,23 @@ def make_event(
         keep_games=bool(args.games),
         folder=args.out,
     )
+
+
+def _check_folder(folder: Path | None) -> None:
+    """Check that an event may replace the reports in its folder.
+
+    Raises:
+        ValueError: the folder holds a file with the name of a report, but neither games nor a
+            report of an event.
+    """
+    if folder is None or any(folder.glob(_GAMES_FILES)):
+        return
+    foreign = [file for name in _REPORTS if (file := folder / name).exists()]
+    with suppress(OSError, ValueError):
+        if '"made_with"' in read_text(folder / _REPORTS[0]):
+            return
+    if foreign:
+        raise ValueError(f"{foreign[0]} exists, but {folder} holds no games: choose another --out")
 
 
 def _openings(args: argparse.Namespace, ruleset: Ruleset) -> MatchOpenings:
@@ -231,7 +252,7 @@ def play_plans(
         with ExitStack() as stack:
             workers = stack.enter_context(Workers(args.threads, args.ray))
             if args.out:
-                stack.enter_context(hold(args.out, *_OUT_FILES))
+                stack.enter_context(hold(args.out, _GAMES_FILES, *_REPORTS))
             for name, (event, plan) in events.items():
                 games = played[name] = Played()
                 try:

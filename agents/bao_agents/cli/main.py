@@ -214,6 +214,9 @@ def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
     explicit = argparse.Namespace(**dict.fromkeys(vars(args), unset))
     parser.parse_args(list(words[length:]), explicit)
     args.given = {name for name, value in vars(explicit).items() if value is not unset}
+    from bao_agents.cli.options import check_results  # the command has imported it; it is slow
+
+    check_results(args)
     return run, args
 
 

@@ -71,6 +71,24 @@ def new_file(text: str) -> str:
     return text
 
 
+def check_results(args: argparse.Namespace) -> None:
+    """Check that each file of results is named only once on the command line.
+
+    The results would replace other results, or a file that the command reads, such as its openings.
+
+    Raises:
+        ValueError: a file is named twice.
+    """
+    named = [os.path.realpath(word.rpartition("=")[2]) for word in args.words]
+    for option in ("json", "csv", "games"):
+        file = getattr(args, option, None)
+        if isinstance(file, str) and file != "-" and named.count(os.path.realpath(file)) > 1:
+            raise ValueError(
+                f"--{option} {file}: the command line names this file twice, and the results would "
+                "replace it: choose another name"
+            )
+
+
 def picture_file(text: str, suffixes: Sequence[str] = SUFFIXES) -> Path:
     """Check that a picture can be written to a file, and return the file; an argument type.
 
