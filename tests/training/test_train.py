@@ -415,7 +415,9 @@ def test_folder_that_cannot_be_made(tmp_path: Path, run: Fails) -> None:
         assert error.startswith("error: ") and reason in error
 
 
-@pytest.mark.parametrize("name", ["final.safetensors", "metrics.csv"])
+@pytest.mark.parametrize(
+    "name", ["final.safetensors", "metrics.csv", "curves.png", "step-1024.safetensors"]
+)
 def test_a_new_run_replaces_no_file(name: str, tmp_path: Path, run: Fails) -> None:
     """Such as a network that somebody else has trained."""
     file = tmp_path / "r" / name
@@ -424,6 +426,27 @@ def test_a_new_run_replaces_no_file(name: str, tmp_path: Path, run: Fails) -> No
     for words in (NEW, f"{NEW} --resume"):
         assert f"{file.parent} holds {name}, but no run" in run(words)
     assert [*file.parent.iterdir()] == [file] and file.read_text() == "foreign"
+
+
+def test_a_new_run_replaces_no_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Fails
+) -> None:
+    """An input may lie in the run's folder, under the name of the run's own copy, which holds less.
+    After a failed start, none of the files of that start are left."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "r"
+    folder.mkdir()
+    tiny().save(folder / "start.safetensors")
+    SolvedPositions.load("zanzibar")[:50].save("won.npz")
+    content = (folder / "start.safetensors").read_bytes()
+    files = options("start=r/start.safetensors blunder_positions=won.npz")
+    assert f"{folder} holds start.safetensors, but no run" in run(f"{NEW} {files}")
+    assert (folder / "start.safetensors").read_bytes() == content
+    (folder / "start.safetensors").rename("first.safetensors")
+    files = options("start=first.safetensors blunder_positions=won.npz device=cuda")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert "torch sees no CUDA device" in run(f"{NEW} {files}")
+    assert [file.name for file in folder.iterdir()] == [".lock"]
 
 
 def test_resume_after_a_killed_write(saved_run: Path, tmp_path: Path, run: Fails) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from bao_agents.exact.solved_positions import SolvedPositions
@@ -16,7 +17,7 @@ from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Checkpoint
 from bao_agents.nets.checkpoint_files import find_checkpoint
 from bao_training.config import ConfigError, TrainConfig
-from bao_training.run_settings import read_note
+from bao_training.run_settings import foreign_file, read_note
 
 COPIES = {"start": "start.safetensors", "blunder_positions": "blunder_positions.npz"}
 """The settings that name a file, each with the name of its copy in the run's folder."""
@@ -47,6 +48,21 @@ class Inputs:
         copy = folder / COPIES["start"]
         checkpoint.save(copy, replace(self.start, arrays={}))
         return {"start": copy}
+
+    def check_place_for_copies(self, folder: Path) -> None:
+        """Check that the copies of a new run would replace no file of someone else.
+
+        A run that was killed while it started may have left the same copies.
+
+        Raises:
+            ConfigError: a file in the folder has the name of a copy, but another content.
+        """
+        with TemporaryDirectory() as temporary:
+            self.copy_into(Path(temporary))
+            for copy in Path(temporary).iterdir():
+                file = folder / copy.name
+                if file.exists() and file.read_bytes() != copy.read_bytes():
+                    raise foreign_file(file)
 
 
 def copies_for(folder: Path, settings: Mapping[str, Any]) -> dict[str, Path]:

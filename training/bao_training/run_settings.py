@@ -45,8 +45,8 @@ NOTE = "run.json"
 """The name of the file in a run's folder that holds its settings."""
 LAST = "last.safetensors"
 """The name of the file in a run's folder that holds everything needed to resume it."""
-_RESULTS = "final.safetensors", "metrics.csv"
-"""The names of files that a new run would replace. It does not start beside them."""
+_RESULTS = "final.safetensors", "metrics.csv", "curves.png", "step-*.safetensors"
+"""Files that a new run would replace, as patterns (``glob``). It does not start beside them."""
 
 
 def holds_run(folder: Path) -> bool:
@@ -145,12 +145,17 @@ def config_of_run(
     if overrides is not None and not settings:
         names = ", ".join(runs_in(folder.parent)) or "none"
         raise ConfigError(f"there is no run {folder} to resume; the runs there: {names}")
-    if foreign := [name for name in _RESULTS if (folder / name).exists()]:
-        raise ConfigError(
-            f"{folder} holds {foreign[0]}, but no run that could be continued: move it elsewhere, "
-            "or choose another --run"
-        )
+    if foreign := [file for pattern in _RESULTS for file in folder.glob(pattern)]:
+        raise foreign_file(foreign[0])
     return config_from_dict(settings)
+
+
+def foreign_file(file: Path) -> ConfigError:
+    """Return the error for a file that a new run would replace."""
+    return ConfigError(
+        f"{file.parent} holds {file.name}, but no run that could be continued: move it elsewhere, "
+        "or choose another --run"
+    )
 
 
 def config_of_resumed_run(folder: Path, overrides: Mapping[str, Any]) -> tuple[TrainConfig, Any]:

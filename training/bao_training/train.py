@@ -41,7 +41,7 @@ from bao_agents.support.progress import Progress
 from bao_agents.support.provenance import provenance
 from bao_training import distributed
 from bao_training.config import ConfigError, MethodConfig, TrainConfig, config_to_dict
-from bao_training.inputs import Inputs, copies_for, read_inputs
+from bao_training.inputs import COPIES, Inputs, copies_for, read_inputs
 from bao_training.metrics import Metrics
 from bao_training.plot import Curves
 from bao_training.run_settings import (
@@ -104,8 +104,11 @@ def start_run(
         OSError: the folder cannot be written.
     """
     inputs = read_inputs(config, copies)
+    files = [folder / name for name in (NOTE, *COPIES.values())]
+    new_files = [file for file in files if not file.exists()]
     if distributed.rank() == 0:
         folder.mkdir(parents=True, exist_ok=True)
+        inputs.check_place_for_copies(folder)
         networks = inputs.copy_into(folder)  # before run.json, which makes the folder a run
         made_with = provenance(
             config.get_ruleset(), networks=networks, seed=config.seed, command=command
@@ -116,7 +119,8 @@ def start_run(
         return make_trainer(config, method_config, inputs)  # compiles
     except Exception:  # the machine cannot run it: another run may take the folder
         if distributed.rank() == 0:
-            (folder / NOTE).unlink(missing_ok=True)
+            for file in new_files:
+                file.unlink(missing_ok=True)
         raise
 
 
