@@ -428,6 +428,14 @@ def test_a_new_run_replaces_no_file(name: str, tmp_path: Path, run: Fails) -> No
     assert [*file.parent.iterdir()] == [file] and file.read_text() == "foreign"
 
 
+@pytest.mark.parametrize(
+    ("words", "key"),
+    [("--seed 4 --set seed=3", "seed"), ("--ruleset kibao --set rules={house_min=8}", "rules")],
+)
+def test_a_setting_is_given_once(words: str, key: str, run: Fails) -> None:
+    assert f"--set {key} has no effect with {words.split()[0]}: leave out" in run(words)
+
+
 def test_a_new_run_replaces_no_input(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Fails
 ) -> None:

@@ -72,9 +72,13 @@ def _run(args: argparse.Namespace) -> int:
         )
     options = ruleset_settings(args.ruleset) if args.ruleset else {}
     options |= {} if args.seed is None else {"seed": args.seed}
+    assigned = read_settings(None, args.set)
+    for key in assigned.keys() & options:
+        option = "--seed" if key == "seed" else "--ruleset"
+        raise ConfigError(f"--set {key} has no effect with {option}: leave out one of them")
     settings = read_settings(args.config, args.set) | options
     # A configuration is for a new run: a resumed one has its own settings.
-    overrides = read_settings(None, args.set) | options if args.resume else None
+    overrides = assigned | options if args.resume else None
     config_of_run(args.out / name, settings, overrides)  # refuses wrong settings
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     with memory_errors():
