@@ -221,11 +221,15 @@ def test_command_line_of_a_table(
             yield
 
     handler = signal.getsignal(signal.SIGTERM)
-    begin = f"solve --ruleset malawi --memory 20 --table {file}"
-    with monkeypatch.context() as patch:
-        patch.setattr("os.fsync", terminate)
-        patch.setattr(ResumableSearch, "run", search_and_hang_up)
-        assert "run the same command" in fails(begin, status=130)
+    hangup_handler = signal.signal(hangup, signal.SIG_DFL)  # nohup ignores the signal
+    begin = f"solve --ruleset malawi --memory 20 --seconds 60 --table {file}"
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr("os.fsync", terminate)
+            patch.setattr(ResumableSearch, "run", search_and_hang_up)
+            assert "run the same command" in fails(begin, status=130)
+    finally:
+        signal.signal(hangup, hangup_handler)
     assert signal.getsignal(signal.SIGTERM) is handler
     visited = json.loads(file.read_bytes().split(b"\n")[0])["visited"]
     assert visited > 0
