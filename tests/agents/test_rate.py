@@ -240,6 +240,14 @@ def test_rate_a_bot(ladder: Path, tmp_path: Path, says: Says) -> None:
         assert text in out
 
 
+def test_an_unknown_player_is_refused_before_the_engine_compiles(
+    monkeypatch: pytest.MonkeyPatch, fails: Fails
+) -> None:
+    """The check of a ladder compiles the engine, so a typing mistake comes first."""
+    monkeypatch.setattr(rate, "load_ladder", lambda name: pytest.fail("the ladder is loaded"))
+    assert "no such file" in fails("rate runs/none")
+
+
 def test_families(
     ladder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: Says
 ) -> None:

@@ -180,8 +180,9 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 
 def _run(args: argparse.Namespace) -> None:
+    named = parse_players([*expand(args.players)])  # before the ladder's check compiles the engine
     ladder = load_ladder(args.ladder)
-    event, players = _event(args, ladder)
+    event, players = _event(args, ladder, named)
     plans = {
         name: OnLadder(ladder, name, spec, args.precision, args.seed)
         for name, spec in players.items()
@@ -226,7 +227,9 @@ def _run(args: argparse.Namespace) -> None:
     play_plans(args, events, report, args.seconds)
 
 
-def _event(args: argparse.Namespace, ladder: Ladder) -> tuple[Event, dict[str, str]]:
+def _event(
+    args: argparse.Namespace, ladder: Ladder, players: Mapping[str, str]
+) -> tuple[Event, dict[str, str]]:
     """Return the event of the players and the anchors, and each player's specification by name.
 
     Raises:
@@ -240,7 +243,6 @@ def _event(args: argparse.Namespace, ladder: Ladder) -> tuple[Event, dict[str, s
         raise LadderError(
             f"bao rate has no --ruleset, because the ladder sets the rules ({remark})"
         )
-    players = parse_players([*expand(args.players)])
     anchors = {anchor.player: anchor.player for anchor in ladder.anchors}
     for name, spec in players.items():
         if anchors.get(name, spec) != spec:
