@@ -391,8 +391,9 @@ def test_an_error_names_the_module_that_was_imported(
     (tmp_path / "empty_bot.py").touch()
     with pytest.raises(ValueError, match=r"from .*empty_bot\.py: expected it to define that name"):
         bao_agents.load("empty_bot:player")
-    with pytest.raises(ValueError, match="name your own code MODULE:FUNCTION, with --path FOLDER"):
-        bao_agents.load("./empty_bot.py:player")
+    for name in ("./empty_bot.py:player", str(tmp_path / "empty_bot.py")):
+        with pytest.raises(ValueError, match="name your own code MODULE:FUNCTION, with --path"):
+            bao_agents.load(name)
 
 
 SILENT = """

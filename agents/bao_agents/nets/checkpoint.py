@@ -32,7 +32,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialize
 
 from bao_agents.evaluators.nnue import NNUE, make_nnue
-from bao_agents.nets.checkpoint_files import shipped, version
+from bao_agents.nets.checkpoint_files import OWN_CODE, shipped, version
 from bao_agents.nets.features import INPUTS_VERSION
 from bao_agents.nets.layers import shapes_of_layers
 from bao_agents.support.array_types import Float32Array
@@ -191,10 +191,8 @@ def _open(path: Path) -> Any:
         with path.open("rb"):  # safetensors reports an unreadable file as missing
             return safe_open(path, framework="numpy")
     except (SafetensorError, OSError, ValueError) as error:
-        own = (
-            ""
-            if path.suffix == ".safetensors"
-            else "; weights of your own are named MODULE:FUNCTION@FILE"
+        own = {".safetensors": "", ".py": f"; {OWN_CODE}"}.get(
+            path.suffix, "; weights of your own are named MODULE:FUNCTION@FILE"
         )
         raise CheckpointError(
             f"{path} is not a bao_env checkpoint (a .safetensors file written by training): "

@@ -15,6 +15,8 @@ CHECKPOINTS = Path(__file__).parents[1] / "checkpoints"
 """Folder of the shipped checkpoints; they are loaded by name, without the suffix."""
 GUIDES = CHECKPOINTS / "guides"
 """Folder of the small networks that guide alpha-beta, one per rule set and named after it."""
+OWN_CODE = "name your own code MODULE:FUNCTION, with --path FOLDER for the module's folder"
+"""What to do, for errors about a Python file in place of a checkpoint."""
 
 _MAX_HEADER = 1 << 20
 

@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bao_agents.nets.checkpoint_files import beside, find_checkpoint, shipped
+from bao_agents.nets.checkpoint_files import OWN_CODE, beside, find_checkpoint, shipped
 from bao_agents.players import plugins
 from bao_agents.players.names import Kind, PlayerName, Setting, Unit
 from bao_agents.players.pipe import PipeAgent, read_time
@@ -278,7 +278,7 @@ def _no_file(name: str) -> ValueError:
     if near:
         advice += f"; the same folder has: {', '.join(near[:_LISTED])}"
     if ".py" in name:
-        advice += "; name your own code MODULE:FUNCTION, with --path FOLDER for the module's folder"
+        advice += f"; {OWN_CODE}"
     return ValueError(f"player {name[:200]!r}: no such file, or it cannot be read{advice}")
 
 
