@@ -492,6 +492,7 @@ def test_resume_keeps_the_settings_of_the_run(
         assert note.exists() == (status == 130)
     before = json.loads(note.read_text())
     assert "the runs there: r" in run("--run typo --resume")
+    assert f"no configuration 'r', but a run {note.parent}: continue it with" in run("r --resume")
     assert "no checkpoint yet: starting" in (said := run("quick --resume", status=0))
     assert re.search(r"it keeps its own settings; the configuration has other .*\bsteps\b", said)
     assert json.loads(note.read_text()) == before

@@ -95,15 +95,16 @@ def _run(options: argparse.Namespace) -> None:
     )
     # Listen at once, because the address printed below must work.
     listener = _listen(options.host, options.port)
-    hosts = [options.host]
+    port, hosts = listener.getsockname()[1], [options.host]
     if options.host in _LOOPBACK:
         hosts = [socket.gethostname()]
         say(
-            f"On other machines, open the board with this machine's address or name, {hosts[0]}",
+            f"On other machines, open http://{hosts[0]}:{port}/ (or this machine's address in "
+            "place of the name)",
             sys.stdout,
         )
     host = _LOOPBACK.get(options.host, options.host)
-    address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}/"
+    address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
     say(f"The board is at {address} (Ctrl-C stops it)", sys.stdout)
     if not options.no_browser:
         threading.Timer(0.7, open_page, [address]).start()

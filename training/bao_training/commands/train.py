@@ -64,6 +64,8 @@ def _run(args: argparse.Namespace) -> int:
             print(f"bao train {name:10} {path.read_text(encoding='utf-8').splitlines()[0][2:]}")
         return 0
     repeated = find_run(args.config)
+    if args.config and not repeated:
+        _check_configuration(args.config, args.out)
     name = args.run or _name_of_run(args.config, repeated)
     if len(Path(name).parts) != 1 or not Path(name).name.strip(".") or len(name) > 200:
         raise ConfigError(
@@ -170,6 +172,19 @@ def _name_of_run(config: Path | None, repeated: Path | None) -> str:
     if repeated is not None:
         return repeated.resolve().name
     return config.stem if config else "default"
+
+
+def _check_configuration(config: Path, out: Path) -> None:
+    """Check that a configuration is not the mere name of a run.
+
+    Raises:
+        ConfigError: there is no such configuration, but a run of this name.
+    """
+    if str(config) not in SHIPPED and not os.path.isfile(config) and find_run(out / config):
+        raise ConfigError(
+            f"there is no configuration {str(config)!r}, but a run {out / config}: continue it "
+            f"with {_resume_command(out, str(config))}, or repeat it with bao train {out / config}"
+        )
 
 
 def _resume_command(out: Path, name: str) -> str:
