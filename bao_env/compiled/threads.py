@@ -9,9 +9,14 @@ from __future__ import annotations
 import _thread
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from queue import SimpleQueue
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 
 Work = Callable[[slice], None]
+_LONGEST_WAIT = 0.1
+"""Seconds after which a waiting thread looks for an interrupt.
+
+A signal that reaches another thread, or this one just before it waits, does not wake it."""
 
 
 class Threads:
@@ -82,7 +87,8 @@ class Job:
     def wait(self, count: int) -> None:
         """Wait until ``count`` parts have ended."""
         while len(self.ended) < count:
-            self.changed.get()
+            with suppress(Empty):
+                self.changed.get(timeout=_LONGEST_WAIT)
 
     def check(self) -> None:
         """Raise the first error of a part that has ended with one."""

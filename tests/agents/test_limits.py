@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -176,6 +177,27 @@ def test_an_error_ends_a_batch_early() -> None:
     with pytest.raises(RuntimeError, match="part 2"):
         search_in_threads(400, 1, work, 2, lambda: None, seconds=1.0)
     assert len(worked) < 50 and {thread for _, thread in worked} <= {0, 1}
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Windows has no signal masks")
+def test_ctrl_c_is_noticed_when_the_signal_reaches_another_thread() -> None:
+    """Then nothing wakes the thread that waits for the search."""
+    expired, results = threading.Event(), list[bool]()
+
+    def work(part: slice, thread: int) -> None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        results.append(expired.wait(timeout=10))
+
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            search_in_threads(1, 1, work, 1, expired.set, seconds=60.0)
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    assert results == [True]
 
 
 ENGINE = """
