@@ -116,12 +116,12 @@ def kill_writes(*files: Path) -> set[Path]:
 
 def test_a_held_file_loses_what_killed_writes_have_left(tmp_path: Path) -> None:
     file = tmp_path / "a[b]"
-    others = {".ab.01234567.tmp", ".a[b].c.01234567.tmp", ".a[b].tmp", "a[b]"}
-    for name in others:
+    foreign_files = {".ab.01234567.tmp", ".a[b].c.01234567.tmp", ".a[b].tmp", "a[b]"}
+    for name in foreign_files:
         (tmp_path / name).touch()
     assert len(kill_writes(file) | kill_writes(file)) == 2
     with hold_file(file):
-        assert {path.name for path in tmp_path.iterdir()} == {*others, "a[b].lock"}
+        assert {path.name for path in tmp_path.iterdir()} == {*foreign_files, "a[b].lock"}
 
 
 def test_commands_remove_what_killed_writes_have_left(
@@ -144,11 +144,11 @@ def test_commands_remove_what_killed_writes_have_left(
     left = kill_writes(
         match / "table.json", match / ".holder", result, values, part, tables / "0.json"
     )
-    others = kill_writes(match / "games.txt", tmp_path / "new", parts / "a.csv")
-    assert len(left) == 6 and len(others) == 3
+    foreign_files = kill_writes(match / "games.txt", tmp_path / "new", parts / "a.csv")
+    assert len(left) == 6 and len(foreign_files) == 3
     run_commands()
     assert not [path for path in left if path.exists()]
-    assert all(path.exists() for path in others)
+    assert all(path.exists() for path in foreign_files)
 
 
 @pytest.mark.parametrize("failures", [1, 3, 10_000])

@@ -493,14 +493,14 @@ def test_resume_keeps_the_settings_of_the_run(
     before = json.loads(note.read_text())
     assert "the runs there: r" in run("--run typo --resume")
     assert f"no configuration 'r', but a run {note.parent}: continue it with" in run("r --resume")
-    assert "no checkpoint yet: starting" in (said := run("quick --resume", status=0))
-    assert re.search(r"it keeps its own settings; the configuration has other .*\bsteps\b", said)
+    assert "no checkpoint yet: starting" in (output := run("quick --resume", status=0))
+    assert re.search(r"it keeps its own settings; the configuration has other .*\bsteps\b", output)
     assert json.loads(note.read_text()) == before
     for wrong in ("--set learning_rate=0.001", "--seed 7", "--ruleset kibao", "--set steps=1024"):
         error = run(f"--resume {wrong} --set device=cpu")
         assert "was started with" in error and "a resumed run keeps its settings" in error
-    said = run(f"{settings} --resume", status=0)
-    assert "grows" not in said and "the configuration has other" not in said
+    output = run(f"{settings} --resume", status=0)
+    assert "grows" not in output and "the configuration has other" not in output
     error = run("quick --resume --set td.epochs=3")
     assert "was started with td.epochs=2, not 3:" in error
     assert "grows" not in run("quick --resume", status=0)
@@ -606,8 +606,8 @@ def test_an_archived_run_is_repeated_to_equal_files(
     command = f"{NEW} {files} --seed 5"
     run(command, status=0)
     shutil.move(tmp_path / "r", tmp_path / "archive")
-    kept = [file.name for file in (tmp_path / "archive").glob("step-*")]
-    assert kept == ["step-2000.safetensors"]  # after 2 of 3 updates of 1,024 steps
+    generations = [file.name for file in (tmp_path / "archive").glob("step-*")]
+    assert generations == ["step-2000.safetensors"]  # after 2 of 3 updates of 1,024 steps
     for name in ("first.safetensors", "won.npz"):
         (tmp_path / name).unlink()
     for number, config in enumerate(("archive", "archive/run.json")):
