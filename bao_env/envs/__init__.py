@@ -8,7 +8,8 @@ game.
 
 **Actions.** ``Discrete(64)``, ``pit * 4 + direction * 2 + house``: pits 0..7 are the front row of
 the player to act, 8..15 the back row, both from their own left; direction 0 = left, 1 = right;
-house 1 = play the house.
+house 1 = play the house. One action is a whole turn, with all its captures and laps. Only in rule
+set ``dutch`` may a player choose the side of a later capture in a further action.
 
 **Observation.** A dict of fresh arrays, the board from the side of the player who sees it:
 
@@ -25,12 +26,13 @@ action. Gymnasium's environments also give a copy of the mask in ``infos["action
 
 **Opponent.** ``BaoEnv`` and ``BaoVectorEnv`` play against ``opponent``, by default ``"random"``:
 each step is the learner's ply and the opponent's answers, and observations and rewards are the
-learner's. ``opponent=None`` is self-play: each action is for the player to act, and the reward is
+learner's. The learner's seat is drawn for each game, unless ``seat=`` says ``"south"`` or
+``"north"``. ``opponent=None`` is self-play: each action is for the player to act, and the reward is
 for the player who *has just acted*. The observation that comes with it is the *next* player's. That
 is usually the other player, so a value bootstrapped from it changes sign:
-``target = reward - discount * value(observation)``. In rule set ``dutch`` a player may choose the
-side of a capture in a further action; then the same player acts again, and the sign stays. To find
-out, compare ``infos["seat"]``, the seat whose observation is returned, before and after the step.
+``target = reward - discount * value(observation)``. Where the same player acts again, in rule set
+``dutch``, the sign stays. To find out, compare ``infos["seat"]``, the seat whose observation is
+returned, before and after the step.
 
 **Rewards.** +1 for a win and -1 for a loss, on the last ply, else 0. So against an opponent the
 learner has won exactly the games that end with ``reward > 0``.
