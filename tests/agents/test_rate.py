@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -297,14 +298,19 @@ def test_player_that_fails(ladder: Path, tmp_path: Path, fails: Fails) -> None:
     assert re.search("mine:broken failed against .*: TypeError: my mistake", error, re.DOTALL)
 
 
-def test_ctrl_c_reports_what_there_is(
-    ladder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_reports_what_there_is(
+    number: signal.Signals,
+    ladder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capsys,
 ) -> None:
     play, parts = Event.play, iter(range(3))
 
     def stopped(*arguments: Any) -> Pairs:
         if next(parts) == 2:
-            raise KeyboardInterrupt
+            signal.raise_signal(number)
         return play(*arguments)
 
     monkeypatch.setattr(Event, "play", stopped)

@@ -35,6 +35,7 @@ from bao_agents.players import registry
 from bao_agents.players.fingerprint import fingerprint
 from bao_agents.search.limits import Clock
 from bao_agents.support.files import hold
+from bao_agents.support.interrupts import signals_interrupt
 from bao_agents.support.output import say
 from bao_agents.support.progress import Progress
 from bao_env.engine.ruleset import Ruleset
@@ -222,13 +223,14 @@ class Played:
         return sum(self.results.values(), Pairs())
 
 
+@signals_interrupt()
 def play_plans(
     args: argparse.Namespace,
     events: Mapping[str, tuple[Event, Plan]],
     report: Callable[[dict[str, Played]], Report | None],
     seconds: float = math.inf,
 ) -> None:
-    """Play plans one after another, then report the games, even after Ctrl-C or an error.
+    """Play plans one after another, then report the games, even after a signal or an error.
 
     Args:
         args: the command's arguments.
@@ -241,7 +243,7 @@ def play_plans(
         HeldError: another process plays in the folder.
         OSError: the folder or a file cannot be written, or there is no Ray cluster.
         ValueError: see :meth:`~bao_agents.arena.event.Event.play`.
-        KeyboardInterrupt: Ctrl-C was pressed; the message says how to continue.
+        KeyboardInterrupt: a signal came, such as Ctrl-C; the message says how to continue.
     """
     played: dict[str, Played] = {}
     event, _ = next(iter(events.values()))  # bao rate has many plans, but one event

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
 
 from bao_agents.arena.pools import LocalPool, RayPool
 from bao_agents.cli.options import (
@@ -27,6 +22,7 @@ from bao_agents.search.limits import MAX_NODES, Limit
 from bao_agents.search.memory import check_memory
 from bao_agents.search.solver.solver import Solution, solve, table_bits
 from bao_agents.support.files import hold_file
+from bao_agents.support.interrupts import signals_interrupt
 from bao_agents.support.output import say
 from bao_agents.support.progress import Progress
 from bao_env.board import Board
@@ -124,6 +120,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
     return _run
 
 
+@signals_interrupt()
 def _run(args: argparse.Namespace) -> None:
     if (args.sample is None) != (args.out is None):
         raise ValueError("--sample N needs --out FILE, and --out FILE needs --sample N")
@@ -183,36 +180,10 @@ def _prove(args: argparse.Namespace) -> None:
     print(describe(solution))
 
 
-@contextmanager
-def _signals_interrupt() -> Iterator[None]:
-    """Let SIGTERM, and SIGHUP of a closed terminal, raise KeyboardInterrupt in the block, once.
-
-    Batch systems may send SIGTERM twice, to a step and to its processes. The second one would stop
-    the save that the first one has begun.
-    """
-    handlers: dict[int, Any] = {}
-
-    def interrupt(*_: object) -> NoReturn:
-        for number in handlers:
-            signal.signal(number, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is threading.main_thread():  # only it may handle signals
-        for name in ("SIGTERM", "SIGHUP"):
-            number = getattr(signal, name, None)  # Windows has no SIGHUP
-            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # nohup
-                handlers[number] = signal.signal(number, interrupt)
-    try:
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-
-
 def _prove_with_table(board: Board, args: argparse.Namespace) -> None:
     """Print who wins a position, by a search that a file keeps."""
     bits = table_bits(Limit(nodes=MAX_NODES), args.threads, check_memory(args.memory))
-    with hold_file(Path(args.table)) as file, _signals_interrupt():
+    with hold_file(Path(args.table)) as file:
         search = ResumableSearch(board.ruleset, board.packed, file, bits, args.threads)
         try:
             with Progress(unit=" positions", unit_scale=True, initial=search.visited) as bar:
