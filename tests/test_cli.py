@@ -61,6 +61,13 @@ def test_the_environment_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Non
     assert dict(os.environ) == before
 
 
+def test_an_abbreviated_option_is_refused(capsys: Capsys) -> None:
+    """``--qui`` would be accepted, but hide no progress bar."""
+    assert bao(["players", "--qui"]) == 2
+    error = "error: unrecognized arguments: --qui (did you mean '--quiet'?)\n"
+    assert capsys.readouterr().err == error
+
+
 def test_output_is_not_limited_to_ascii(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A character that the terminal cannot show is printed as an escape."""
     game, output = tmp_path / "game", io.BytesIO()

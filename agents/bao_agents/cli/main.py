@@ -11,6 +11,7 @@ import argparse
 import difflib
 import io
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -205,6 +206,7 @@ def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
         prog=f"bao {name}",
         description=f"{summary[0].upper()}{summary[1:]}.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,  # --quiet is read before the others, and scripts outlive new options
     )
     run = find(name)(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bars and no notices")
@@ -227,6 +229,11 @@ class _Parser(argparse.ArgumentParser):
         """Raise ValueError."""
         named = message.removeprefix("argument ")
         hint = f" ({self.prog} --help lists all arguments)" if named == message else ""
+        unknown = re.search(r"unrecognized arguments:.*? (--[\w-]+)", message)
+        if unknown:
+            from bao_env.suggestions import did_you_mean  # slow to import, and rarely needed
+
+            hint = did_you_mean(unknown[1], self._option_string_actions) or hint
         raise ValueError(f"{named}{hint}")
 
 
