@@ -117,6 +117,17 @@ def test_results_replace_nothing_that_the_command_names(
     assert Path("own.toml").read_text() == "house_min = 8"
 
 
+@pytest.mark.parametrize("option", ["--json d/table.md", "--csv d/table.json --out ./d"])
+def test_results_replace_no_report_of_the_command(
+    option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("d").mkdir()
+    assert bao(f"match random greedy --pairs 1 --out d {option}".split()) == 2
+    assert "--out writes a report there" in capsys.readouterr().err
+    assert not [*Path("d").iterdir()]
+
+
 @pytest.mark.parametrize("name", ["table.md", "table.json", "elo.png"])
 def test_an_event_replaces_no_report_of_others(name: str, tmp_path: Path, capsys: Capsys) -> None:
     """It replaces its own, even if they are all that is left of the event."""

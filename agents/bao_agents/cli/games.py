@@ -102,6 +102,7 @@ def add_event(parser: argparse.ArgumentParser, out: Path | None = None) -> None:
     )
     add_options(parser, "seed", "threads", "ray", "json", "csv", "format", out=out)
     add_player_options(parser)
+    parser.set_defaults(reports=_REPORTS)
 
 
 def _clock(text: str) -> Clock:

@@ -75,18 +75,25 @@ def check_results(args: argparse.Namespace) -> None:
     """Check that each file of results is named only once on the command line.
 
     The results would replace other results, or a file that the command reads, such as its openings.
+    The reports that the command writes into the folder ``--out``, ``args.reports``, count too.
 
     Raises:
-        ValueError: a file is named twice.
+        ValueError: a file is named twice, or is one of the reports.
     """
     named = [os.path.realpath(word.rpartition("=")[2]) for word in args.words]
+    folder = getattr(args, "out", None)
+    reports = [] if folder is None else [folder / name for name in getattr(args, "reports", ())]
     for option in ("json", "csv", "games"):
         file = getattr(args, option, None)
-        if isinstance(file, str) and file != "-" and named.count(os.path.realpath(file)) > 1:
+        if not isinstance(file, str) or file == "-":
+            continue
+        if named.count(os.path.realpath(file)) > 1:
             raise ValueError(
                 f"--{option} {file}: the command line names this file twice, and the results would "
                 "replace it: choose another name"
             )
+        if os.path.realpath(file) in map(os.path.realpath, reports):
+            raise ValueError(f"--{option} {file}: --out writes a report there: choose another name")
 
 
 def picture_file(text: str, suffixes: Sequence[str] = SUFFIXES) -> Path:
