@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from bao_agents.exact.proof_tree import Answer, Answers, read_answers
+from bao_agents.exact.proof_tree import Answer, Answers, ProofTree, read_answers
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
 from bao_agents.search.solver.proof_search import ProofSearch
 from bao_env.engine.position import to_packed
@@ -123,6 +123,8 @@ def main(argv: list[str]) -> int:
         leaves = count_openings(answers, ruleset, int(argv[3]))
     else:
         root = next(iter(answers))
+        tree = ProofTree(ruleset, to_packed(parse_position(root, ruleset)), answers)
+        tree.check_file(Path(argv[0]))  # no line of another proof, which would not be checked
         value, leaves = value_of(root, answers, ruleset)
         words = {WIN: "the player to move wins", LOSS: "the other player wins", UNKNOWN: "unknown"}
         print(f"{root}: {words[value]}; {len(leaves)} leaves", flush=True)

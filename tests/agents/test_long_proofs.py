@@ -23,10 +23,10 @@ from bao_agents.exact.resumable_search import ResumableSearch
 from bao_agents.search.solver import proof_search
 from bao_agents.search.solver.proof_number import UNKNOWN, WIN
 from bao_agents.search.solver.proof_search import ProofSearch
-from bao_env import RULESETS
+from bao_env import RULESETS, Board
 from bao_env.engine.position import PackedPositions, packed_opening, turn_of
 from bao_env.engine.ruleset import Ruleset
-from tests import prove_openings
+from tests import check_pieces, prove_openings
 from tests.check_pieces import prove_again, value_of
 from tests.conftest import Capsys, Fails, Says
 from tests.positions import STUCK, draw
@@ -115,6 +115,23 @@ def test_a_damaged_answer_is_refused(
     refusal = fails(f"solve --ruleset kujifunza --pieces {file.as_posix()}")
     assert f"{file}, line 2: " in refusal and fault in refusal and refusal.count("\n") == 1
     assert file.read_bytes() == damaged
+
+
+def test_an_answer_of_another_proof_is_refused(tmp_path: Path, fails: Fails) -> None:
+    """Both are proofs under the same rules, of the opening and of a position after three plies."""
+    ruleset, files = RULESETS["kujifunza"], [tmp_path / "first", tmp_path / "second"]
+    moved = Board(ruleset)
+    for _ in range(3):
+        moved.push(moved.legal_actions[0])
+    for file, position in zip(files, (packed_opening(ruleset), moved.packed), strict=True):
+        prove(ruleset, position, file, answers=2)
+    file, (_, *others) = files[0], files[1].read_bytes().splitlines(keepends=True)
+    refusal = fails(f"solve --ruleset kujifunza --pieces {files[1]}")
+    assert f"{files[1]}, line 2: " in refusal and "choose another name" in refusal
+    file.write_bytes(file.read_bytes() + b"".join(others))
+    assert f"{file}, line 4: " in fails(f"solve --ruleset kujifunza --pieces {file}")
+    with pytest.raises(ValueError, match="line 4: "):
+        check_pieces.main([str(file), "kujifunza"])
 
 
 def test_a_proof_in_pieces_may_be_longer_than_files_from_others(

@@ -205,6 +205,7 @@ def _prove_in_pieces(board: Board, args: argparse.Namespace) -> None:
     with hold_file(Path(args.pieces)) as file:
         answers = read_answers(file, board.ruleset)
         tree = ProofTree(board.ruleset, board.packed, answers)
+        tree.check_file(file)
         nodes = args.nodes or _PIECE_NODES
         # On this machine, one search uses all cores; on a cluster, each core has its own search.
         jobs: int = args.threads

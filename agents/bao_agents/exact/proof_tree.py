@@ -191,6 +191,20 @@ class ProofTree:
         self._nodes = {self.root.text: self.root}
         self._expand(self.root)
 
+    def check_file(self, file: Path) -> None:
+        """Check that all answers that a file had are about positions of this tree.
+
+        Raises:
+            ValueError: the file has an answer about another position; the message names its line.
+        """
+        for line, text in enumerate(self._answers, 2):
+            if text not in self._nodes:
+                raise ValueError(
+                    f"{file}, line {line}: the answers above do not lead to this position from "
+                    f"{self.root.text!r:.300}: give the position that the proof is of, or choose "
+                    "another name"
+                )
+
     def prove(self, file: Path, pool: Executor, jobs: int, *settings: int) -> Iterator[Answer]:
         """Prove the position; yield each answer once it has been written to the file.
 
