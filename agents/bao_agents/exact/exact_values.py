@@ -206,7 +206,8 @@ def _solve_parts(
             source = SOURCES[number % len(SOURCES)]
             name = hashlib.sha256(drawn.positions.tobytes()).hexdigest()[:32]
             file = part_file(folder, name, kept_by, ".npz")
-            part = read_part(file, partial(SolvedPositions.load, ruleset=ruleset))
+            load = partial(SolvedPositions.load, ruleset=ruleset, may_be_empty=True)
+            part = read_part(file, load)
             if part is None:
                 part = solve_sample(drawn, source, exact)
                 if settings.shortest:

@@ -170,12 +170,15 @@ class SolvedPositions:
         return file.getvalue()
 
     @classmethod
-    def load(cls, path: str | Path, ruleset: Ruleset | None = None) -> Self:
+    def load(
+        cls, path: str | Path, ruleset: Ruleset | None = None, *, may_be_empty: bool = False
+    ) -> Self:
         """Read and check what :meth:`save` wrote.
 
         Args:
             path: a file, or the name of a shipped one.
             ruleset: the expected rules; None to accept any rules.
+            may_be_empty: whether to accept a file without positions.
 
         Raises:
             ValueError: the file is missing or damaged, does not hold solved positions, or is for
@@ -193,6 +196,8 @@ class SolvedPositions:
                     f"{FORMAT} and {RULES_VERSION}"
                 )
             rules = Ruleset.from_dict(metadata["ruleset"])
+            if not may_be_empty and not len(arrays["legal"]):
+                raise ValueError("it has no positions")
             _check_content(arrays, rules)
             if ruleset is not None and ruleset != rules:
                 raise ValueError(f"it follows the rules of {rules.contrast(ruleset)}")
@@ -264,9 +269,9 @@ def read_arrays(file: Path, types: Mapping[str, type[np.generic]], *more_names: 
 
 
 def _check_content(arrays: Arrays, ruleset: Ruleset) -> None:
-    """Check that there are positions, and that their legal actions contain the winning ones."""
-    if not len(arrays["legal"]):
-        raise ValueError("it has no positions")
+    """Check the positions' plies and sources, and that their legal actions contain the winning
+    ones.
+    """
     if (arrays["plies"] < 0).any():
         raise ValueError("a number of plies is below 0")
     if not all(name.isprintable() for name in np.unique(arrays["source"]).tolist()):
