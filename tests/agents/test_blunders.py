@@ -104,6 +104,8 @@ def test_the_command(solved: SolvedPositions, tmp_path: Path, says: Says) -> Non
     out = says(f"{line} --positions {tmp_path}/solved.npz --json {file}")
     report = json.loads(file.read_text())
     first, second = report["results"]
+    mark = digest(tmp_path / "solved.npz")
+    assert report["positions"].endswith(f" of {tmp_path}/solved.npz, digest {mark}")
     assert (first["player"], second["player"]) == ("random", "alphabeta:2")
     everything = first["blunders"]["all"]["all"]
     assert everything["moves"] == len(solved.won)

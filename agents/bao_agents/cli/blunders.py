@@ -19,10 +19,10 @@ from bao_agents.cli.options import (
     write_text,
 )
 from bao_agents.exact.blunders import Share, classify
-from bao_agents.exact.solved_positions import SolvedPositions
+from bao_agents.exact.solved_positions import SolvedPositions, find
 from bao_agents.players import registry
 from bao_agents.players.fingerprint import fingerprint
-from bao_agents.support.provenance import facts, provenance
+from bao_agents.support.provenance import digest, facts, provenance
 
 
 def percent(share: Mapping[str, float] | None) -> str:
@@ -70,6 +70,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
 def _run(args: argparse.Namespace) -> None:
     rules, file = args.ruleset, args.positions or args.ruleset.name
     won = SolvedPositions.load(file, rules).won
+    positions = f"{len(won)} of {file}, digest {digest(find(file))}"
     # All before the first move, because the file of one may change while another moves.
     players = [
         registry.load(spec, ruleset=rules, seed=args.seed, threads=args.threads)
@@ -79,7 +80,7 @@ def _run(args: argparse.Namespace) -> None:
     files = {spec: registry.parse(spec).file(rules) for spec in args.players}
     networks = {spec: network for spec, network in files.items() if network}
     record = provenance(rules, networks=networks, seed=args.seed, command=["bao", *args.words])
-    source = {"ruleset": rules.name, "positions": f"{len(won)} of {file}", **facts(record)}
+    source = {"ruleset": rules.name, "positions": positions, **facts(record)}
     results = []
     for spec, mark in zip(args.players, fingerprints, strict=True):
         player = players.pop(0)  # the memory of the one before is free then

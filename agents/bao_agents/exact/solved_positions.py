@@ -184,10 +184,8 @@ class SolvedPositions:
             ValueError: the file is missing or damaged, does not hold solved positions, or is for
                 other rules; the message names it.
         """
-        shipped = SHIPPED / f"{path}.npz"
         try:
-            file = shipped if shipped.is_file() else Path(path)
-            arrays = dict(read_arrays(file, _ARRAYS, "metadata"))
+            arrays = dict(read_arrays(find(path), _ARRAYS, "metadata"))
             metadata = json.loads(str(arrays.pop("metadata")))
             version = metadata["format"], metadata["rules_version"]
             if version != (FORMAT, RULES_VERSION):
@@ -208,6 +206,12 @@ class SolvedPositions:
                 f"file with bao solve --sample, or choose one of: {names}"
             ) from error
         return cls(rules, **arrays, metadata=metadata)
+
+
+def find(path: str | Path) -> Path:
+    """Return the file of solved positions at a path, or the shipped one of this name."""
+    shipped = SHIPPED / f"{path}.npz"
+    return shipped if shipped.is_file() else Path(path)
 
 
 def shipped_won_positions(ruleset: Ruleset) -> SolvedPositions | None:
