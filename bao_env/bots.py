@@ -249,6 +249,11 @@ def get_agent(
         return GreedyAgent(ruleset)
     if isinstance(opponent, str):
         return load_from_packages(opponent, get_ruleset(ruleset or "zanzibar"), seed, threads)
+    if isinstance(opponent, type):
+        raise ValueError(
+            f"opponent={opponent!r} is a class: expected an object of it, such as "
+            f"{opponent.__name__}()"
+        )
     if callable(getattr(opponent, "act", None)):
         if ruleset is not None:
             settle_rules(opponent, get_ruleset(ruleset))

@@ -65,6 +65,23 @@ def illegal_games(actions: Actions, legal: Legal) -> npt.NDArray[np.int64]:
     return games[:count]
 
 
+def check_in_space(actions: Actions, legal: Legal) -> None:
+    """Check that the actions of a batch are from 0 to 63; the arguments are those of
+    :func:`check_legal`.
+
+    Raises:
+        IllegalMoveError: an action is not; the message names the first one and its game.
+    """
+    outside = (actions < 0) | (actions >= NUM_ACTIONS)
+    games = np.flatnonzero(outside & (legal != 0))
+    if len(games):
+        game = games[0]
+        raise IllegalMoveError(
+            f"action {actions[game]} in game {game}: an action is an integer from 0 to "
+            f"{NUM_ACTIONS - 1}; legal there: {actions_of(legal[game])}"
+        )
+
+
 def check_legal(actions: Actions, legal: Legal, player: str = "") -> None:
     """Validate the actions of a batch.
 

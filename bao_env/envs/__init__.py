@@ -52,6 +52,8 @@ played last. Run a game until ``terminated or truncated``. Prefer ``max_plies`` 
 **Illegal actions** lose the game: the player who acted gets -1 and ``infos["illegal"]`` is True,
 as in PettingZoo's own environments. With ``illegal="raise"`` they raise
 :class:`bao_env.IllegalMoveError`, a ValueError that names the legal actions, and change nothing.
+An integer outside the action space, such as 64, is a mistake in the program and no move: it always
+raises this error.
 
 **Openings.** Against an opponent a game opens with up to eight random plies (``opening_plies``),
 so an agent cannot win by memorising one line against a deterministic bot. In self-play and in

@@ -175,7 +175,8 @@ class raw_env(SingleGameEnv, AECEnv[str, Observation, int]):
         """Play an action of ``agent_selection``, or accept None once that agent is done.
 
         Raises:
-            IllegalMoveError: the action is illegal, and ``illegal="raise"``; nothing has changed.
+            IllegalMoveError: the action is illegal, and ``illegal="raise"``, or it is not in 0..63;
+                nothing has changed.
             ResetNeeded: the game has not begun, or an exception interrupted the last step.
             TypeError: the action is not an integer.
             ValueError: the agent is done.

@@ -181,7 +181,8 @@ class BaoEnv(SingleGameEnv, gymnasium.Env[Any, Any]):
         Raises:
             ResetNeeded: the episode is over or has not begun, or an exception interrupted the last
                 step or reset.
-            IllegalMoveError: the action is illegal, and ``illegal="raise"``; nothing has changed.
+            IllegalMoveError: the action is illegal, and ``illegal="raise"``, or it is not in 0..63;
+                nothing has changed.
             TypeError: the action is not an integer; nothing has changed.
             RuntimeError: the opponent's answer is not a legal action; the episode needs a reset.
         """

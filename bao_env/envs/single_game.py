@@ -189,17 +189,18 @@ class SingleGame:
             illegal: what an illegal action does: ``"raise"`` or ``"lose"``.
 
         Raises:
-            IllegalMoveError: the action is illegal, and ``illegal="raise"``; the message names the
-                legal actions.
+            IllegalMoveError: the action is illegal, and ``illegal="raise"``, or it is not in 0..63;
+                the message names the legal actions.
             TypeError: the action is not an integer.
         """
         try:
             number = operator.index(action)
         except TypeError:
             raise TypeError(f"action {action!r}: expected an integer from 0 to 63") from None
-        if 0 <= number < NUM_ACTIONS and int(self.legal[0]) >> number & 1:
+        in_space = 0 <= number < NUM_ACTIONS
+        if in_space and int(self.legal[0]) >> number & 1:
             return number
-        if illegal == "raise":
+        if illegal == "raise" or not in_space:
             self.board().parse_move(number)  # raises, and names the rule
         return None
 

@@ -16,7 +16,7 @@ from bao_env.bots import Opponent, get_agent
 from bao_env.engine.action import NUM_ACTIONS
 from bao_env.engine.argument_checks import MAX_COUNT, as_actions, as_integer
 from bao_env.engine.layout import Seat
-from bao_env.engine.masks import check_legal, illegal_games, unpack_masks
+from bao_env.engine.masks import check_in_space, check_legal, illegal_games, unpack_masks
 from bao_env.engine.position import (
     PLY,
     Actions,
@@ -306,7 +306,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         Raises:
             ResetNeeded: reset() was never called; an exception interrupted the last step or reset;
                 or a game is over and was not reset (DISABLED).
-            IllegalMoveError: an action is illegal, and ``illegal="raise"``; nothing has changed.
+            IllegalMoveError: an action is illegal, and ``illegal="raise"``, or it is not in 0..63;
+                nothing has changed. In a game that is over, any integer is accepted.
             TypeError, ValueError: ``actions`` are not B integers; nothing has changed.
             RuntimeError: the opponent's answer is not legal; the games need a reset.
         """
@@ -320,8 +321,9 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         batch = self._batch
         actions = as_actions(actions, self.num_envs, "actions")
         losing = illegal_games(actions, batch.state.legal)
-        if len(losing) and self._illegal_policy == "raise":
-            check_legal(actions, batch.state.legal)
+        if len(losing):
+            check = check_legal if self._illegal_policy == "raise" else check_in_space
+            check(actions, batch.state.legal)
         with self.guard:
             return self._step(actions, losing, waiting)
 

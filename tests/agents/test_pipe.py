@@ -24,6 +24,7 @@ from bao_agents.arena.openings import draw_openings
 from bao_agents.arena.pairs import play_match
 from bao_agents.arena.plan import FIRST_PARTS, cut
 from bao_agents.cli.engine import EngineProtocol
+from bao_agents.cli.main import main
 from bao_agents.players import pipe
 from bao_agents.players.pipe import PipeAgent
 from bao_agents.players.registry import load, parse
@@ -123,22 +124,23 @@ FRAGILE = (
     + "    while not (text := line()).startswith('position'): text or sys.exit(0)\n"
     + "    legal = line().split()[1:]; line()\n"
     + "    if _ < 2: print('move', legal[0], flush=True)\n"
-    + "sys.exit(3)\n"
+    + "print('Traceback', file=sys.stderr); sys.exit(3)\n"
 )
 """A program that plays two moves and crashes at the third."""
 
 
 def test_a_fault_loses_one_game(
-    tmp_path: Path, says: Says, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The program is started again for the next game. Its name cannot harm the terminal or a
-    table."""
+    """The program is started again for the next game, and prints its traceback only once. Its name
+    cannot harm the terminal or a table."""
     monkeypatch.setattr(pipe, "QUIET_SECONDS", 0.2)  # it is ready only once
     file = tmp_path / "bot.py"
     file.write_text(FRAGILE)
-    out = says(
-        f"match 'bot=pipe:{sys.executable} {file}' random --pairs 2 --json {tmp_path}/match.json"
-    )
+    bot, results = f"bot=pipe:{sys.executable} {file}", str(tmp_path / "match.json")
+    assert main(["match", bot, "random", "--pairs=2", "--threads=1", "--json", results]) == 0
+    out, err = capfd.readouterr()
+    assert err.count("Traceback") == 1 and err.count("crashed; from now on") == 1
     [row] = json.loads((tmp_path / "match.json").read_text())["results"]
     faults = row["faults"]
     assert row["games"] == 4 and 0 < len(faults) <= row["lost"] and not row["opponent_faults"]

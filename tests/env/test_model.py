@@ -236,17 +236,19 @@ def draw_actions(
     env: Any, models: list[Model], over: Any, strict: bool, rng: np.random.Generator
 ) -> list[Any]:
     """Draw a legal action for each game; or, for all games, an illegal one, which strict
-    environments refuse."""
+    environments refuse. All environments refuse actions outside the action space."""
     integer: Any = (int, np.int8, np.uint64)[rng.integers(3)]
     actions = [integer(rng.choice(model.legal(model.seat) or [0])) for model in models]
     illegal = [
         int(rng.choice([*{*range(-1, 65)} - {*model.legal(model.seat)}])) for model in models
     ]
-    if strict:
-        if not over[0]:
-            with pytest.raises(IllegalMoveError, match=rf"{illegal[0]}\b.*legal"):
-                env.step(illegal if isinstance(env, BaoVectorEnv) else illegal[0])
-    elif rng.random() < 0.05:
+    running = [action for action, is_over in zip(illegal, over, strict=True) if not is_over]
+    outside = [action for action in running if not 0 <= action < 64]
+    refused = [] if strict and over[0] else running if strict else outside
+    if refused:
+        with pytest.raises(IllegalMoveError, match=rf"{refused[0]}\b.*legal"):
+            env.step(illegal if isinstance(env, BaoVectorEnv) else illegal[0])
+    elif not strict and rng.random() < 0.05:
         return illegal
     return actions
 

@@ -65,8 +65,11 @@ def test_the_file_is_what_its_name_says(runs: Path, name: str, begins: bytes, sa
 def test_several_runs_are_not_drawn_into_one_of_them(runs: Path, says: Says) -> None:
     says("curve a/s0 a/s1")
     assert (runs / "curves.png").exists() and not (runs / "a/s0/curves.png").exists()
+    assert "curves.png (in place of the earlier one)" in says("curve a/s0 a/s1")
     says("curve a/s1")
     assert (runs / "a/s1/curves.png").exists()
+    says("curve a/s0/metrics.csv")
+    assert (runs / "a/s0/metrics.png").exists()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,9 @@ from glob import glob
 from pathlib import Path
 from typing import NamedTuple
 
+from bao_agents.nets.checkpoint_files import beside
 from bao_env.files import read_text
+from bao_env.suggestions import did_you_mean
 from bao_training.run_settings import read_note
 
 _CHECKPOINT = r"step-\d+(\.safetensors)?|final\.safetensors|\d+[^\d/]*$"
@@ -50,7 +52,8 @@ def read_lines(words: Sequence[str]) -> list[Line]:
             paths = paths or sorted(glob(pattern))
         if not paths:
             raise ValueError(
-                f"{word!r:.200}: no such run, or it cannot be read; expected a folder or a CSV file"
+                f"{word!r:.200}: no such run, or it cannot be read"
+                f"{did_you_mean(pattern, beside(pattern))}; expected a folder or a CSV file"
             )
         runs = {source: rows for path in paths for source, rows in read_runs(Path(path)).items()}
         lines += [Line(name, runs)] if name else [Line(run, {run: runs[run]}) for run in runs]

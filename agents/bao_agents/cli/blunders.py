@@ -19,7 +19,7 @@ from bao_agents.cli.options import (
     write_text,
 )
 from bao_agents.exact.blunders import Share, classify
-from bao_agents.exact.solved_positions import SolvedPositions, find
+from bao_agents.exact.solved_positions import SolvedPositions, find, shipped_won_positions
 from bao_agents.players import registry
 from bao_agents.players.fingerprint import fingerprint
 from bao_agents.support.provenance import digest, facts, provenance
@@ -69,7 +69,13 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 def _run(args: argparse.Namespace) -> None:
     rules, file = args.ruleset, args.positions or args.ruleset.name
-    won = SolvedPositions.load(file, rules).won
+    solved = SolvedPositions.load(file, rules) if args.positions else shipped_won_positions(rules)
+    if solved is None:
+        raise ValueError(
+            f"no solved positions are shipped for the rules {rules.name}: make some with bao solve "
+            "--sample N --out FILE.npz and the same --ruleset, then --positions FILE.npz"
+        )
+    won = solved.won
     positions = f"{len(won)} of {file}, digest {digest(find(file))}"
     # All before the first move, because the file of one may change while another moves.
     players = [

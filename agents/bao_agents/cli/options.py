@@ -112,10 +112,18 @@ def picture_file(text: str, suffixes: Sequence[str] = SUFFIXES) -> Path:
 
 def _ruleset(text: str) -> Any:
     """Return the rule set of a name or of a ``.toml`` file; this is an argument type."""
-    from bao_env import get_ruleset, load_ruleset
+    from bao_env import RULESETS, load_ruleset
+    from bao_env.suggestions import did_you_mean
 
+    if text in RULESETS:
+        return RULESETS[text]
+    if not text.endswith(".toml"):
+        raise argparse.ArgumentTypeError(
+            f"unknown rule set {text!r:.80}{did_you_mean(text, RULESETS)}: expected one of "
+            f"{', '.join(RULESETS)}, or the path of a .toml file of switches"
+        )
     try:
-        return load_ruleset(text) if text.endswith(".toml") else get_ruleset(text)
+        return load_ruleset(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
     except OSError as error:

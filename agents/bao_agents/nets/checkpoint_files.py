@@ -44,8 +44,10 @@ def find_checkpoint(name: str) -> Path | None:
 
 
 def beside(name: str) -> list[str]:
-    """Return the runs and the checkpoint files in the folder that contains a path, sorted."""
-    paths = Path(os.path.dirname(name)).glob("*") if os.path.isdir(os.path.dirname(name)) else ()
+    """Return the runs and the checkpoint files in the folder that contains a path, sorted; those in
+    ``runs/`` for a name without a folder."""
+    folder = os.path.dirname(name) or "runs"
+    paths = Path(folder).glob("*") if os.path.isdir(folder) else ()
     return sorted(
         str(path)
         for path in paths

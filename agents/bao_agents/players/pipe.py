@@ -129,6 +129,7 @@ class PipeAgent(Remade):
         self.remembers: bool = False
         self.most_games: int | None = None
         self._move_seconds = 0.0
+        self._has_crashed = False
         self._lock = threading.Lock()
         self._program: _Program | None = None
         self._program = self._start()
@@ -167,6 +168,7 @@ class PipeAgent(Remade):
                     )
                     self._move_seconds += max(0.0, program.processor_seconds() - before)
             except BaseException as error:  # a late answer must not reach the next move
+                self._note_crash()
                 self.close()
                 if isinstance(error, PlayerFault):
                     error.actions = actions[:i].tolist()
@@ -209,13 +211,22 @@ class PipeAgent(Remade):
             self._program.end()
         self._program = None
 
+    def _note_crash(self) -> None:
+        """After the program's first crash, say that its messages are not shown again.
+
+        Otherwise a program that always crashes would print its traceback in every game.
+        """
+        if self._program is not None and self._program.crashed and not self._has_crashed:
+            self._has_crashed = True
+            say(f"player {self.name} crashed; from now on its standard error is not shown")
+
     def _get_program(self) -> _Program:
         """Return the running program; start it if there is none."""
         self._program = self._program or self._start()
         return self._program
 
     def _start(self) -> _Program:
-        program = _Program(self._command)
+        program = _Program(self._command, is_silent=self._has_crashed)
         try:
             self._prepare(program, PROGRAM_START_SECONDS)
         except PlayerFault as fault:  # no fault of one game: the program may never work
@@ -289,11 +300,18 @@ class PipeAgent(Remade):
 class _Program:
     """A running program, with the lines that it has written.
 
+    Args:
+        command: the program and its arguments.
+        is_silent: whether to drop what it writes to its standard error.
+
     Raises:
         ValueError: the program cannot be started.
     """
 
-    def __init__(self, command: str) -> None:
+    crashed: bool = False
+    """Whether it has ended by itself, with another exit status than 0."""
+
+    def __init__(self, command: str, *, is_silent: bool = False) -> None:
         self._name = f"pipe:{command:.80}"
         try:
             # Windows splits the words itself.
@@ -304,6 +322,7 @@ class _Program:
                 words,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL if is_silent else None,
                 # Ctrl-C in the terminal is for this process, which ends the program.
                 start_new_session=True,
                 creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
@@ -416,6 +435,7 @@ class _Program:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_PATIENCE)
         status = self._process.returncode
+        self.crashed = bool(status)
         verb = "crashed" if status else "ended"
         self.fail("closed its output" if status is None else f"{verb}: exit status {status}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,24 @@ def needs_file(make: Any) -> bool:
         file = inspect.signature(make).parameters.get("file")
         return file is not None and file.default is file.empty
     return False
+
+
+def check_parameters(name: str, make: Any, parameters: Sequence[str]) -> None:
+    """Check that users' code can be called with these parameters.
+
+    Raises:
+        ValueError: it cannot; the message says why.
+    """
+    try:
+        inspect.signature(make).bind(**dict.fromkeys(parameters))
+    except ValueError:  # it has no signature
+        return
+    except TypeError as error:
+        words = ", ".join(parameters)
+        raise ValueError(
+            f"player {name:.200} cannot be called with {words} ({error!s:.200}): expected a "
+            f"function ({words}) that returns an object with act(positions, legal)"
+        ) from error
 
 
 def source(name: str, file: str = "") -> bytes:

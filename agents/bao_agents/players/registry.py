@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -84,6 +85,7 @@ def _function(name: PlayerName, setting: Setting) -> Agent:
         raise ValueError(
             f"player {name!s:.200} needs a file, such as its weights: {name!s:.200}@FILE"
         )
+    plugins.check_parameters(name.function, make, ["ruleset", "seed", *options])
     try:
         agent = make(ruleset=setting.ruleset, seed=setting.seed, **options)
     except Exception as error:  # foreign code may raise anything
@@ -251,21 +253,36 @@ def parse(
         if path is not None:
             return replace(parsed, path=path)
         if kind.head:
-            raise _no_checkpoint(parsed, available)
-    if checkpoints is None and (name.endswith(".safetensors") or os.sep in name):
+            runs = beside(parsed.checkpoint) if checkpoints is None else []
+            raise _no_checkpoint(parsed, available, runs)
+    is_command = checkpoints is None and _is_command(name)
+    is_path = name.endswith(".safetensors") or os.sep in name
+    if checkpoints is None and is_path and not is_command:
         raise _no_file(name)
     if ask_packages and checkpoints is None and packages(except_package="bao_agents"):
         return PlayerName(PACKAGE, name)
-    raise _unknown(name, kinds, akin, available)
+    if is_command:
+        command = f"pipe:{name[:80]}"
+        raise ValueError(f"unknown player {name[:80]!r} (did you mean {command!r}?)")
+    runs = beside(name) if checkpoints is None else []
+    raise _unknown(name, kinds, akin, [*available, *runs])
 
 
-def _no_checkpoint(parsed: PlayerName, names: Sequence[str]) -> ValueError:
-    """Return the error for a missing checkpoint; ``names`` are the available checkpoints."""
+def _is_command(name: str) -> bool:
+    """Return whether a name is the command of a program, to which ``pipe:`` was not added."""
+    program, space, _ = name.partition(" ")
+    return bool(space and program and shutil.which(program))
+
+
+def _no_checkpoint(
+    parsed: PlayerName, checkpoints: Sequence[str], runs: Sequence[str]
+) -> ValueError:
+    """Return the error for a missing checkpoint, given the names of those that may be meant."""
     checkpoint = parsed.checkpoint
     return ValueError(
         f"player {parsed.text[:80]!r}: there is no checkpoint {checkpoint[:80]!r}"
-        f"{did_you_mean(checkpoint, [*names, *beside(checkpoint)])}; "
-        f"known checkpoints: {', '.join(names)}"
+        f"{did_you_mean(checkpoint, [*checkpoints, *runs])}; "
+        f"known checkpoints: {', '.join(checkpoints)}"
     )
 
 
@@ -275,7 +292,7 @@ def _no_file(name: str) -> ValueError:
         return ValueError(f"player {name[:200]!r} has no checkpoint that can be read")
     near = beside(name)
     advice = did_you_mean(name, near)
-    if near:
+    if near and os.path.dirname(name):
         advice += f"; the same folder has: {', '.join(near[:_LISTED])}"
     if ".py" in name:
         advice += f"; {OWN_CODE}"
@@ -291,7 +308,8 @@ def _unknown(
     if not akin:
         head, colon, tail = name.partition(":")
         heads = {kind.form.partition(":")[0] for kind in kinds}
-        hint = did_you_mean(head, [*filter(str.islower, sorted(heads)), *checkpoints], colon + tail)
+        hint = did_you_mean(head, filter(str.islower, sorted(heads)), colon + tail)
+        hint = hint or did_you_mean(name, checkpoints)
     return ValueError(
         f"unknown player {name[:80]!r}{hint}: expected something like "
         f"{', '.join(chain.from_iterable(examples))}"

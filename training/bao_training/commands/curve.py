@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from bao_agents.cli.options import Run, picture_file
@@ -36,7 +37,8 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "--out",
         type=picture_file,
         metavar="FILE",
-        help="the picture: .png, .pdf or .svg (default: curves.png, in the folder of a single run)",
+        help="the picture: .png, .pdf or .svg (default: curves.png, in the folder of a single run; "
+        "for a single CSV its name with .png)",
     )
     parser.add_argument(
         "--metrics", nargs="+", default=[], metavar="COLUMN", help="columns of the CSV to draw"
@@ -50,8 +52,16 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 def _run(args: argparse.Namespace) -> None:
     curves = Curves(read_lines(args.runs), args.metrics, args.x)
-    folder = Path(args.runs[0]) if len(args.runs) == 1 else Path()
-    file = args.out or (folder if folder.is_dir() else Path()) / "curves.png"
+    file = args.out or _default_picture(args.runs)
+    replaced = " (in place of the earlier one)" if not args.out and file.exists() else ""
     say(curves.table(), sys.stdout)
     save_figure(curves.draw, file)
-    say(f"\n{file}", sys.stdout)
+    say(f"\n{file}{replaced}", sys.stdout)
+
+
+def _default_picture(runs: Sequence[str]) -> Path:
+    """Return the file of the picture of some runs: beside a single CSV, or in a single run."""
+    source = Path(runs[0]) if len(runs) == 1 else Path()
+    if source.is_file():
+        return source.with_suffix(".png")
+    return (source if source.is_dir() else Path()) / "curves.png"
