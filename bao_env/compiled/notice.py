@@ -1,4 +1,4 @@
-"""Print lines to stderr while functions are compiled for the first time, which takes seconds.
+"""Print lines to stderr while functions are compiled for the first time, if it takes seconds.
 
 Numba calls the listeners when it compiles a function, not when it loads one from its cache.
 ``BAO_ENV_QUIET=1`` suppresses the lines.
@@ -16,6 +16,8 @@ from typing import Any
 
 from numba.core import event
 
+_PATIENCE = 2.0
+"""Seconds of compiling before the first line; much less is not worth a line."""
 _EVERY = 15.0
 """Seconds between two lines of progress."""
 _functions: set[Callable[..., Any]] = set()
@@ -27,29 +29,49 @@ def announce(function: Callable[..., Any]) -> None:
 
 
 class _Notice(event.Listener):
-    """Print a line when this process starts to compile our functions, then lines of progress."""
+    """Print a line when compiling our functions takes this process long, then lines of progress."""
 
     def __init__(self) -> None:
         self._compiled: set[Callable[..., Any]] = set()
+        self._depth = 0
+        """How many of our functions are being compiled now, each while its caller is compiled."""
+        self._seconds = 0.0
+        """For how long this process has compiled, until the last event."""
+        self._last_event = 0.0
         self._said: float | None = None
+        """How long it had compiled when the last line was printed."""
 
     def on_start(self, event: Any) -> None:
         """Handle the start of a compilation."""
         function = event.data["dispatcher"]
-        if self._said is None and function.py_func in _functions:
-            self._said = time.monotonic()
-            often = "first use only; bao warm-up compiles everything in advance"
-            if function.stats.cache_path is None:
-                often = "at every start: no cache folder is writable; set NUMBA_CACHE_DIR"
-            _say(f"compiling the engine ({often})")
+        if function.py_func in _functions:
+            self._report(is_cached=function.stats.cache_path is not None)
+            self._depth += 1
 
     def on_end(self, event: Any) -> None:
         """Handle the end of a compilation."""
-        function = event.data["dispatcher"].py_func
-        if function in _functions:
-            self._compiled.add(function)  # perhaps for one of several argument types
-        if self._said is not None and time.monotonic() >= self._said + _EVERY:
-            self._said = time.monotonic()
+        function = event.data["dispatcher"]
+        if function.py_func in _functions:
+            self._compiled.add(function.py_func)  # perhaps for one of several argument types
+            self._report(is_cached=function.stats.cache_path is not None)
+            self._depth -= 1
+
+    def _report(self, *, is_cached: bool) -> None:
+        """Count the time since the last event, and print a line if one is due."""
+        now = time.monotonic()
+        if self._depth:
+            self._seconds += now - self._last_event
+        self._last_event = now
+        if self._said is None and self._seconds >= _PATIENCE:
+            self._said = self._seconds
+            _say(
+                "compiling what is used here for the first time (bao warm-up compiles everything "
+                "in advance)"
+                if is_cached
+                else "compiling, at every start: no cache folder is writable; set NUMBA_CACHE_DIR"
+            )
+        elif self._said is not None and self._seconds >= self._said + _EVERY:
+            self._said = self._seconds
             _say(f"compiling, {len(self._compiled)} of at most {len(_functions)} functions")
 
 
