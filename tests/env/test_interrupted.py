@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from ctypes import CFUNCTYPE
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -24,10 +25,12 @@ import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import VectorEnv
+from numba.core.dispatcher import Dispatcher
 
 import bao_agents
 import bao_env
 from bao_env import BaoEnv, BaoVectorEnv, Board, Engine, raw_env
+from bao_env.compiled.compile import jit
 from bao_env.engine.action import actions_of
 from bao_env.envs.guard import Guard
 from tests.vector import DISABLED, NEXT, SAME, same
@@ -214,6 +217,23 @@ def test_interrupts_leave_nothing_locked(
 ) -> None:
     """The test sends real signals at random moments; afterwards everything can be used again."""
     interrupt(user(), 1000 if thorough else 100)
+
+
+def test_an_interrupt_in_a_callback_of_the_compiler_is_raised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Python ignores exceptions there, and numba then fails to cache what it has compiled."""
+
+    def compile_and_call_back(self: Dispatcher, signature: Any) -> Any:
+        CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))()
+        raise RuntimeError("no compiled object yet")
+
+    hook = sys.unraisablehook
+    monkeypatch.setattr(Dispatcher, "compile", compile_and_call_back)
+    compiled = jit(lambda count: count)
+    with pytest.raises(KeyboardInterrupt):
+        compiled(1)
+    assert sys.unraisablehook is hook
 
 
 def test_interrupted_lock_opens_for_its_thread_alone() -> None:
