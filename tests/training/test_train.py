@@ -530,6 +530,14 @@ def test_a_caller_may_have_switched_gradients_off(mode: Any, tmp_path: Path) -> 
     assert weights(trainer) == weights(usual)
 
 
+def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
+    """Its arrays have the same shapes, but its games follow other rules."""
+    tiny("workers=1 ruleset=dutch seed=9").save(tmp_path / LAST)
+    with pytest.raises(checkpoint.CheckpointError, match="a run with other ruleset, seed"):
+        tiny("workers=1").restore(tmp_path / LAST)
+    tiny("workers=1 ruleset=dutch seed=9 steps=4096").restore(tmp_path / LAST)
+
+
 def test_training_in_another_thread(tmp_path: Path) -> None:
     """Only the main thread handles signals. Torch keeps its threads."""
     settings = (TINY + "evaluate_pairs=1 steps=1024").split()

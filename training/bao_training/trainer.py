@@ -32,6 +32,7 @@ from bao_training.config import C, ConfigError, TrainConfig, config_to_dict
 from bao_training.evaluation import OPPONENTS, Evaluation, Opponent
 from bao_training.inputs import Inputs, read_inputs
 from bao_training.memory import keep_freed_memory
+from bao_training.run_settings import MAY_CHANGE, differing
 from bao_training.run_state import check_arrays, digest, with_prefix
 from bao_training.worker import Model, Worker
 
@@ -356,6 +357,9 @@ class Trainer(ABC, Generic[W, C]):
                 raise ValueError("it holds only a network, or was written by another version")
             if info["digest"] != digest(info, arrays | model_arrays(saved)):
                 raise ValueError("it is damaged: its digest does not match")
+            others = differing(info.get("config", {}), self.settings())
+            if others := [name for name in others if name not in MAY_CHANGE]:
+                raise ValueError(f"it is of a run with other {', '.join(others)}")
             check_arrays(arrays, self.state())
         except ValueError as error:
             raise CheckpointError(f"{path} does not hold this run: {error}") from error
