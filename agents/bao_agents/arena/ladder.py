@@ -92,6 +92,12 @@ class Anchor(_Table):
     fingerprint: str
     """:func:`~bao_agents.players.fingerprint.fingerprint` of the rated player."""
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.low <= self.elo <= self.high:
+            raise ValueError(f"its Elo {self.elo} is not between {self.low} and {self.high}")
+        return self
+
 
 class _MadeWith(TypedDict):
     """The versions of the code; other keys are allowed."""
@@ -169,6 +175,8 @@ class Ladder(_Table):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if len({anchor.player for anchor in self.anchors}) < len(self.anchors):
+            raise ValueError("two anchors are the same player, so one of its ratings is wrong")
         try:
             _ = self.starts
         except (TypeError, OverflowError) as error:
