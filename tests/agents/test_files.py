@@ -53,6 +53,12 @@ def test_link_is_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "target").read_text() == "old"
 
 
+def test_a_report_may_name_a_file_whose_name_is_not_utf_8(tmp_path: Path) -> None:
+    """It comes after the work, and holds the command."""
+    write_atomically(tmp_path / "report", "bao match --csv a\udcff.csv")
+    assert (tmp_path / "report").read_bytes() == rb"bao match --csv a\udcff.csv"
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
 @given(mode=st.integers(0, 0o777), umask=st.integers(0, 0o777))
 def test_permissions_are_kept(

@@ -27,9 +27,12 @@ def pages_folder() -> Path:
 
 
 def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
-    """Replace a file by ``data``, in UTF-8 if it is text; see :func:`replace_file`."""
+    """Replace a file by ``data``, in UTF-8 if it is text; see :func:`replace_file`.
+
+    The bytes of a file's name that are not UTF-8 are written as escapes, as in the output.
+    """
     with replace_file(path) as file:
-        file.write(data.encode() if isinstance(data, str) else data)
+        file.write(data.encode(errors="backslashreplace") if isinstance(data, str) else data)
 
 
 @contextmanager
