@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 import signal
 import sys
@@ -276,6 +277,15 @@ def test_families(
     assert [row["player"] for row in rows][2:4] == ["greedy", "mine:lowest@w_90.pt"]
     assert all(row["ruleset"] == "zanzibar" and row["seed"] == "1" for row in rows)
     assert says("curve elo.csv --metrics elo --out elo.png").count("\n") >= 3
+
+
+@pytest.mark.parametrize("steps", [math.nan, [1], True])
+def test_steps_of_a_foreign_checkpoint_are_a_number_or_unknown(steps: Any, tmp_path: Path) -> None:
+    """JSON cannot hold all that a checkpoint can say, and the report comes after the games."""
+    network = checkpoint.load(CHECKPOINTS / "zanzibar.safetensors")
+    file = tmp_path / "foreign.safetensors"
+    checkpoint.save(file, replace(network, info={"steps": steps}))
+    assert rate.steps_of(str(file)) is None
 
 
 @pytest.mark.parametrize(

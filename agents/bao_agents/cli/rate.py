@@ -59,7 +59,8 @@ def steps_of(spec: str) -> int | None:
     in the file's name.
     """
     if trained := checkpoint_of(spec):
-        return trained.info.get("steps")
+        steps = trained.info.get("steps")
+        return steps if type(steps) is int else None
     numbers = re.findall("[0-9]+", os.path.basename(spec.partition("@")[2]))
     return int(numbers[-1]) if numbers else None
 
