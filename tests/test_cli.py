@@ -117,6 +117,13 @@ def test_results_replace_nothing_that_the_command_names(
     assert Path("own.toml").read_text() == "house_min = 8"
 
 
+def test_games_are_not_written_to_a_file_called_minus(capsys: Capsys) -> None:
+    """``--json -`` and ``--csv -`` print."""
+    assert bao(["match", "random", "greedy", "--pairs", "1", "--games", "-"]) == 2
+    assert capsys.readouterr().err == "error: --games -: the games cannot be printed: name a file\n"
+    assert not Path("-").exists()
+
+
 @pytest.mark.parametrize("option", ["--json d/table.md", "--csv d/table.json --out ./d"])
 def test_results_replace_no_report_of_the_command(
     option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys

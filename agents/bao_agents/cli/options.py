@@ -78,8 +78,10 @@ def check_results(args: argparse.Namespace) -> None:
     The reports that the command writes into the folder ``--out``, ``args.reports``, count too.
 
     Raises:
-        ValueError: a file is named twice, or is one of the reports.
+        ValueError: a file is named twice, or is one of the reports; or the games would be printed.
     """
+    if getattr(args, "games", None) == "-":
+        raise ValueError("--games -: the games cannot be printed: name a file")
     named = [os.path.realpath(word.rpartition("=")[2]) for word in args.words]
     folder = getattr(args, "out", None)
     reports = [] if folder is None else [folder / name for name in getattr(args, "reports", ())]
