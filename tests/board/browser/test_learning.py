@@ -126,4 +126,13 @@ def test_a_puzzle(open_page: Open) -> None:
     page.fill("#typed", puzzle.winning[0])  # the bot then answers, as after a click
     page.keyboard.press("Enter")
     see(page, "#moves button:not(.undone)").to_have_count(2)
-    see(page, "#lesson p").to_have_text(re.compile("Good: the win is still there|Solved"))
+    see(page, "#lesson p").to_have_text("Good: the win is still there.")
+    expect(page.locator(".pit.legal").first).to_be_visible()
+    text = page.input_value("#position")
+    legal = Board.from_text(text).legal_actions
+    [last, *_] = [action for action in legal if Board.from_text(text, moves=[action]).outcome()]
+    page.fill("#typed", action_to_move(last))
+    page.keyboard.press("Enter")
+    see(page, "#lesson p").to_have_text("Solved!")
+    see(page, "#review").to_be_visible()
+    see(page, "#rematch").to_be_hidden()  # it would leave the puzzles

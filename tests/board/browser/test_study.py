@@ -172,6 +172,7 @@ def test_links_hold_the_game_in_themselves(open_page: Open) -> None:
         see(friend, "#position").to_have_value(text)
         assert moves(friend) == (before if button == "link-game" else [])
         assert "#game=" in friend.url  # the game now belongs to this server
+        assert friend.url.partition("&")[0] != page.url.partition("&")[0]  # and is the friend's own
         friend.close()
     page.evaluate("location.hash = 'position=rubbish'")
     see(page, "#message").not_to_be_empty()
@@ -336,3 +337,12 @@ def test_a_line_that_was_left_comes_back(open_page: Open) -> None:
     page.click("#lines button")
     see(page, "#moves .undone").to_have_attribute("data-move", "6L*")
     see(page, "#lines button").to_have_text("1. 7L*")
+    page.click("#redo")
+    for move in ("6L", "6R"):
+        see(page, "#status").to_have_text("North to move")
+        page.fill("#typed", move)
+        page.keyboard.press("Enter")
+        see(page, f"#moves [data-move='{move}']").to_have_count(1)
+        at_rest(page)
+        page.click("#undo")
+    expect(page.locator("#lines button").first).to_have_text("1. … 6L")

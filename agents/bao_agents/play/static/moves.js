@@ -60,7 +60,8 @@ export function showMoves(game, boardPly, marks, onMove) {
 export function showLines(game, onLine) {
   const buttons = game.lines.map(({ ply, moves }, index) => {
     const texts = moves.map(({ texts: spellings }) => spellings[spelling()]).join(" ");
-    return button(`${numberOf(game, ply)}. ${texts}`, () => onLine(index), "move");
+    const gap = moves[0].seat === 1 ? "… " : "";
+    return button(`${numberOf(game, ply)}. ${gap}${texts}`, () => onLine(index), "move");
   });
   $("lines").replaceChildren(...(buttons.length ? [`${t("lines")}: `] : []), ...buttons);
 }

@@ -52,13 +52,14 @@ export function showStatus(table) {
   $("how").textContent = t(`how_${state.legal[0]?.choice ?? "way"}`);
 }
 
-export function showControls({ game, state, pending, paused, away }) {
+export function showControls({ game, state, pending, paused, away, task }) {
   const bots = !game.outcome && game.seats[game.mover] !== "human";
   const alone = game.seats.includes("human");
   $("row-game").hidden = away;
   $("row-look").hidden = !away;
   $("play-from-here").hidden = Boolean(state.note);
   $("row-end").hidden = !game.outcome || away;
+  $("rematch").hidden = Boolean(task); // a puzzle has its own buttons for what comes next
   $("undo").disabled = game.current_ply === 0;
   $("redo").disabled = game.current_ply === game.length;
   $("resign").disabled = Boolean(game.outcome) || !alone || !game.current_ply;
