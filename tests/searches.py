@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bao_agents.evaluators.nnue import NNUE, position_value
-from bao_agents.evaluators.tables import PairTables
+from bao_agents.evaluators.nnue import NO_NNUE, Evaluator, position_value
+from bao_agents.evaluators.tables import load_tables
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint_files import GUIDES
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
@@ -19,14 +19,19 @@ from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
 from bao_env.engine.kernel import legal_of, play
 from bao_env.engine.position import Rows, movers, turn_of, unpack
-from bao_env.engine.ruleset import KernelRules, get_ruleset
+from bao_env.engine.ruleset import KernelRules, Ruleset, get_ruleset
 from bao_env.engine.starts import startable
 from tests.positions import draw
 
 
+def tables_evaluator(ruleset: Ruleset) -> Evaluator:
+    """Return the evaluator of a full search, which reads the fitted tables."""
+    return Evaluator(load_tables(ruleset), NO_NNUE)
+
+
 def minimax(
     rules: KernelRules,
-    evaluator: PairTables | NNUE,
+    evaluator: Evaluator,
     position: np.ndarray,
     depth: int,
     extends: bool = False,

@@ -111,3 +111,12 @@ def jit_inline(function: F) -> F:
     array arguments would copy the arrays' descriptors.
     """
     return jit_inner(function, forceinline=True)
+
+
+def jit_merged(function: F) -> F:
+    """Compile a function within its caller, for a large function with a single caller.
+
+    Compiled by itself, it would be optimised twice: alone, and again as a part of its caller. A
+    call from Python compiles it as :func:`jit` does.
+    """
+    return jit(function, inline="always")

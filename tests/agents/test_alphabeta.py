@@ -57,7 +57,7 @@ from bao_env.engine.successors import (
 )
 from tests.positions import mixed_batch, seeds_of
 from tests.rulesets import every_ruleset
-from tests.searches import minimax
+from tests.searches import minimax, tables_evaluator
 
 
 def make_table(nodes: float) -> np.ndarray:
@@ -92,7 +92,7 @@ def test_successors_are_the_legal_moves(name: str) -> None:
 @every_ruleset("zanzibar", "dutch", name="name")
 def test_search_is_minimax(name: str) -> None:
     ruleset = RULESETS[name]
-    rules, tables = ruleset.kernel, load_tables(ruleset)
+    rules, evaluator = ruleset.kernel, tables_evaluator(ruleset)
     agents = {
         depth: AlphaBetaAgent(ruleset, Limit(plies=depth), threads=1) for depth in (1, 2, 3, 4)
     }
@@ -100,7 +100,7 @@ def test_search_is_minimax(name: str) -> None:
     for position in mixed_batch(ruleset, 60, seed=4):
         for depth, agent in agents.items():
             result = agent.search(position)
-            value, actions = minimax(rules, tables, position, depth)
+            value, actions = minimax(rules, evaluator, position, depth)
             assert result.value == value, (unpack(position), depth)
             assert result.action in actions and result.line[0] == result.action
             proven += abs(value) > PROVEN
@@ -291,7 +291,7 @@ def test_what_is_remembered_is_true() -> None:
     Such a search says nothing about the position itself.
     """
     ruleset = RULESETS["zanzibar"]
-    rules, tables = ruleset.kernel, load_tables(ruleset)
+    rules, evaluator = ruleset.kernel, tables_evaluator(ruleset)
     agent = AlphaBetaAgent(ruleset, Limit(plies=3), threads=1)
     for position in mixed_batch(ruleset, 40, seed=4):
         game = new_games(1)
@@ -305,7 +305,7 @@ def test_what_is_remembered_is_true() -> None:
         legal = np.array([legal_of(rules, position)], np.uint64)
         if legal[0]:
             action = agent.act(position[None], legal, games=game)[0]
-            assert action in minimax(rules, tables, position, 3)[1]
+            assert action in minimax(rules, evaluator, position, 3)[1]
 
 
 def test_memory_of_games_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,6 @@ from bao_agents.evaluators.tables import (
     LIMIT,
     SCALE,
     PairTables,
-    load_tables,
     tables_value,
 )
 from bao_agents.nets.checkpoint import Checkpoint
@@ -35,7 +34,7 @@ from bao_env.engine.ruleset import RULESETS
 from bao_training.nnue_model import NNUEModel, list_patterns
 from tests.networks import make_network
 from tests.positions import draw, mixed_batch
-from tests.searches import minimax
+from tests.searches import minimax, tables_evaluator
 
 
 def level(seeds: int) -> int:
@@ -92,8 +91,9 @@ def test_guided_search_reads_it() -> None:
     guide = Checkpoint(make_network((8,)).arrays(), ruleset, nnue=nnue)
     guided = AlphaBetaAgent(ruleset, Limit(plies=2), guide=guide, threads=1)
     full = AlphaBetaAgent(ruleset, Limit(plies=2), threads=1)
+    tables = tables_evaluator(ruleset)
     for position in draw(ruleset, 20, 12)[0]:
-        for agent, evaluator in (guided, nnue), (full, load_tables(ruleset)):
+        for agent, evaluator in (guided, tables._replace(nnue=nnue)), (full, tables):
             value, _ = minimax(ruleset.kernel, evaluator, position, 2, extends=agent is guided)
             assert agent.search(position).value == value
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bao_agents.evaluators.tables import load_tables
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Checkpoint
 from bao_agents.nets.checkpoint_files import GUIDES
@@ -34,7 +33,7 @@ from bao_env.engine.successors import (
 )
 from tests.networks import make_network
 from tests.positions import draw
-from tests.searches import minimax
+from tests.searches import minimax, tables_evaluator
 
 ZANZIBAR = RULESETS["zanzibar"].kernel
 
@@ -135,7 +134,7 @@ def test_a_search_reduces_by_the_numbers_that_it_is_given() -> None:
 def test_forced_actions_extend_the_search(plies: int) -> None:
     """Without reductions, values are those of the literal search; extensions change some."""
     batch, _ = draw("zanzibar", 60, plies, seed=7)
-    tables = load_tables(RULESETS["zanzibar"])
+    evaluator = tables_evaluator(RULESETS["zanzibar"])
     changed = 0
     for depth in range(1, STANDARD.order_depth):
         full = AlphaBetaAgent("zanzibar", Limit(plies=depth), threads=1)
@@ -143,6 +142,6 @@ def test_forced_actions_extend_the_search(plies: int) -> None:
         for position in batch:
             value = guided.search(position).value
             if abs(value) < PROVEN:  # else an earlier depth ended the search
-                assert value == minimax(ZANZIBAR, tables, position, depth, extends=True)[0]
+                assert value == minimax(ZANZIBAR, evaluator, position, depth, extends=True)[0]
                 changed += value != full.search(position).value
     assert changed > 3

@@ -136,16 +136,29 @@ def nnue_value(nnue: NNUE, rows: Rows) -> Index:
     return max(-LIMIT, min(LIMIT, value))
 
 
-def position_value(evaluator: PairTables | NNUE, rows: Rows) -> Index:
-    """Return the value of a position for its mover, by :class:`PairTables` or an :class:`NNUE`."""
-    if isinstance(evaluator, NNUE):
-        return nnue_value(evaluator, rows)
-    return tables_value(evaluator, rows)
+NO_NNUE = NNUE(np.zeros((0, UNITS), np.int16))
+"""An NNUE without vectors, which evaluates nothing."""
 
 
-@overload(position_value, inline="always")
-def _position_value_in_numba(evaluator, rows):  # type: ignore[no-untyped-def]
-    """Return the function that compiled code calls instead of :func:`position_value`."""
-    if evaluator.instance_class is NNUE:
-        return lambda evaluator, rows: nnue_value(evaluator, rows)
-    return lambda evaluator, rows: tables_value(evaluator, rows)
+class Evaluator(NamedTuple):
+    """What evaluates the positions of a search: an NNUE if there is one, else the fitted tables.
+
+    Both have the same type, so searches with and without an NNUE share their compiled code.
+    """
+
+    tables: PairTables
+    nnue: NNUE
+    """:data:`NO_NNUE` if there is none."""
+
+
+@jit
+def position_value(evaluator: Evaluator, rows: Rows) -> Index:
+    """Return the value of a position for its mover, int64, in units of :data:`SCALE` per logit.
+
+    Args:
+        evaluator: the :class:`Evaluator`.
+        rows: the position, a :class:`Rows`.
+    """
+    if evaluator.nnue.weights.shape[0] != 0:
+        return nnue_value(evaluator.nnue, rows)
+    return tables_value(evaluator.tables, rows)

@@ -55,6 +55,15 @@ class Weights(NamedTuple):
     """float32[...], for each unit of all layers but the head, its weights in the next layer."""
 
 
+NO_WEIGHTS = Weights(
+    table=np.zeros(0, np.float32),
+    widths=np.zeros(1, np.int64),
+    biases=np.zeros(0, np.float32),
+    matrix=np.zeros(0, np.float32),
+)
+"""A network without units, for functions that take a network but do not run it."""
+
+
 class NetworkWorkspace(NamedTuple):
     """The memory of :func:`forward`, for one thread."""
 

@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bao_agents.evaluators.nnue import NNUE
-from bao_agents.evaluators.tables import SCALE, PairTables, load_tables
+from bao_agents.evaluators.nnue import NO_NNUE, Evaluator
+from bao_agents.evaluators.tables import SCALE, load_tables
 from bao_agents.search.alphabeta.game_tables import GameTables
 from bao_agents.search.alphabeta.ordering import forget_cutoffs
 from bao_agents.search.alphabeta.policy_order import PolicyGuide, make_guides
@@ -65,7 +65,7 @@ from bao_agents.search.sharing import search_in_threads
 from bao_agents.support.array_types import Float64Array, Int64Array, Uint64Array
 from bao_agents.support.opinion import Opinion
 from bao_env.board import Board
-from bao_env.compiled.compile import jit
+from bao_env.compiled.compile import jit, jit_merged
 from bao_env.engine.argument_checks import as_batch, check_array
 from bao_env.engine.bits import FULL, ONE, ZERO, U
 from bao_env.engine.kernel import legal_of
@@ -114,11 +114,11 @@ class SearchResult(NamedTuple):
     """Best play for both sides, as actions, beginning with ``action``."""
 
 
-@jit
+@jit_merged
 def _deepen(
     rules: KernelRules,
-    evaluator: PairTables | NNUE,
-    guide: PolicyGuide | None,
+    evaluator: Evaluator,
+    guide: PolicyGuide,
     table: Uint64Array,
     marks: Uint64Array,
     work: np.record,
@@ -171,8 +171,8 @@ def _deepen(
 @jit
 def _search_each(
     kernel_array: npt.NDArray[np.uint64],
-    evaluator: PairTables | NNUE,
-    guide: PolicyGuide | None,
+    evaluator: Evaluator,
+    guide: PolicyGuide,
     workspace: Workspace,
     games: tuple[npt.NDArray[Any], ...],
     positions: PackedPositions,
@@ -285,8 +285,9 @@ class AlphaBetaAgent(SearchPlayer):
         self._memory_alone: GameMemory | None = None
         """The table for single positions that belong to no game."""
         guide = self._guide
-        evaluator = guide.nnue if guide and guide.nnue else load_tables(self.ruleset)
-        guides = make_guides(guide.weights, count) if guide else [None] * count
+        nnue = guide.nnue if guide else None
+        evaluator = Evaluator(load_tables(self.ruleset), nnue or NO_NNUE)
+        guides = make_guides(guide.weights if guide else None, count)
         self._threads = [
             (self.ruleset.kernel_array, evaluator, guide, workspace)
             for guide, workspace in zip(guides, self._workspaces, strict=True)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bao_agents.nets.compiled import (
+    NO_WEIGHTS,
     NetworkWorkspace,
     Weights,
     compile_arrays,
@@ -50,8 +51,14 @@ search returns to most nodes in every iteration."""
 
 
 class PolicyGuide(NamedTuple):
-    """A policy network, and the memory that one thread needs to run it."""
+    """A policy network, and the memory that one thread needs to run it.
 
+    A search without a network has a guide, too, of the same type but empty. So searches with and
+    without a network share their compiled code.
+    """
+
+    is_present: bool
+    """Whether there is a network. Without one, the search is a full search."""
     weights: Weights
     network_workspace: NetworkWorkspace
     min_depth: int
@@ -72,25 +79,28 @@ class PolicyGuide(NamedTuple):
     lies below the best, in 1024ths."""
 
 
-def make_guides(network: Mapping[str, Float32Array], threads: int) -> list[PolicyGuide]:
+def make_guides(network: Mapping[str, Float32Array] | None, threads: int) -> list[PolicyGuide]:
     """Return a guide for each thread, with the network's current weights.
 
     Args:
-        network: the weights of a policy network, as :meth:`PolicyNetwork.arrays` returns them.
+        network: the weights of a policy network, as :meth:`PolicyNetwork.arrays` returns them; None
+            for empty guides.
         threads: the number of threads.
     """
-    weights = compile_arrays(network)
+    weights = NO_WEIGHTS if network is None else compile_arrays(network)
+    successors, nodes = (0, 0) if network is None else (MAX_SUCCESSORS, _REMEMBERED)
     return [
         PolicyGuide(
+            is_present=network is not None,
             weights=weights,
             network_workspace=make_network_workspace(weights),
             min_depth=MIN_POLICY_DEPTH + (2 if weights.matrix.size >= LARGE else 0),
             encoding_nodes=ENCODING_NODES + weights.matrix.size // WEIGHTS_A_NODE,
-            encodings=np.zeros((MAX_SUCCESSORS, ENCODING_SIZE), np.uint8),
-            outputs=np.zeros((MAX_SUCCESSORS, OUTPUTS), np.float32),
-            logits=np.zeros(MAX_SUCCESSORS, np.float32),
-            remembered=np.zeros(_REMEMBERED, np.uint64),
-            gaps=np.zeros((_REMEMBERED, NUM_ACTIONS), np.uint16),
+            encodings=np.zeros((successors, ENCODING_SIZE), np.uint8),
+            outputs=np.zeros((successors, OUTPUTS), np.float32),
+            logits=np.zeros(successors, np.float32),
+            remembered=np.zeros(nodes, np.uint64),
+            gaps=np.zeros((nodes, NUM_ACTIONS), np.uint16),
         )
         for _ in range(threads)
     ]
@@ -98,8 +108,9 @@ def make_guides(network: Mapping[str, Float32Array], threads: int) -> list[Polic
 
 @jit_inline
 def is_worth_asking(guide: PolicyGuide, frame: np.record) -> bool:
-    """Return whether to run the network on a node, a :data:`~.workspace.FRAME`."""
-    return frame.depth >= guide.min_depth and frame.end - frame.first >= 2
+    """Return whether to run the network, if any, on a node, a :data:`~.workspace.FRAME`."""
+    is_choice = frame.end - frame.first >= 2
+    return guide.is_present and frame.depth >= guide.min_depth and is_choice
 
 
 @jit
@@ -111,7 +122,7 @@ def order_by_policy(rules: KernelRules, guide: PolicyGuide, work: np.record, ply
 
     Args:
         rules: the :class:`KernelRules`.
-        guide: a :class:`PolicyGuide`.
+        guide: a :class:`PolicyGuide` with a network.
         work: a record of :data:`bao_agents.search.alphabeta.workspace.MEMORY`. Scores and gaps are
             filled in. If the network runs, so are the results of successors that leave a player
             without a move.

@@ -26,8 +26,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bao_agents.evaluators.nnue import NNUE, position_value
-from bao_agents.evaluators.tables import PairTables
+from bao_agents.evaluators.nnue import Evaluator, position_value
 from bao_agents.search.alphabeta.ordering import (
     PUT_OFF_SCORE,
     pick_best,
@@ -56,7 +55,7 @@ from bao_agents.search.limits import is_late
 from bao_agents.search.masks import keep_actions
 from bao_agents.search.uncounted import uncounted
 from bao_agents.support.array_types import Int8Array, Uint64Array
-from bao_env.compiled.compile import jit, jit_inline
+from bao_env.compiled.compile import jit, jit_inline, jit_merged
 from bao_env.engine.bits import FULL, ONE, ZERO, U, trailing_zeros
 from bao_env.engine.kernel import CHOICE, FREE, INFINITE, simulate
 from bao_env.engine.position import META, Index, Rows, load_rows_at, mover_of, same_mover
@@ -79,11 +78,11 @@ _COMPARED_DEPTH = 5
 """The least depth, in plies, of the nodes whose values it looks for."""
 
 
-@jit
+@jit_merged
 def search(
     rules: KernelRules,
-    evaluator: PairTables | NNUE,
-    guide: PolicyGuide | None,
+    evaluator: Evaluator,
+    guide: PolicyGuide,
     table: Uint64Array,
     marks: Uint64Array,
     work: np.record,
@@ -97,11 +96,8 @@ def search(
 
     Args:
         rules: the :class:`KernelRules`.
-        evaluator: evaluates positions at the horizon:
-            :class:`bao_agents.evaluators.tables.PairTables`, or an
-            :class:`bao_agents.evaluators.nnue.NNUE`.
-        guide: a :class:`PolicyGuide`; None for a full search, which is compiled without the
-            code for guides.
+        evaluator: the :class:`Evaluator` of the positions at the horizon.
+        guide: a :class:`PolicyGuide`; an empty one for a full search.
         table: the transposition table.
         marks: uint64[MARKS], see :class:`~.workspace.Workspace`.
         work: a record of :data:`bao_agents.search.alphabeta.workspace.MEMORY`; ``work.lines[0]``
@@ -111,7 +107,7 @@ def search(
     Returns:
         the value for the mover, int64; meaningless once ``work.stopped`` is set.
     """
-    guided = guide is not None
+    guided = guide.is_present
     evaluator, table, marks = uncounted(evaluator), uncounted(table), uncounted(marks)
     work.iteration = depth
     _ask(work.frames[0], 0, depth, -_INFINITY, _INFINITY, 0)
@@ -134,7 +130,7 @@ def search(
             expanded, value = _enter_node(rules, evaluator, guided, table, work, ply)
             if work.stopped != 0:
                 return value
-            if guide is not None and expanded and is_worth_asking(guide, work.frames[ply]):
+            if expanded and is_worth_asking(guide, work.frames[ply]):
                 order_by_policy(rules, guide, work, ply)
 
         # Along: try its actions until one needs its own search.
@@ -208,7 +204,7 @@ def _ask(
 @jit_inline
 def _enter_node(
     rules: KernelRules,
-    evaluator: PairTables | NNUE,
+    evaluator: Evaluator,
     guided: bool,
     table: Uint64Array,
     work: np.record,
@@ -278,7 +274,7 @@ def _enter_node(
 
 @jit_inline
 def _try_actions(
-    evaluator: PairTables | NNUE, guided: bool, marks: Uint64Array, work: np.record, ply: Index
+    evaluator: Evaluator, guided: bool, marks: Uint64Array, work: np.record, ply: Index
 ) -> bool:
     """Do steps 6 to 9: try the actions of a node until one needs its own search.
 
@@ -367,7 +363,7 @@ def _unmark(marks: Uint64Array, frame: np.record) -> None:
 
 
 @jit_inline
-def _leaf_value(evaluator: PairTables | NNUE, stack: Uint64Array, k: Index, ply: Index) -> Index:
+def _leaf_value(evaluator: Evaluator, stack: Uint64Array, k: Index, ply: Index) -> Index:
     """Return the value of a successor that is not searched, for the mover of the node above it.
 
     Args:
@@ -490,7 +486,7 @@ def _leave_node(table: Uint64Array, work: np.record, ply: Index) -> Index:
 
 
 @jit
-def _horizon_value(evaluator: PairTables | NNUE, rows: Rows, ply: Index) -> Index:
+def _horizon_value(evaluator: Evaluator, rows: Rows, ply: Index) -> Index:
     """Return the value of a position at the horizon, for its mover."""
     # 1.2: a player without a move has lost; their rows show this. The only exception is a player
     # whose moves are all infinite (1.5a); a search one ply deeper finds this.
@@ -502,7 +498,7 @@ def _horizon_value(evaluator: PairTables | NNUE, rows: Rows, ply: Index) -> Inde
 @jit
 def _search_frontier(
     rules: KernelRules,
-    evaluator: PairTables | NNUE,
+    evaluator: Evaluator,
     work: np.record,
     rows: Rows,
     turn: tuple[bool, U],
