@@ -21,7 +21,7 @@ import httpx2
 import pytest
 
 from bao_agents.play.api import MAX_GAMES_OF_CLIENT
-from bao_agents.play.computing import Computing
+from bao_agents.play.computing import Allowance, Computing
 from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
 from bao_agents.play.server import create_app, make_server
@@ -230,6 +230,9 @@ def test_who_used_much_time_waits() -> None:
 
     computing = Computing()
     asyncio.run(run())
+    allowance = Allowance(share=0.5, credit=1)
+    assert allowance.use("compiles", 60) == 0  # one use costs at most twice the credit
+    assert 1.9 < allowance.use("compiles", 0) <= 2
 
 
 FLOODS = {
