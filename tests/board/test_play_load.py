@@ -345,14 +345,25 @@ def test_requests_that_are_sent_ahead_are_dropped(caplog: pytest.LogCaptureFixtu
 def test_forwarded_addresses_are_those_of_a_proxy(
     monkeypatch: pytest.MonkeyPatch, proxy: str
 ) -> None:
-    """Without a proxy, a visitor cannot get more games by inventing addresses."""
+    """Without a proxy, a visitor cannot get more games by inventing addresses. An analysis for one
+    of several visitors has one thread."""
+    threads = list[int | None]()
+
+    def south_chance(*arguments: Any) -> dict[str, Any]:
+        threads.append(arguments[-1])
+        return {}
+
     monkeypatch.setenv("FORWARDED_ALLOW_IPS", proxy)
+    monkeypatch.setattr("bao_agents.play.analysis.south_chance", south_chance)
     with serve() as (_, http):
         game, _ = start(http)
+        game("evaluation")
         for number in range(MAX_GAMES_OF_CLIENT):
             http.headers["X-Forwarded-For"] = f"10.0.0.{number}"
-            start(http)
+            last_game, _ = start(http)
+        last_game("evaluation")
         assert http.get(game.path).status_code == (200 if proxy else 404)
+    assert threads == [None, 1 if proxy else None]
 
 
 def test_late_bodies_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
