@@ -26,9 +26,10 @@ from bao_agents.play.sessions import Sessions
 from bao_agents.search.solver.solver import solve
 from bao_env.board import Board, EventKind
 from bao_env.engine.ruleset import RULESETS, Ruleset
+from bao_env.game import SEAT_NAMES
 from bao_env.notation.positions import action_to_move
 from bao_env.render.drawing import COLOUR_NAMES, drawing
-from bao_env.render.shapes import Circle
+from bao_env.render.shapes import Circle, Text
 from bao_env.rules_in_words import rules_in_words
 from tests.env.test_kernel import random_mixture
 from tests.play import HOUSE, ask, start
@@ -119,6 +120,9 @@ def test_parts_are_those_of_the_drawing(layout: str, viewer: int) -> None:
     shapes = drawing(position, layout=LAYOUTS[layout], viewer=viewer)
     seeds = [s for s in shapes if isinstance(s, Circle) and s.radius == 5]
     assert spots == {(round(s.x, 1), round(s.y, 1)) for s in seeds} and len(spots) == 64
+    names = [s for s in shapes if isinstance(s, Text) and s.text in SEAT_NAMES]
+    assert len(names) == 2  # and neither is cut off
+    assert all(21 < name.x < LAYOUTS[layout].width - 21 for name in names)
 
 
 PAGE = (STATIC / "index.html").read_text(encoding="utf-8")
