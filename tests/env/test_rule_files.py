@@ -22,6 +22,15 @@ def test_a_file_changes_switches(tmp_path: Path, encoding: str, says: Says) -> N
     says(f"bench perft 3 --ruleset {path}")
     path.write_text("sow_limit = 500".ljust(8192))  # the longest file
     assert load_ruleset(path) == RULESETS["zanzibar"].replace(name="mild", sow_limit=500)
+    bounds = {"house_min": (2, 64), "capture_limit": (2, 63), "sow_limit": (64, 1_000_000)}
+    for switch, (lowest, highest) in bounds.items():
+        for value in (lowest, highest):
+            path.write_text(f"{switch} = {value}")
+            assert getattr(load_ruleset(path), switch) == value
+        for value in (lowest - 1, highest + 1):
+            path.write_text(f"{switch} = {value}")
+            with pytest.raises(ValueError, match=f"from {lowest} to {highest}"):
+                load_ruleset(path)
 
 
 def test_a_shipped_name_belongs_to_shipped_rules() -> None:
