@@ -17,7 +17,7 @@ from bao_agents.search.limits import Limit
 from bao_agents.search.solver import proof_search
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN, prove
 from bao_agents.search.solver.proof_search import ProofSearch
-from bao_agents.search.solver.solver import Solver
+from bao_agents.search.solver.solver import SLOT_BYTES, Solver, table_bits
 from bao_env import NORTH, RULESETS, SOUTH, Board
 from bao_env.engine.action import actions_of
 from bao_env.engine.position import unpack
@@ -182,6 +182,8 @@ def test_memory_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
         Solver("zanzibar", memory=65)
     position = draw("zanzibar", 40, (22, 34), seed=7)[0][12]
     assert Solver("zanzibar", nodes=10**9, memory=6).solve(position).winner is not None
+    bits = table_bits(Limit(nodes=10**9), 1, 6 << 20)
+    assert SLOT_BYTES << bits <= 6 << 20 < SLOT_BYTES << bits + 1
 
 
 def test_game_that_is_over() -> None:
