@@ -93,6 +93,8 @@ def test_actions_are_in_the_order_of_the_policy() -> None:
         assert scores[1 : count + 1].tolist() == [*-gaps[unlikely], 1]
         compared += 1
     assert compared > 20
+    large = make_guides(make_network((256, 256)).arrays(), 1)[0]
+    assert large.encoding_nodes == ENCODING_NODES + 10  # one more for 7,000 weights
 
 
 def test_reductions() -> None:
