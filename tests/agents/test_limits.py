@@ -65,7 +65,8 @@ def test_a_limit_of_time_is_used_and_a_clock_is_saved() -> None:
     limit = Limit(clock=Clock(0.3))
     assert limit.clock is not None and limit.clock.most_seconds == pytest.approx(0.05)
     shares: tuple[list[float], list[float]] = [], []
-    for packed in draw("zanzibar", 20, 12, seed=3)[0]:
+    positions, legal = draw("zanzibar", 20, 12, seed=3)
+    for packed in positions:
         for asked, seconds in zip((None, limit), shares, strict=True):
             start = time.perf_counter()
             result = agent.search(packed, asked)
@@ -74,6 +75,9 @@ def test_a_limit_of_time_is_used_and_a_clock_is_saved() -> None:
     limited, by_clock = shares
     assert min(limited) > 0.99
     assert sum(share < 0.8 for share in by_clock) > len(by_clock) / 2
+    start = time.perf_counter()
+    agent.act(positions[:4], legal[:4])
+    assert time.perf_counter() - start > 0.99 * 4 * 0.05  # each position has the whole limit
 
 
 @pytest.mark.parametrize(
