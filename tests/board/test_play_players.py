@@ -103,6 +103,8 @@ def test_setup_lists_players_and_budgets(client: TestClient) -> None:
         for limit in ("low", "default", "high"):
             name = str(budget[limit]).join(choice["spec"])
             assert roster.check(name, rules) == name
+    evaluators = [evaluator["value"] for evaluator in setup["evaluators"]]
+    assert evaluators == ["alphabeta", *roster.files]
     offered = {choice["value"]: choice["rulesets"] for choice in setup["players"]}
     assert offered["network:kibao"] == ["kibao"]
     assert setup["levels"][-1]["rulesets"] == offered["guided-ms"]
