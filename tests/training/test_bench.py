@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
+from bao_agents.cli.bench_search import PLAYOUTS, mcts_case, sample
 from bao_agents.support.provenance import current_commit
+from bao_env.engine.ruleset import RULESETS
 from tests.conftest import Says
 from tests.record import recorded_numbers
 from tests.training.runs import options
@@ -33,6 +35,8 @@ def test_search_bench_searches(says: Says) -> None:
     assert rates["made_with"]["commit"] == current_commit()
     assert {"alphabeta:4, nodes", "mcts, random playouts"} <= {*rates["per_second"]}
     assert all(1e3 < rate < 1e8 for rate in rates["per_second"].values())
+    rules = RULESETS["zanzibar"]
+    assert mcts_case(rules, sample(rules, 4)).play(2) == 2 * 4 * PLAYOUTS
 
 
 def test_training_bench_prints_a_table(says: Says) -> None:
