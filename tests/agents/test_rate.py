@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from bao_agents.arena import scheduler
-from bao_agents.arena.elo import rate_against, score_pairs
+from bao_agents.arena.elo import Z95, rate_against, score_pairs
 from bao_agents.arena.event import Event
 from bao_agents.arena.ladder import DEFAULT, Ladder, load_ladder, shipped
 from bao_agents.arena.pairs import Pairs
@@ -202,6 +202,8 @@ def test_a_ladder_is_made_from_a_tournament(tmp_path: Path, says: Says) -> None:
         and new_ladder.changed() == []
     )
     assert [round(row["elo"], 1) for row in report["results"][::-1]] == new_ladder.ratings.tolist()
+    widths = [anchor.high - anchor.low for anchor in new_ladder.anchors]
+    assert 2 * Z95 * np.sqrt(np.diag(new_ladder.covariance)) == pytest.approx(widths)
     greedy = new_ladder.anchors[1].model_copy(update={"answers": "0" * 16})
     assert new_ladder.model_copy(update={"anchors": (greedy,)}).changed() == ["greedy"]
 
