@@ -70,6 +70,10 @@ def test_compiled_network_has_the_same_outputs(hidden: tuple[int, ...]) -> None:
     expected = network.head_outputs(torch.from_numpy(encodings)).detach().numpy()
     np.testing.assert_allclose(out[:-1], expected[:-1], rtol=1e-4, atol=1e-4)
     assert np.isnan(out[-1]).all()  # the row after the counted ones
+    out[:] = np.nan
+    plain: Any = forward  # in Python, as a debugger runs it
+    plain.py_func(weights, encodings, 5, make_network_workspace(weights), out)
+    np.testing.assert_allclose(out[:5], expected[:5], rtol=1e-4, atol=1e-4)
 
 
 def test_a_network_says_what_it_thinks(tmp_path: Path) -> None:
