@@ -59,6 +59,8 @@ def test_games_of_players() -> None:
     sample = games("kujifunza", alphabeta, greedy, 200, opening_plies=(2, 4), seed=3)
     check(sample, "kujifunza", 200)
     assert sample.positions[:, PLY].min() >= 2
+    start = games("kujifunza", greedy, greedy, 1, opening_plies=(0, 0), plies=(0, 0), seed=3)
+    check(start, "kujifunza", 1)  # there are no others
     late = games("zanzibar", RandomAgent(1), RandomAgent(2), 100, plies=(44, 60), seed=3)
     check(late, "zanzibar", 100)
     assert late.positions[:, PLY].min() >= 44
