@@ -67,11 +67,15 @@ def trained(updates: int, settings: str) -> Any:
 
 def test_resumed_run_is_the_same_run(tmp_path: Path) -> None:
     """A run resumes with its games in progress and its buffer: before and after learning begins,
-    and after the buffer has been filled more than once."""
+    and after the buffer has been filled more than once. A new run may start with its NNUE."""
     settings = f"{TINY}ruleset=dutch max_plies=60 search_guided.buffer=1920"
     check_resumed(settings, tmp_path / LAST, 2, 2)
     trainer = check_resumed(settings, tmp_path / LAST, 5, 6)
     assert trainer.update * 256 > 1920
+    trainer.save_policy(tmp_path / "start.safetensors")
+    new = make(f"{settings} start={tmp_path / 'start.safetensors'}")
+    nnues = [model.quantised_nnue().weights for model in (trainer.model, new.model)]
+    assert nnues[0].any() and np.array_equal(*nnues)
 
 
 def test_what_the_nnue_learns(monkeypatch: pytest.MonkeyPatch) -> None:
