@@ -649,7 +649,7 @@ def test_a_run_that_goes_on_names_the_code_that_does(
     tmp_path: Path, run: Fails, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run may have been started by a version that recorded less, and wrote seconds into
-    checkpoints."""
+    checkpoints, or keys in another order."""
     run(f"{NEW} {options('steps=1024 evaluate_every=0')}", status=0)
     file, last = tmp_path / "r" / "run.json", tmp_path / "r" / LAST
     note = json.loads(file.read_text())
@@ -659,7 +659,7 @@ def test_a_run_that_goes_on_names_the_code_that_does(
     del saved.info["made_with"]
     saved.info["seconds"] = 1.5
     arrays = saved.arrays | checkpoint.model_arrays(saved)
-    saved.info["digest"] = run_state.digest(saved.info, arrays)
+    saved.info["digest"] = run_state.digest(dict(reversed(saved.info.items())), arrays)
     checkpoint.save(last, saved)
     run("--resume --set steps=2048", status=0)
     run("--resume", status=0)
