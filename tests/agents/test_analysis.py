@@ -73,7 +73,7 @@ def test_a_move_that_still_wins_is_never_marked() -> None:
 
 def test_a_proved_move_proves_the_position() -> None:
     """All six moves win, although a proof of the position itself would need more nodes than the
-    limit."""
+    limit. Moves that win at once have the shortest proof."""
     text = "0,0,2,2,2,2,10,1/3,0,2,0,2,0,3,0/0,0,1,0,1,4,0,4/1,1,1,1,2,2,1,3 6,7 - N -"
     board = Board.from_text(text)
     for action in board.legal_actions:
@@ -82,6 +82,9 @@ def test_a_proved_move_proves_the_position() -> None:
         reviewed = review_move(game, 0, "alphabeta:60000n", proof_nodes=100_000)
         assert reviewed.analysis.proof.winner == 1
         assert reviewed.mark in ("", "?!") and not reviewed.gives_win_away
+    text = "1,2,9,2,3,0,1,5/4,1,2,7,1,5,3,7/0,0,0,0,0,0,1,1/2,2,1,2,0,0,1,1 0,0 - S -"
+    proofs = [line.proof for line in analyse(Board.from_text(text), "alphabeta:1").lines]
+    assert [(p.winner, p.plies, p.is_shortest) for p in proofs] == [(0, 1, True)] * 3
 
 
 def test_review_names_a_proven_win_that_is_given_away() -> None:
