@@ -257,11 +257,15 @@ def test_families(
 ) -> None:
     """The checkpoints of a run, in order, become a CSV that ``bao curve`` draws.
 
-    They may be gone when they are reported.
+    They may be gone when they are reported. Each has a bar with its name.
     """
+    labels = list[str]()
 
-    def play_and_remove(event: Event, plan: OnLadder, *args: Any) -> None:
-        scheduler.play(event, plan, *args)
+    def play_and_remove(
+        event: Event, plan: OnLadder, workers: Workers, bar: Progress, *args: Any
+    ) -> None:
+        labels.append(bar.desc)
+        scheduler.play(event, plan, workers, bar, *args)
         Path(plan.spec).unlink(missing_ok=True)
 
     monkeypatch.setattr(games, "play", play_and_remove)
@@ -278,6 +282,7 @@ def test_families(
     assert [row["steps"] for row in rows] == ["90", "1000", "", "90", "1000"]
     assert [row["player"] for row in rows][2:4] == ["greedy", "mine:lowest@w_90.pt"]
     assert all(row["ruleset"] == "zanzibar" and row["seed"] == "1" for row in rows)
+    assert labels[2] == "greedy" and len(set(labels)) == len(rows)
     assert says("curve elo.csv --metrics elo --out elo.png").count("\n") >= 3
 
 
