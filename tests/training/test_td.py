@@ -89,8 +89,10 @@ def test_what_a_worker_records(compiled: bool) -> None:
 
 
 def test_the_policy_is_the_values() -> None:
-    trainer = make(SMALL)
-    trainer.train_update()
+    """They are learnt while exploration falls evenly, here over four updates."""
+    trainer = make(f"{SMALL}steps=512 td.exploration=0.5 td.final_exploration=0.1")
+    rows = [trainer.train_update() for _ in range(3)]
+    assert [row["exploration"] for row in rows] == pytest.approx([0.5, 0.4, 0.3])
     agent = NetworkAgent(trainer.network, trainer.ruleset)
     positions, legal = draw("zanzibar", 50)
     output = agent.evaluate(positions, legal)
