@@ -81,21 +81,28 @@ def test_t_is_that_of_tables(freedom: float, expected: float) -> None:
 
 
 def test_intervals_over_seeds_cover_the_truth() -> None:
-    """In simulations 95% of the intervals contain the true mean, and the true difference."""
-    rng, seeds, covered = np.random.default_rng(1), (3, 5), np.zeros(2)
-    for _ in range(400):
-        groups = [rng.normal(70 + 10 * i, 2 + 4 * i, count) for i, count in enumerate(seeds)]
+    """In simulations 95% of the intervals contain the true mean, and the true difference. The
+    degrees of freedom of a difference are Welch's."""
+
+    def intervals(groups: list[Any]) -> list[list[float]]:
         lines = [
             Line(name, {f"{name}{i}": [{"steps": "1", "m": str(v)}] for i, v in enumerate(values)})
             for name, values in zip("ab", groups, strict=True)
         ]
-        ends = [
+        return [
             [float(end) for end in re.findall(r"-?[\d.]+", line.split("|")[5])[1:]]
             for line in Curves(lines, ["m"]).table().splitlines()
             if line.startswith("| m ")
         ]
+
+    rng, seeds, covered = np.random.default_rng(1), (3, 5), np.zeros(2)
+    for _ in range(400):
+        groups = [rng.normal(70 + 10 * i, 2 + 4 * i, count) for i, count in enumerate(seeds)]
+        ends = intervals(groups)
         covered += [ends[1][0] <= 80 <= ends[1][1], ends[2][0] <= 10 <= ends[2][1]]
     assert (abs(covered / 400 - 0.95) < 0.03).all(), covered
+    arm = 4.303 * 2**0.5  # with two degrees of freedom
+    assert intervals([[0, 2], [1, 3]])[2] == pytest.approx([1 - arm, 1 + arm], abs=0.1)
 
 
 def test_many_lines_do_not_hide_each_other(runs: Path) -> None:
