@@ -154,6 +154,15 @@ def test_citations_have_the_version() -> None:
     assert f"version = {{{bao_env.__version__}}}" in TEXTS["docs/cite.md"]
 
 
+def test_oldest_dependencies_are_those_of_the_package() -> None:
+    row = re.search(r"^\| oldest dependencies \|.*", TEXTS["docs/versions.md"], re.MULTILINE)
+    assert row
+    oldest = re.findall(r"(numpy|numba|Gymnasium|PettingZoo) ([\d.]+\d)", row[0])
+    package = (ROOT / "pyproject.toml").read_text("utf-8")
+    assert len(oldest) == 4
+    assert not [name for name, number in oldest if f'"{name.lower()}>={number}"' not in package]
+
+
 def test_the_card_has_the_digest_of_each_file_that_ships() -> None:
     """If a file changes, update its row, and measure the numbers that depend on it again."""
     digests = {}
