@@ -63,8 +63,12 @@ def _example(match: re.Match[str]) -> str:
 
 
 def module_docstring(file: Path) -> str:
-    """Return the docstring of a file as Markdown, without importing it."""
-    return markdown(ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "")
+    """Return the docstring of a file as Markdown, without importing it.
+
+    A paragraph's bold first words, such as ``**Rewards.**``, become a heading to link to.
+    """
+    text = markdown(ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "")
+    return re.sub(r"^\*\*([\w ]+)\.\*\* ", r"### \1\n\n", text, flags=re.MULTILINE)
 
 
 def describe(kind: str, name: str, *options: str) -> str:

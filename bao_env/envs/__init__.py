@@ -10,6 +10,7 @@ game.
 the player to act, 8..15 the back row, both from their own left; direction 0 = left, 1 = right;
 house 1 = play the house. One action is a whole turn, with all its captures and laps. Only in rule
 set ``dutch`` may a player choose the side of a later capture in a further action.
+``bao_env.action_to_move(24)`` is the name ``"A7L"``, and ``bao_env.move_to_action("A7L")`` is 24.
 
 **Observation.** A dict of fresh arrays, the board from the side of the player who sees it:
 
@@ -34,8 +35,9 @@ is usually the other player, so a value bootstrapped from it changes sign:
 ``dutch``, the sign stays. To find out, compare ``infos["seat"]``, the seat whose observation is
 returned, before and after the step.
 
-**Rewards.** +1 for a win and -1 for a loss, on the last ply, else 0. So against an opponent the
-learner has won exactly the games that end with ``reward > 0``.
+**Rewards.** +1 for a win and -1 for a loss, on the last ply, else 0: for the learner, or in
+self-play for the player who has just acted. PettingZoo gives both agents theirs. So against an
+opponent the learner has won exactly the games that end with ``reward > 0``.
 
 **End.** Terminated when the game is won: a front row is empty, or the player to act has no legal
 move. The last mask is then all zero. Truncated after 500 plies (``max_plies``, both players' plies
@@ -49,8 +51,8 @@ Against a :class:`bao_env.OpponentPool`, ``infos["opponent"]`` is the number of 
 played last. Run a game until ``terminated or truncated``. Prefer ``max_plies`` to Gymnasium's
 ``max_episode_steps``, which cuts a game short without these infos.
 
-**Illegal actions** lose the game: the player who acted gets -1 and ``infos["illegal"]`` is True,
-as in PettingZoo's own environments. With ``illegal="raise"`` they raise
+**Illegal actions.** They lose the game: the player who acted gets -1 and ``infos["illegal"]`` is
+True, as in PettingZoo's own environments. With ``illegal="raise"`` they raise
 :class:`bao_env.IllegalMoveError`, a ValueError that names the legal actions, and change nothing.
 An integer outside the action space, such as 64, is a mistake in the program and no move: it always
 raises this error.
