@@ -9,9 +9,6 @@ functions that they return.
 
 from __future__ import annotations
 
-import functools
-import sys
-import threading
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -19,6 +16,7 @@ import numba
 import numpy as np
 
 from bao_env.compiled.cache import keep
+from bao_env.compiled.interrupts import defers_signals
 from bao_env.compiled.notice import announce
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -40,39 +38,8 @@ def jit(function: F, **options: Any) -> F:
     if compiled is not function:  # numba returns it as it is with NUMBA_DISABLE_JIT
         announce(function)
         keep(compiled)
-        compiled.compile = _interruptible(compiled.compile)
+        compiled.compile = defers_signals(compiled.compile)
     return cast(F, compiled)
-
-
-def _interruptible(compile_overload: F) -> F:
-    """Return a function that compiles, but raises the interrupts that Python would ignore.
-
-    LLVM calls Python when it has compiled something, and weak references call it, too. Python
-    ignores an exception in such a call, so a Ctrl-C that came while LLVM worked would be lost, or
-    end in an error of numba's.
-    """
-
-    @functools.wraps(compile_overload)
-    def compile_or_raise(*args: Any) -> Any:
-        if threading.current_thread() is not threading.main_thread():  # it gets no signals
-            return compile_overload(*args)
-        hook, interrupts = sys.unraisablehook, []
-
-        def note(unraisable: sys.UnraisableHookArgs) -> None:
-            if unraisable.exc_type is KeyboardInterrupt:
-                interrupts.append(unraisable.exc_type)
-            else:
-                hook(unraisable)
-
-        try:
-            sys.unraisablehook = note
-            return compile_overload(*args)
-        finally:
-            sys.unraisablehook = hook
-            if interrupts:
-                raise KeyboardInterrupt from None
-
-    return cast(F, compile_or_raise)
 
 
 def jit_brief(function: F) -> F:

@@ -25,6 +25,7 @@ import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import VectorEnv
+from numba import int64
 from numba.core.dispatcher import Dispatcher
 
 import bao_agents
@@ -222,18 +223,25 @@ def test_interrupts_leave_nothing_locked(
 def test_an_interrupt_in_a_callback_of_the_compiler_is_raised(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Python ignores exceptions there, and numba then fails to cache what it has compiled."""
+    """Python ignores exceptions there. The interrupt comes after the innermost compilation."""
+    ended = list[Any]()
 
     def compile_and_call_back(self: Dispatcher, signature: Any) -> Any:
-        CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))()
-        raise RuntimeError("no compiled object yet")
+        if self is inner:
+            CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))()
+        else:
+            inner.compile(signature)
+        ended.append(self)
 
-    hook = sys.unraisablehook
+    handler = signal.getsignal(signal.SIGINT)
     monkeypatch.setattr(Dispatcher, "compile", compile_and_call_back)
-    compiled = jit(lambda count: count)
-    with pytest.raises(KeyboardInterrupt):
-        compiled(1)
-    assert sys.unraisablehook is hook
+    inner: Any = jit(lambda count: count)
+    outer: Any = jit(lambda count: count)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            outer.compile((int64,))
+        assert ended.pop() is inner and not ended
+        assert signal.getsignal(signal.SIGINT) is handler
 
 
 def test_interrupted_lock_opens_for_its_thread_alone() -> None:
