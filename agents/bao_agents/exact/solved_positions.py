@@ -273,9 +273,7 @@ def read_arrays(file: Path, types: Mapping[str, type[np.generic]], *more_names: 
 
 
 def _check_content(arrays: Arrays, ruleset: Ruleset) -> None:
-    """Check the positions' plies and sources, and that their legal actions contain the winning
-    ones.
-    """
+    """Check plies and sources, and that the legal actions contain the winning ones."""
     if (arrays["plies"] < 0).any():
         raise ValueError("a number of plies is below 0")
     if not all(name.isprintable() for name in np.unique(arrays["source"]).tolist()):

@@ -44,8 +44,10 @@ def find_checkpoint(name: str) -> Path | None:
 
 
 def beside(name: str) -> list[str]:
-    """Return the runs and the checkpoint files in the folder that contains a path, sorted; those in
-    ``runs/`` for a name without a folder."""
+    """Return the runs and the checkpoint files in the folder that contains a path, sorted.
+
+    For a name without a folder these are the ones in ``runs/``.
+    """
     folder = os.path.dirname(name) or "runs"
     paths = Path(folder).glob("*") if os.path.isdir(folder) else ()
     return sorted(
