@@ -55,11 +55,17 @@ def _take_signals() -> None:
         handler = signal.getsignal(number)
         if callable(handler):  # else it is no Python function
             _handlers[number] = handler
-            signal.signal(number, lambda *args: _waiting.append(args))
+            signal.signal(number, _note)
+
+
+def _note(number: int, frame: Any) -> None:
+    """Note a signal, to call its handler later."""
+    _waiting.append((number, frame))
 
 
 def _give_signals_back() -> None:
-    """Set the program's handlers again."""
+    """Set the program's handlers again, but for those that it has changed meanwhile."""
     for number, handler in _handlers.items():
-        signal.signal(number, handler)
+        if signal.getsignal(number) is _note:
+            signal.signal(number, handler)
     _handlers.clear()

@@ -233,15 +233,23 @@ def test_an_interrupt_in_a_callback_of_the_compiler_is_raised(
             inner.compile(signature)
         ended.append(self)
 
-    handler = signal.getsignal(signal.SIGINT)
+    def interrupt_once(number: int, _: Any) -> None:
+        signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = signal.getsignal(signal.SIGINT)
     monkeypatch.setattr(Dispatcher, "compile", compile_and_call_back)
     inner: Any = jit(lambda count: count)
     outer: Any = jit(lambda count: count)
-    for _ in range(2):
-        with pytest.raises(KeyboardInterrupt):
-            outer.compile((int64,))
-        assert ended.pop() is inner and not ended
-        assert signal.getsignal(signal.SIGINT) is handler
+    try:
+        for handler, after in (before, before), (interrupt_once, signal.SIG_IGN):
+            signal.signal(signal.SIGINT, handler)
+            with pytest.raises(KeyboardInterrupt):
+                outer.compile((int64,))
+            assert ended.pop() is inner and not ended
+            assert signal.getsignal(signal.SIGINT) is after
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_interrupted_lock_opens_for_its_thread_alone() -> None:
