@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+import threading
 import time
 from types import FrameType
 from typing import Any
@@ -18,7 +19,7 @@ from bao_agents.players.registry import load
 from bao_agents.search.alphabeta import game_tables
 from bao_agents.search.alphabeta import player as alphabeta_player
 from bao_agents.search.alphabeta.game_tables import GameTables
-from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_agents.search.alphabeta.player import AlphaBetaAgent, SearchResult
 from bao_agents.search.alphabeta.transposition import (
     BOUND_EXACT,
     EPOCHS,
@@ -240,6 +241,27 @@ def test_threads_search_a_board_that_is_asked_alone() -> None:
     assert len({player.choose(board, Limit(nodes=50_000)) for player in alone}) == 1
     batch = [np.repeat(array, 5, axis=0) for array in board.batch()]
     assert len(set(together.act(*batch, limit=limit).tolist())) == 1
+
+
+@pytest.mark.parametrize(
+    ("results", "best"),
+    [
+        pytest.param([(5, -31_990), (5, -300)], 1, id="a loss, and an action that avoids it"),
+        pytest.param([(6, -31_990), (5, -300)], 0, id="a proven loss"),
+        pytest.param([(6, 100), (5, 31_990)], 1, id="a win"),
+        pytest.param([(5, 100), (6, -300)], 1, id="the deeper search"),
+        pytest.param([(5, 100), (5, 200)], 1, id="the better action"),
+    ],
+)
+def test_the_best_result_of_the_threads_counts(
+    results: list[tuple[int, int]], best: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = AlphaBetaAgent("zanzibar", Limit(seconds=1.0), threads=2)
+    of_threads = [SearchResult(7, value, depth, 1, (7,)) for depth, value in results]
+    both = threading.Barrier(2, timeout=60)
+    monkeypatch.setattr(agent, "_find", lambda *arguments: both.wait())
+    monkeypatch.setattr(agent, "_result", of_threads.__getitem__)
+    assert agent.search(Board().packed)[:3] == of_threads[best][:3]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])

@@ -338,8 +338,9 @@ class AlphaBetaAgent(SearchPlayer):
         """Search one position until ``end``, with as many threads as its limit justifies.
 
         The first thread that reaches the limit, a proof or the greatest depth ends the others. The
-        result comes from a thread with a proof or, without one, from the thread that searched
-        deepest.
+        result comes from a thread with a proven win or, without one, from the thread that searched
+        deepest. Threads that end within the same iteration have tried different actions, so among
+        them the highest value counts.
         """
         limit = question.limit
         threads = self._threads_alone(limit)
@@ -377,7 +378,7 @@ class AlphaBetaAgent(SearchPlayer):
             seconds=seconds / threads,
         )
         results = [self._result(thread) for thread in ended]
-        best = max(results, key=lambda result: (abs(result.value) > PROVEN, result.depth))
+        best = max(results, key=lambda result: (result.value > PROVEN, result.depth, result.value))
         return best._replace(nodes=sum(result.nodes for result in results))
 
     def _result(self, thread: int) -> SearchResult:
