@@ -9,9 +9,11 @@ import pytest
 import bao_agents
 from bao_agents import analyse, review
 from bao_agents.analysis import MISTAKE, review_move
+from bao_agents.cli import review_text
 from bao_agents.cli.main import main
 from bao_agents.cli.review_text import lines
 from bao_agents.exact.solved_positions import shipped_won_positions
+from bao_agents.search.solver.solver import Solution
 from bao_env.board import Board
 from bao_env.engine.action import actions_of
 from bao_env.engine.ruleset import RULESETS
@@ -87,7 +89,7 @@ def test_a_proved_move_proves_the_position() -> None:
     assert [(p.winner, p.plies, p.is_shortest) for p in proofs] == [(0, 1, True)] * 3
 
 
-def test_review_names_a_proven_win_that_is_given_away() -> None:
+def test_review_names_a_proven_win_that_is_given_away(monkeypatch: pytest.MonkeyPatch) -> None:
     start = Board.from_text(WON)
     best, *_, worst = analyse(start, "alphabeta:2", lines=None).lines
     good, bad = (Board.from_text(WON, moves=[line.action]) for line in (best, worst))
@@ -98,8 +100,13 @@ def test_review_names_a_proven_win_that_is_given_away() -> None:
     assert move.startswith("   1 South  ")
     assert "?? " in move and "South wins in 13" in move
     assert f"gives the proven win away; better: {start.move_text(best.action)}" in move
-    assert south == "South: 0 mistakes, 1 blunder, 1 proven win given away"
-    assert north == "North: 0 mistakes, 0 blunders, 0 proven wins given away"
+    assert south == "South: 0 mistakes, 1 blunder; proven wins: 1 given away, 0 left unproven"
+    assert north == "North: 0 mistakes, 0 blunders; proven wins: 0 given away, 0 left unproven"
+    unknown = Solution(winner=None, plies=None, is_shortest=False, line=(), nodes=0)
+    unproven = worst_move._replace(played=worst_move.played._replace(score=0.5, proof=unknown))
+    monkeypatch.setattr(review_text, "review", lambda board, player: [unproven])
+    *_, south, _ = lines(bad, "alphabeta:2")
+    assert south == "South: 0 mistakes, 0 blunders; proven wins: 0 given away, 1 left unproven"
 
 
 def test_moves_of_a_review_have_the_numbers_of_transcripts() -> None:

@@ -19,7 +19,7 @@ def legend(opening_plies: int) -> str:
     drawn = " The opening moves were drawn at random, and are not judged." if opening_plies else ""
     return f"""\
 Each line has the move, and who stood better before it: South's value, -1 to 1, or a proven winner.
-? and ?? lose at least 0.3 and 0.6; ?! turns a proven win into an open game.
+? and ?? lose at least 0.3 and 0.6; ?! leaves a proven win unproven.
 "better" gives a better move, its value, and how to go on.
 "wins within 9" is proven; the quickest win may be shorter.{drawn}
 
@@ -27,7 +27,7 @@ Each line has the move, and who stood better before it: South's value, -1 to 1, 
 
 
 def lines(board: Board, player: str, opening_plies: int = 0) -> Iterator[str]:
-    """Yield a review of a game: a line for each move, then the number of mistakes.
+    """Yield a review of a game: a line for each move, then how often each seat erred.
 
     Moves are numbered as in transcripts: a number covers a move of South and a move of North.
 
@@ -53,13 +53,11 @@ def lines(board: Board, player: str, opening_plies: int = 0) -> Iterator[str]:
     for seat, name in enumerate(SEAT_NAMES):
         own = [move for move in judged if move.seat == seat]
         marks = [move.mark for move in own]
-        counts = (
-            (marks.count("?"), "mistake"),
-            (marks.count("??"), "blunder"),
-            (sum(move.gives_win_away for move in own), "proven win"),
-        )
+        counts = ((marks.count("?"), "mistake"), (marks.count("??"), "blunder"))
         words = ", ".join(f"{count} {word}{'s' * (count != 1)}" for count, word in counts)
-        yield f"{name}: {words} given away"
+        given_away = sum(move.gives_win_away for move in own)
+        wins = f"{given_away} given away, {marks.count('?!')} left unproven"
+        yield f"{name}: {words}; proven wins: {wins}"
 
 
 def _verdict(board: Board, move: Reviewed) -> str:
