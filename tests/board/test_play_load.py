@@ -154,6 +154,24 @@ def test_work_for_a_client_that_has_left_is_dropped(
         assert bot.asked == 1 and http.get(left).json()["state"]["ply"] == 0
 
 
+@pytest.mark.parametrize(
+    ("change", "values"),
+    [("resign", {"seat": 1, "ply": 0}), ("seats", {"seats": ["human", "human"]})],
+)
+def test_a_bot_does_not_undo_what_a_person_did_while_it_thought(
+    change: str, values: dict[str, Any], bot: Thinking
+) -> None:
+    """Its move would cancel the resignation, or be played for the person who took its seat."""
+    with serve() as (_, http), ThreadPoolExecutor(1) as pool:
+        game = start_slow(http)
+        answer = pool.submit(http.post, f"{game}/bot", json={"ply": 0})
+        until(lambda: bot.asked)
+        state = ask(http, f"{game}/{change}", **values)["state"]
+        bot.told.set()
+        assert answer.result(PATIENCE).status_code == 409
+        assert http.get(game).json()["state"] == state
+
+
 def test_equal_requests_share_an_answer(bot: Thinking) -> None:
     """Two pages of a game ask its bot only once; the work goes on when one page leaves."""
     with serve() as (port, http), ThreadPoolExecutor(2) as pool:

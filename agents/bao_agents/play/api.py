@@ -311,7 +311,7 @@ async def bot(lobby: Lobby, client: str, values: Data) -> Data:
     board, player, game = call(Game.turn, name, **values)
     work = partial(lobby.roster.act, player, board, game)
     action = await lobby.computing.run(work, BOT_TIMEOUT, name, client)
-    advance = partial(call, Game.advance, name, board=board, action=action)
+    advance = partial(call, Game.advance, name, board=board, player=player, action=action)
     return await lobby.computing.briefly(advance, client)
 
 

@@ -294,13 +294,15 @@ class Game:
         """Return the seat that won because the other resigned at a ply, or None."""
         return self._stated_winner if ply == len(self._moves) else None
 
-    def advance(self, board: Board, action: int) -> Data:
-        """Play the action of a bot on the board that :meth:`turn` returned.
+    def advance(self, board: Board, player: str, action: int) -> Data:
+        """Play the action of a bot, on the board that :meth:`turn` returned with the bot.
 
         Raises:
-            Refused: the board has changed since then.
+            Refused: since then the game has gone on, a person has resigned, or the bot has lost
+                its seat.
         """
-        if board != self.board():
+        is_over = self._winner_at(self.ply) is not None
+        if is_over or (board, player) != (self.board(), self.seats[board.turn]):
             raise Refused("the game has continued without this bot: load it again", 409)
         return self.play(action, self.ply)
 
