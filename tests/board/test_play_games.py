@@ -99,6 +99,18 @@ def test_transcripts_go_round(client: TestClient) -> None:
         assert loaded | {"version": state["version"]} == state
 
 
+def test_a_restarted_game_has_the_moves_of_all_its_pages(client: TestClient) -> None:
+    """A page that has missed the last moves may be the first to restart the game."""
+    game, state = start(client)
+    texts = [play_on(game, state, 2)["transcripts"][0]]
+    texts.append(play_on(game, game.state(), 4)["transcripts"][0])
+    other = play_on(*start(client, transcript=texts[0]), 1)
+    name = "0123456789abcdef"
+    for text, plies in ((texts[0], 2), (texts[1], 6), (texts[0], 6), (other["transcripts"][0], 6)):
+        assert start(client, transcript=text, name=name)[1]["ply"] == plies
+    assert start(client, transcript=texts[0], name=name)[1]["transcripts"][0] == texts[1]
+
+
 def test_the_rules_say_who_begins(client: TestClient) -> None:
     """Either seat begins if the rules draw who begins, or if the request asks for it."""
     for ruleset, first_player, movers in (

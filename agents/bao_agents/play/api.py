@@ -173,10 +173,10 @@ class Lobby:
         """Keep a new game; return its name and state.
 
         If ``name`` is the name of a kept game, which another page has restarted, return that game's
-        state instead.
+        state instead, with the moves that only the new game has.
         """
         new_name, dropped = self.games.add(game, client, name)
-        answer = self.games.call(Game.show, new_name) if name else game.show()
+        answer = self.games.call(Game.catch_up, new_name, game)
         return {"id": new_name, "dropped": dropped, **answer}
 
     @check_types
