@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import struct
 from pathlib import Path
@@ -46,6 +47,18 @@ def test_half_precision_plays_alike(saved: Path) -> None:
     assert rounded.info == full.info == {"steps": 5} and rounded.ruleset == RULESETS["zanzibar"]
     for name, tensor in rounded.network.state_dict().items():
         torch.testing.assert_close(tensor, full.network.state_dict()[name].half().float())
+
+
+def test_a_file_that_takes_the_place_of_another_is_read(saved: Path, tmp_path: Path) -> None:
+    """Unpacking and copying may keep the time of a file, and networks of one shape have one
+    size."""
+    first = checkpoint.load_shared(saved, RULESETS["zanzibar"])
+    other, times = tmp_path / "other.safetensors", saved.stat()
+    checkpoint.save(other, Checkpoint(first.weights, first.ruleset, {"steps": 6}))
+    os.utime(other, ns=(times.st_atime_ns, times.st_mtime_ns))
+    other.replace(saved)
+    assert saved.stat().st_size == times.st_size
+    assert checkpoint.load_shared(saved, first.ruleset).info == {"steps": 6}
 
 
 def test_shipped_checkpoints_play() -> None:

@@ -32,7 +32,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as serialize
 
 from bao_agents.evaluators.nnue import NNUE, make_nnue
-from bao_agents.nets.checkpoint_files import OWN_CODE, shipped, version
+from bao_agents.nets.checkpoint_files import OWN_CODE, Version, shipped, version
 from bao_agents.nets.features import INPUTS_VERSION
 from bao_agents.nets.layers import shapes_of_layers
 from bao_agents.support.array_types import Float32Array
@@ -177,8 +177,8 @@ def load_shared(path: Path, ruleset: Ruleset) -> Checkpoint:
 
 
 @lru_cache(maxsize=8)
-def _load_version(version: tuple[Path, int, int], ruleset: Ruleset) -> Checkpoint:
-    return load(version[0], ruleset)
+def _load_version(version: Version, ruleset: Ruleset) -> Checkpoint:
+    return load(version.path, ruleset)
 
 
 def _open(path: Path) -> Any:

@@ -8,6 +8,7 @@ import re
 import stat
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from bao_env.engine.ruleset import Ruleset
 
@@ -85,8 +86,21 @@ def find_guide(ruleset: str) -> Path:
     return path
 
 
-def version(path: Path) -> tuple[Path, int, int]:
-    """Return a file's path, time in nanoseconds and size, which identify its current content.
+class Version(NamedTuple):
+    """What identifies the current content of a file, even if another file has been moved there."""
+
+    path: Path
+    size: int
+    modified: int
+    """Time of the last change of its content, in nanoseconds; copies may keep it."""
+    changed: int
+    """Time of the last change of its entry in the file system, in nanoseconds."""
+    number: int
+    """Its number in the file system."""
+
+
+def version(path: Path) -> Version:
+    """Return the version of a file.
 
     Raises:
         OSError: the file does not exist.
@@ -95,7 +109,8 @@ def version(path: Path) -> tuple[Path, int, int]:
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         raise ValueError(f"{path} is not a regular file: expected a checkpoint")
-    return path, status.st_mtime_ns, status.st_size
+    times = status.st_mtime_ns, status.st_ctime_ns
+    return Version(path, status.st_size, *times, status.st_ino)
 
 
 def trained_under(path: Path) -> Ruleset | None:
@@ -107,8 +122,8 @@ def trained_under(path: Path) -> Ruleset | None:
 
 
 @lru_cache(maxsize=256)
-def _read_rules(version: tuple[Path, int, int]) -> Ruleset:
-    with version[0].open("rb") as file:  # the length of the header, the header, the tensors
+def _read_rules(version: Version) -> Ruleset:
+    with version.path.open("rb") as file:  # the length of the header, the header, the tensors
         header = file.read(min(int.from_bytes(file.read(8), "little"), _MAX_HEADER))
     metadata = json.loads(json.loads(header)["__metadata__"]["bao_env"])
     return Ruleset.from_dict(metadata["ruleset"])
