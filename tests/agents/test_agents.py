@@ -292,11 +292,12 @@ def test_a_copy_is_small_and_plays_alike(spec: str, duplicate: Callable[[Agent],
     assert len(pickle.dumps(player)) < limit
 
 
-def test_run_is_a_player(tmp_path: Path) -> None:
+def test_run_is_a_player(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run plays its final network, or else its last one, or else its last generation, under the
     run's name."""
     run = tmp_path / "a0"
     run.mkdir()
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match="a0' has no checkpoint"):
         parse(str(run))
     for stem, title in (
@@ -309,11 +310,17 @@ def test_run_is_a_player(tmp_path: Path) -> None:
         shutil.copy(CHECKPOINTS / "zanzibar.safetensors", run / f"{stem}.safetensors")
         assert parse(str(run)).title == bao_agents.load(run).name == title
     assert parse(f"guided:{run}/step-99.safetensors:3").title == "guided:a0/step-99:3"
+    Path("d").symlink_to(run)  # a letter of "guided", too
+    assert parse("guided:d/:3").title == "guided:d:3"
     assert parse_players([f"{run}", f"{run}/last.safetensors", "b=zanzibar"]) == {
         "a0": f"{run}",
         "a0/last": f"{run}/last.safetensors",
         "b": "zanzibar",
     }
+    run.rename("zanzibar")
+    with pytest.raises(ValueError, match=r"a shipped checkpoint, and a run in this folder"):
+        parse("zanzibar")
+    assert Path("zanzibar/final.safetensors").samefile(parse("./zanzibar").path or "")
 
 
 def test_players_are_listed_with_their_elo(

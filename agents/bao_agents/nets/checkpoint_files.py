@@ -33,8 +33,16 @@ def find_checkpoint(name: str) -> Path | None:
     Args:
         name: the file's path, a shipped name, or the folder of a run. In a folder the file
             is ``final``, else ``last``, else the checkpoint with the highest step.
+
+    Raises:
+        ValueError: the working folder has a run with the name of a shipped checkpoint.
     """
     if name in shipped():
+        if os.path.isdir(name) and find_checkpoint(f".{os.sep}{name}"):
+            raise ValueError(
+                f"{name} is a shipped checkpoint, and a run in this folder: name the run "
+                f".{os.sep}{name}, or go to another folder"
+            )
         return CHECKPOINTS / f"{name}.safetensors"
     if os.path.isdir(name):
         files = {path.stem: path for path in Path(name).glob("*.safetensors") if path.is_file()}

@@ -112,9 +112,11 @@ class Kind:
         if match is None:
             return None
         parts = {part: value for part, value in match.groupdict().items() if value is not None}
+        file_part = next((part for part in ("CHECKPOINT", "FILE") if part in parts), 0)
+        file_span = match.span(file_part) if file_part else (0, 0)
         if "LIMIT" in parts:  # "alphabeta:06" is "alphabeta:6"
             text = f"{text[: match.start('LIMIT')]}{int(parts['NUMBER'])}{parts['UNIT']}"
-        return PlayerName(self, text, parts)
+        return PlayerName(self, text, parts, file_span)
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,8 @@ class PlayerName:
     """The whole name."""
     parts: Mapping[str, str] = field(default_factory=dict, hash=False)
     """The texts of its variable parts, by the words of :data:`PARTS`."""
+    file_span: tuple[int, int] = (0, 0)
+    """Where the path of a file begins and ends in ``text``; equal if it has none."""
     path: Path | None = None
     """The file of the checkpoint."""
 
@@ -159,7 +163,12 @@ class PlayerName:
         """The name for tables, in which a checkpoint is named after its run or file."""
         if self.path is None:
             return self.text
-        return self.text.replace(self.checkpoint, title(self.path), 1)
+        return self.with_file(title(self.path))
+
+    def with_file(self, text: str) -> str:
+        """Return the whole name with another text in place of the path of a file."""
+        start, end = self.file_span
+        return self.text[:start] + text + self.text[end:] if start < end else self.text
 
     def file(self, ruleset: Ruleset) -> Path | None:
         """Return the file of the checkpoint that the player uses under some rules, or None.
