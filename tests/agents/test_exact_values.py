@@ -120,15 +120,18 @@ def test_a_file_without_positions_is_not_written(
         monkeypatch.setattr(exact_values, "solve_sample", None)
 
 
-def test_in_a_terminal(tmp_path: Path, says: Says) -> None:
+def test_in_a_terminal(tmp_path: Path, says: Says, fails: Fails) -> None:
     """A file is written in the format that its name says."""
     out, table = tmp_path / "late.npz", tmp_path / "late.csv"
     settings = "--ruleset zanzibar --sample 20 --nodes 3000 --seed 0"
     printed = says(f"solve {settings} --out {out}")
     assert printed.startswith(f"{out}: ")
     assert "random, mtaji: " in printed and "sha256 " in printed
-    data = SolvedPositions.load(out)
+    data, content = SolvedPositions.load(out), out.read_bytes()
     assert data.positions[:, PLY].min() >= 34
+    refusal = fails(f"solve {settings.replace('zanzibar', 'dutch')} --out {out}")
+    assert f"{out} exists and is not a file of exact values under the rules of dutch" in refusal
+    assert out.read_bytes() == content
     for _ in range(2):
         says(f"solve {settings} --out {table}")
     says(f"solve {settings} --shortest --out {table}")

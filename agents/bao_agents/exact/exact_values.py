@@ -156,7 +156,8 @@ def generate(
         settings: which positions to choose.
         count: number of positions to sample. Unsolved and repeated ones are dropped.
         path: file to write, a ``.npz`` (:meth:`SolvedPositions.save`) or a ``.csv``
-            (:meth:`SolvedPositions.to_csv`). An earlier file of this function is replaced.
+            (:meth:`SolvedPositions.to_csv`). An earlier file of this function is replaced; an
+            ``.npz`` file only if it is for the same rules.
         threads: number of threads; the file does not depend on it.
 
     Returns:
@@ -171,7 +172,7 @@ def generate(
     if path.suffix not in SUFFIXES:
         raise ValueError(f"{path}: expected a name that ends in {' or '.join(SUFFIXES)}")
     if path.exists():
-        _check_replaceable(path)
+        _check_replaceable(path, settings.ruleset)
     check_arguments(count, OPENING_PLIES, settings.plies)
     for name in settings.players:
         registry.load(name, ruleset=settings.ruleset)
@@ -233,16 +234,21 @@ def _solve_parts(
     return replace(joined[np.sort(new)], metadata=metadata)
 
 
-def _check_replaceable(path: Path) -> None:
-    """Check that a file may be replaced; raise ValueError if it does not hold exact values."""
+def _check_replaceable(path: Path, ruleset: Ruleset) -> None:
+    """Check that a file may be replaced.
+
+    Raises:
+        ValueError: it does not hold exact values, or it is an ``.npz`` file for other rules.
+    """
     try:
         if path.suffix == ".npz":
-            SolvedPositions.load(path)
+            SolvedPositions.load(path, ruleset)
         elif not path.read_text(encoding="utf-8").startswith(CSV_HEAD):
             raise ValueError("its columns are not those of a file of exact values")
     except (ValueError, OSError) as error:
         raise ValueError(
-            f"{path} exists and is not a file of exact values: choose another name"
+            f"{path} exists and is not a file of exact values under the rules of {ruleset.name}: "
+            "choose another name"
         ) from error
 
 
