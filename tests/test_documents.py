@@ -226,3 +226,11 @@ def test_rules_and_readme_name_every_ruleset() -> None:
     for name in RULESETS:
         assert f"| `{name}` |" in TEXTS["README.md"]
         assert f"`{name}`" in rules or name == "zanzibar"
+
+
+def test_rules_have_the_recorded_perft_numbers() -> None:
+    rows = re.findall(r"^\| `(\w+)`[^|]*\|([\d,| ]+)\|$", TEXTS["bao_env/RULES.md"], re.MULTILINE)
+    assert [name for name, _ in rows] == list(RULESETS)
+    for name, numbers in rows:
+        recorded = json.loads((ROOT / f"tests/recorded/numbers/{name}.json").read_text())["perft"]
+        assert [int(number.replace(",", "")) for number in numbers.split("|")] == recorded[:8]

@@ -40,10 +40,11 @@ self-play for the player who has just acted. PettingZoo gives both agents theirs
 opponent the learner has won exactly the games that end with ``reward > 0``.
 
 **End.** Terminated when the game is won: a front row is empty, or the player to act has no legal
-move. The last mask is then all zero. Truncated after 500 plies (``max_plies``, both players' plies
-together; in ``dutch`` each action of a turn is a ply). Against an opponent, a game is cut short
-only after the opponent's answer. So the player who sees the last observation is to move, has a
-mask, and can bootstrap from this observation as from any other.
+move. The last mask is then all zero. The rules have no draw. Truncated, with reward 0, after 500
+plies (``max_plies``, both players' plies together; in ``dutch`` each action of a turn is a ply).
+Against an opponent, a game is cut short only after the opponent's answer. So the player who sees
+the last observation is to move, has a mask, and can bootstrap from this observation as from any
+other.
 
 At the end ``infos["winner"]`` is the seat that won, or -1 if the game was cut short, and
 ``infos["plies"]`` is the length of the game; in PettingZoo, the infos of both agents contain them.
