@@ -43,6 +43,8 @@ import numpy as np
 
 from bao_agents.evaluators.tables import SCALE, PairTables, tables_value
 from bao_agents.search.limits import is_late
+from bao_agents.search.prefetch import prefetch
+from bao_agents.search.uncounted import uncounted
 from bao_agents.support.array_types import Int16Array, Int32Array, Int64Array, Uint64Array
 from bao_env.compiled.compile import jit, jit_inline
 from bao_env.engine.bits import ONE, ZERO, U, popcount
@@ -205,6 +207,12 @@ PROOF_MEMORY = np.dtype(
 """The memory of a search."""
 
 
+@jit_inline
+def _slot_of(table: Table, key: U) -> Index:
+    """Return the first entry of a position's slot; the table has 2^n slots."""
+    return np.int64(key & U(table.keys.shape[0] // WAYS - 1)) * WAYS
+
+
 @jit
 def _look_up(table: Table, key: U) -> tuple[bool, Index, Index, Index]:
     """Look up a position.
@@ -213,7 +221,7 @@ def _look_up(table: Table, key: U) -> tuple[bool, Index, Index, Index]:
         whether it is in the table; ``phi`` and ``delta``; and, if one of them is 0, the plies to
         the end of the game.
     """
-    slot = np.int64(key & U(table.keys.shape[0] // WAYS - 1)) * WAYS
+    slot = _slot_of(table, key)
     for entry in range(slot, slot + WAYS):
         word = table.numbers[entry]
         if table.keys[entry] ^ word == key and word != ZERO:
@@ -251,7 +259,7 @@ def _store(
         work: the number of positions visited for these numbers.
         is_shared: whether another thread may have proven the position in the meantime.
     """
-    slot = np.int64(key & U(table.keys.shape[0] // WAYS - 1)) * WAYS
+    slot = _slot_of(table, key)
     slot_entry: Index = slot
     for entry in range(slot, slot + WAYS):
         word = table.numbers[entry]
@@ -279,7 +287,7 @@ def _store(
 @jit
 def _work_of(table: Table, key: U) -> Index:
     """Return the number of positions visited for the stored numbers of a position, or 0."""
-    slot = np.int64(key & U(table.keys.shape[0] // WAYS - 1)) * WAYS
+    slot = _slot_of(table, key)
     for entry in range(slot, slot + WAYS):
         if table.keys[entry] ^ table.numbers[entry] == key:
             return np.int64(table.work[entry])
@@ -310,11 +318,27 @@ def _set(row: np.record, phi: Index, delta: Index, plies: Index) -> None:
     row.phi, row.delta, row.plies = phi, delta, plies
 
 
+@jit_inline
+def _name_row(table: Table, work: np.record, r: Index, left: Index, mover: Index) -> None:
+    """Fill in the key of the position in a new row, and ask for its slot of the table.
+
+    Args:
+        table, work, r, left, mover: see :func:`_enter_row`.
+    """
+    row, rows = work.rows[r], load_rows_at(work.stack, r)
+    is_attacker = mover == work.attacker
+    attacks = work.bound != UNBOUNDED and is_attacker == same_mover(rows.meta)
+    row.key = _key(rows, left, attacks)
+    slot = _slot_of(table, row.key)
+    prefetch(table.keys, slot)
+    prefetch(table.numbers, slot)
+
+
 @jit
 def _enter_row(
     rules: KernelRules, table: Table, work: np.record, r: Index, left: Index, mover: Index
 ) -> None:
-    """Fill in the numbers of the position in a new row.
+    """Fill in the numbers of the position in a new row, whose key is known.
 
     Args:
         rules: the :class:`KernelRules`.
@@ -336,8 +360,6 @@ def _enter_row(
             not keeps_turn and legal_of(rules, work.stack[r]) == ZERO  # 1.5a
         )
     else:
-        attacks = work.bound != UNBOUNDED and (mover == work.attacker) == keeps_turn
-        row.key = _key(rows, left, attacks)
         is_stored, phi, delta, plies = _look_up(table, row.key)
         if not is_stored:
             phi, delta = _suppose(rules, table, rows)
@@ -380,6 +402,8 @@ def _enter(
     work.nodes += 1
     mover = np.int64(1 if mover_of(rows.meta) == mover_of(work.stack[0, META]) else -1)
     left = max(np.int64(UNBOUNDED), work.bound - 1 - ply)
+    for r in range(frame.first, frame.end):
+        _name_row(table, work, r, left, mover)
     for r in range(frame.first, frame.end):
         _enter_row(rules, table, work, r, left, mover)
     return count
@@ -481,6 +505,7 @@ def prove(rules: KernelRules, table: Table, work: np.record, packed: PackedPosit
         int64: WIN, LOSS or UNKNOWN, for the player to move. In a bounded search the other player
         counts as the winner if the attacker cannot win within the bound.
     """
+    table = uncounted(table)
     work.nodes = 0
     work.look_at = 0
     work.phi, work.delta, work.plies = INFINITE, np.int64(0), 0
@@ -521,6 +546,7 @@ def prove(rules: KernelRules, table: Table, work: np.record, packed: PackedPosit
             phi_limit, delta_limit = delta_limit, phi_limit
         ply += 1
         first = frame.end
+        prefetch(table.work, _slot_of(table, work.rows[best].key))
         if _enter(rules, table, work, ply, best, first, phi_limit, delta_limit) == 0:  # 1.2, 1.5a
             key = work.rows[best].key
             _store(table, key, INFINITE, np.int64(0), np.int64(0), 1, work.is_shared)
