@@ -122,12 +122,12 @@ def mutants_of(file: Path) -> Iterator[Mutant]:
     The constants of a file with compiled functions and of ``layout.py`` count as compiled, too.
     """
     text = file.read_text(encoding="utf-8")
-    has_compiled = "@jit" in text or file.name == "layout.py"
+    has_compiled = re.search(f"@({_COMPILERS})", text) or file.name == "layout.py"
     pending: list[tuple[ast.AST, int]] = [(ast.parse(text), 0)]
     while pending:
         node, statement = pending.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            if any("jit" in ast.unparse(decorator) for decorator in node.decorator_list):
+            if _is_compiled(node):
                 continue
             pending += [(child, child.lineno) for child in node.body]
             defaults = [*node.args.defaults, *filter(None, node.args.kw_defaults)]
@@ -146,6 +146,21 @@ def mutants_of(file: Path) -> Iterator[Mutant]:
             pending += [(node.value, statement)] if node.value else []
         elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
             pending += [(child, statement) for child in ast.iter_child_nodes(node)]
+
+
+_COMPILERS = "jit|intrinsic|overload|lower_builtin|type_callable"
+"""A pattern of the decorators of functions that are compiled, or make code for others."""
+
+
+def _is_compiled(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Return whether a function is compiled, or runs only while numba compiles others.
+
+    Numba's cache holds what such a function did, so no test would see a change.
+    """
+    decorators = " ".join(map(ast.unparse, function.decorator_list))
+    return "builder" in [argument.arg for argument in function.args.args] or bool(
+        re.search(_COMPILERS, decorators)
+    )
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[str, str]]:
