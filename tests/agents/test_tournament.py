@@ -228,7 +228,8 @@ def test_a_script_on_stdin_is_told_why_its_workers_died(tmp_path: Path) -> None:
     code = (
         "import sys; from bao_agents.arena import scheduler; scheduler.SECONDS_BEFORE_POOL = -1.0; "
         "from bao_agents.cli.main import main; "
-        f"sys.exit(main(['tournament', 'random', 'greedy', '--out', {str(tmp_path / 'out')!r}]))"
+        "line = 'tournament random greedy --threads 2 --out'.split(); "
+        f"sys.exit(main([*line, {str(tmp_path / 'out')!r}]))"
     )
     done = subprocess.run([sys.executable, "-"], input=code, capture_output=True, text=True)
     last = done.stderr.splitlines()[-1]
