@@ -26,6 +26,7 @@ from bao_agents.search.solver.proof_search import KnownAction, ProofSearch
 from bao_agents.support.files import fault, read_lines, replace_file
 from bao_env.engine.position import PackedPositions, to_packed, turn_of, unpack
 from bao_env.engine.ruleset import Ruleset
+from bao_env.files import open_regular
 from bao_env.notation.positions import format_position, parse_position
 
 TABLE_BITS = 22
@@ -197,13 +198,20 @@ class ProofTree:
         Raises:
             ValueError: the file has an answer about another position; the message names its line.
         """
-        for line, text in enumerate(self._answers, 2):
-            if text not in self._nodes:
-                raise ValueError(
-                    f"{file}, line {line}: the answers above do not lead to this position from "
-                    f"{self.root.text!r:.300}: give the position that the proof is of, or choose "
-                    "another name"
-                )
+        foreign = next((text for text in self._answers if text not in self._nodes), None)
+        if foreign is None:
+            return
+        with open_regular(file) as lines:  # an answer may be there twice
+            number = next(
+                number
+                for number, line in enumerate(lines, 1)
+                if number > 1 and json.loads(line)[0] == foreign
+            )
+        raise ValueError(
+            f"{file}, line {number}: the answers above do not lead to this position from "
+            f"{self.root.text!r:.300}: give the position that the proof is of, or choose another "
+            "name"
+        )
 
     def prove(self, file: Path, pool: Executor, jobs: int, *settings: int) -> Iterator[Answer]:
         """Prove the position; yield each answer once it has been written to the file.
