@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -38,7 +39,9 @@ from bao_agents.arena.report import (
 from bao_agents.arena.scheduler import Timer, Workers, play
 from bao_agents.cli.main import main as bao
 from bao_agents.cli.tournament import COLUMNS
+from bao_agents.nets.checkpoint_files import CHECKPOINTS
 from bao_agents.players.fingerprint import fingerprint
+from bao_agents.players.names import PlayerName
 from bao_agents.players.registry import load
 from bao_agents.support.progress import Progress
 from bao_agents.support.provenance import provenance
@@ -293,6 +296,26 @@ def test_results_of_other_settings_are_not_taken(
     assert stored is not None and json.loads(stored.to_json()) == json.loads(RESULT)
     monkeypatch.setattr(events, "provenance", lambda rules: provenance(rules) | engine)
     assert event(tmp_path, **change).read(PART) is None
+
+
+@pytest.mark.parametrize("is_old", [False, True], ids=["now", "earlier version"])
+def test_results_of_a_moved_checkpoint_are_taken(
+    is_old: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Earlier versions kept them under the checkpoint's path."""
+
+    def with_player(file: Path) -> Event:
+        return event(tmp_path, players={"greedy": f"guided:{file}:8n", "random": "random"})
+
+    file, moved = tmp_path / "a.safetensors", tmp_path / "b.safetensors"
+    shutil.copy(CHECKPOINTS / "zanzibar.safetensors", file)
+    with monkeypatch.context() as earlier:
+        if is_old:
+            earlier.setattr(PlayerName, "with_file", lambda name, text: name.text)
+        with_player(file).keep(PART, Pairs.from_json(RESULT))
+    assert with_player(file).read(PART) is not None
+    file.rename(moved)
+    assert (with_player(moved).read(PART) is None) == is_old
 
 
 @pytest.mark.parametrize(("old", "new"), [("[0.25, ", "[1e308, "), ("[30, 40], ", "")])

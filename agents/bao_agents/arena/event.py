@@ -132,10 +132,13 @@ class Event:
         """
         if self.folder is None or None in [self.fingerprints[spec] for spec in self.specs(part)]:
             return None
-        pairs = read_part(self._file(part), lambda file: Pairs.from_json(read_text(file)))
-        if pairs is None or len(pairs) != len(part.numbers):
-            return None
-        return None if self.keep_games and len(pairs.games) != 2 * len(pairs) else pairs
+        for file in self._files(part):
+            pairs = read_part(file, lambda file: Pairs.from_json(read_text(file)))
+            if pairs is None or len(pairs) != len(part.numbers):
+                continue
+            if not self.keep_games or len(pairs.games) == 2 * len(pairs):
+                return pairs
+        return None
 
     def keep(self, part: Part, pairs: Pairs) -> None:
         """Write the results of a part, if there is a folder.
@@ -144,20 +147,31 @@ class Event:
             OSError: they cannot be written.
         """
         if self.folder is not None:
-            keep_part(self._file(part), pairs.to_json() + "\n")
+            keep_part(self._files(part)[0], pairs.to_json() + "\n")
 
-    def _file(self, part: Part) -> Path:
+    def _files(self, part: Part) -> list[Path]:
+        """Return the file of a part's results, and the file that earlier versions wrote."""
         assert self.folder is not None
         names, specs = part[:2], self.specs(part)
-        settings = [
-            self._rules,
-            *zip(names, specs, map(self.fingerprints.get, specs), self._seeds(part), strict=True),
-            write_openings(self._openings(part)),
-        ]
+        marks, seeds = [self.fingerprints.get(spec) for spec in specs], self._seeds(part)
+        conditions: list[object] = [write_openings(self._openings(part))]
         if self.clock is not None:
-            settings.append(str(self.clock))
+            conditions.append(str(self.clock))
         folder = self.folder / "results" / "--".join(map(file_name, names))
-        return part_file(folder, f"{part.numbers[0]:05}", settings, ".json")
+        files = []
+        for texts in ([self._pathless[spec] for spec in specs], specs):
+            players = zip(names, texts, marks, seeds, strict=True)
+            settings = [self._rules, *players, *conditions]
+            files.append(part_file(folder, f"{part.numbers[0]:05}", settings, ".json"))
+        return files
+
+    @cached_property
+    def _pathless(self) -> dict[str, str]:
+        """Each specification without the path of its file.
+
+        A file that has moved plays the same games: its fingerprint says what is in it.
+        """
+        return {spec: registry.parse(spec).with_file("") for spec in self.players.values()}
 
     def _openings(self, part: Part) -> MatchOpenings:
         return self.openings[np.array(part.numbers)]
