@@ -34,14 +34,14 @@ def parse_player(word: str) -> tuple[str, str]:
     if not spec or not is_name(name):
         raise ValueError(
             f"player {word[:80]!r}: expected PLAYER or NAME=PLAYER; a name must not contain "
-            "a comma, a vertical bar or a control character"
+            "a comma, a vertical bar, a control character or spaces around it"
         )
     return name, spec
 
 
 def is_name(text: str) -> bool:
     """Return whether tables can show a text as a player's name."""
-    return bool(text) and text.isprintable() and not {*text} & {*",|"}
+    return text.strip() == text != "" and text.isprintable() and not {*text} & {*",|"}
 
 
 def parse_players(words: Sequence[str]) -> dict[str, str]:
