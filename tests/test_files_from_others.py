@@ -60,7 +60,7 @@ def _read_transcript(path: Path) -> None:
 
 def _small_ladder() -> bytes:
     ladder = json.loads(load_ladder().model_dump_json())
-    ladder["openings"] = ladder["openings"][:4]
+    ladder |= {"name": "small", "openings": ladder["openings"][:4]}
     ladder["anchors"] = [
         anchor for anchor in ladder["anchors"] if anchor["player"] in ("random", "greedy")
     ]

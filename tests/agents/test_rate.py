@@ -70,7 +70,7 @@ def drawn_points(rng: np.random.Generator, elo: float, opponents: np.ndarray) ->
 
 def small_ladder() -> Ladder:
     """Return the shipped ladder with three quick anchors and fewer openings."""
-    plain = load_ladder().model_dump()
+    plain = load_ladder().model_dump() | {"name": "small"}
     plain["openings"] = plain["openings"][:OPENINGS]
     quick = ("random", "greedy", "alphabeta:1")
     plain["anchors"] = [anchor for anchor in plain["anchors"] if anchor["player"] in quick]
@@ -240,7 +240,12 @@ def test_rate_a_bot(ladder: Path, tmp_path: Path, says: Says) -> None:
     for anchor_row in row["against"]:
         chance = 1 / (1 + 10 ** ((anchor_row["opponent_elo"] - row["elo"]) / 400))
         assert anchor_row["expected"] == pytest.approx(chance)
-    for text in (DEFAULT, "numba", document["made_with"]["commit"], "seed: 1"):
+    for text in (
+        "ladder: small, anchors rated",
+        "numba",
+        document["made_with"]["commit"],
+        "seed: 1",
+    ):
         assert text in out
 
 

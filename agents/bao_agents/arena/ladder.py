@@ -221,13 +221,14 @@ def load_ladder(name: str = DEFAULT) -> Ladder:
         name: the name of a shipped ladder, or the path of a JSON file.
 
     Raises:
-        LadderError: there is no such ladder, its file is damaged, or the engine now plays its rules
-            differently.
+        LadderError: there is no such ladder, its file is damaged or has the name of a shipped
+            ladder with another content, or the engine now plays its rules differently.
         OSError: its file cannot be read.
     """
     path = LADDERS / f"{name}.json" if name in shipped() else Path(name)
     try:
-        ladder = Ladder.model_validate_json(read_text(path))
+        text = read_text(path)
+        ladder = Ladder.model_validate_json(text)
     except FileNotFoundError as error:
         raise LadderError(
             f"no ladder {name!r:.200}: expected the path of a file, or {', '.join(shipped())}"
@@ -238,5 +239,11 @@ def load_ladder(name: str = DEFAULT) -> Ladder:
         raise LadderError(
             f"{ladder.name} was made with other rules: the engine now plays "
             f"{ladder.ruleset.name} differently; make a new ladder"
+        )
+    namesake = LADDERS / f"{ladder.name}.json"
+    if ladder.name in shipped() and json.loads(text) != json.loads(namesake.read_bytes()):
+        raise LadderError(
+            f"{path} has the name of the shipped ladder {ladder.name}, but differs from it: give "
+            "it another name"
         )
     return ladder
