@@ -124,6 +124,16 @@ def test_games_are_not_written_to_a_file_called_minus(capsys: Capsys) -> None:
     assert not Path("-").exists()
 
 
+@pytest.mark.parametrize("name", ["match random greedy --pairs 1", "blunders random"])
+@pytest.mark.parametrize("options", ["--json - --format latex", "--csv - --json -"])
+def test_only_one_form_of_the_results_is_printed(
+    name: str, options: str, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+) -> None:
+    assert bao([*name.split(), *options.split()]) == 2
+    out, err = capsys.readouterr()
+    assert not out and ("only one of them can be printed" in err or "has no effect" in err)
+
+
 @pytest.mark.parametrize("option", ["--json d/table.md", "--csv d/table.json --out ./d"])
 def test_results_replace_no_report_of_the_command(
     option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys

@@ -135,10 +135,6 @@ def make_event(
             openings.
     """
     _check_folder(args.out)
-    if "-" in (args.json, args.csv):
-        refuse_unused(args, "with --json - or --csv -", "format")
-    if args.json == args.csv == "-":
-        raise ValueError("--json - and --csv - exclude each other: only one of them can be printed")
     named: dict[str, str] = {}
     fingerprints = {}
     for title, spec in players.items():

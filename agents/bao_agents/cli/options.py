@@ -78,8 +78,14 @@ def check_results(args: argparse.Namespace) -> None:
     The reports that the command writes into the folder ``--out``, ``args.reports``, count too.
 
     Raises:
-        ValueError: a file is named twice, or is one of the reports; or the games would be printed.
+        ValueError: a file is named twice, or is one of the reports; or the games would be printed,
+            or more than one form of the results.
     """
+    printed = [option for option in ("json", "csv") if getattr(args, option, None) == "-"]
+    if printed:
+        refuse_unused(args, "with --json - or --csv -", "format")
+    if len(printed) > 1:
+        raise ValueError("--json - and --csv - exclude each other: only one of them can be printed")
     if getattr(args, "games", None) == "-":
         raise ValueError("--games -: the games cannot be printed: name a file")
     named = [os.path.realpath(word.rpartition("=")[2]) for word in args.words]
