@@ -134,6 +134,20 @@ def test_only_one_form_of_the_results_is_printed(
     assert not out and ("only one of them can be printed" in err or "has no effect" in err)
 
 
+@pytest.mark.parametrize(
+    ("words", "number"),
+    [
+        (["solve", ""], 1),
+        (["bench", "perft", "2", "--divide="], 2),
+        (["match", "a", "--ray", ""], 3),
+    ],
+)
+def test_an_empty_argument_is_refused(words: list[str], number: int, capsys: Capsys) -> None:
+    """A variable that is not set must not let the command solve the opening, for example."""
+    assert bao(words) == 2
+    assert f"argument {number} of bao {words[0]}" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("option", ["--json d/table.md", "--csv d/table.json --out ./d"])
 def test_results_replace_no_report_of_the_command(
     option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys

@@ -201,6 +201,12 @@ def parse(words: Sequence[str]) -> tuple[Run, argparse.Namespace]:
         similar = similar or difflib.get_close_matches(name, COMMANDS, 1)
         hint = f" (did you mean {' or '.join(map(repr, similar))}?)" if similar else ""
         raise ValueError(f"there is no command {name[:80]!r}{hint}: bao --help lists all commands")
+    for number, word in enumerate(words[length:], 1):
+        if re.fullmatch(r"(--[\w-]+=)?", word):
+            raise ValueError(
+                f"argument {number} of bao {name} is empty, perhaps because a variable of the "
+                "shell is not set: leave it out, or give it a value"
+            )
     summary = COMMANDS[name][1]
     parser = _Parser(
         prog=f"bao {name}",

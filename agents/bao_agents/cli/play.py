@@ -121,10 +121,6 @@ def _check(options: argparse.Namespace) -> None:
     with suppress(RuntimeError):
         asyncio.get_running_loop()
         raise ValueError("a notebook cannot serve the board: run bao play in a terminal")
-    if not options.host:
-        raise ValueError(
-            "--host '': expected an address of this machine, or 0.0.0.0 for all of them"
-        )
     for name in options.name:
         if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
             raise ValueError(f"--name {name!r}: expected only a host name, such as bao.example.org")
