@@ -163,10 +163,12 @@ def test_results_replace_no_report_of_the_command(
 def test_an_event_replaces_no_report_of_others(name: str, tmp_path: Path, capsys: Capsys) -> None:
     """It replaces its own, even if they are all that is left of the event."""
     line = ["match", "random", "greedy", "--pairs", "1", "--out", str(tmp_path)]
-    (tmp_path / name).write_text("foreign")
+    (tmp_path / "results" / "mine").mkdir(parents=True)
+    for foreign in (tmp_path / name, tmp_path / "results" / "mine" / "1.json"):
+        foreign.write_text("foreign")
     assert bao(line) == 2
     assert f"{tmp_path / name} exists, but {tmp_path} holds no games" in capsys.readouterr().err
-    assert [file.name for file in tmp_path.iterdir()] == [name]
+    assert {file.name for file in tmp_path.iterdir()} == {name, "results"}
     assert (tmp_path / name).read_text() == "foreign"
     (tmp_path / name).unlink()
     for _ in range(2):

@@ -42,8 +42,8 @@ from bao_env.engine.ruleset import Ruleset
 from bao_env.envs.openings import MAX_OPENING_PLIES
 from bao_env.files import read_text
 
-_GAMES_FILES = "results/*/*.json"
-"""The games in the folder ``--out``, as a pattern."""
+_GAMES_FILES = f"results/*--*/*-{'[0-9a-f]' * 16}.json"
+"""The games in the folder ``--out``, as a pattern (:mod:`bao_agents.arena.resumable`)."""
 _REPORTS = "table.json", "table.md", "elo.png"
 """The reports in that folder."""
 
@@ -170,7 +170,7 @@ def _check_folder(folder: Path | None) -> None:
 
     Raises:
         ValueError: the folder holds a file with the name of a report, but neither games nor a
-            report of an event.
+            report of an event. Files of others in a folder called ``results`` are no games.
     """
     if folder is None or any(folder.glob(_GAMES_FILES)):
         return
