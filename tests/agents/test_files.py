@@ -92,6 +92,12 @@ def test_a_held_folder_leads_nowhere_else(tmp_path: Path) -> None:
         with pytest.raises(OSError, match="a link to elsewhere: remove it"), hold(folder):
             pass
         (folder / name).unlink()
+    for name in (".lock", ".holder"):
+        (folder / name).write_text("foreign")
+        with pytest.raises(OSError, match="a file of another program"), hold(folder):
+            pass
+        assert (folder / name).read_text() == "foreign"
+        (folder / name).unlink()
     assert target.read_text() == "old" and not list(folder.iterdir())
 
 

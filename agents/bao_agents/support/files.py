@@ -115,6 +115,20 @@ class HeldError(ValueError):
     """Raised when another process is writing into a folder, or continues a file."""
 
 
+_MARKS = {".lock": b"", ".holder": b"process "}
+"""The files of :func:`hold`, each with what it begins with; the first one is empty."""
+
+
+def _is_mark(file: Path) -> bool:
+    """Return whether :func:`hold` has written a file with the name of one of its own."""
+    begin = _MARKS[file.name]
+    try:
+        with file.open("rb") as content:
+            return content.read(len(begin) or 1) == begin
+    except FileNotFoundError:  # its process has just ended
+        return True
+
+
 @contextmanager
 def hold(folder: Path, *names: str, file: Path | None = None) -> Iterator[None]:
     """Hold the lock on ``folder`` until the end of the block.
@@ -130,8 +144,8 @@ def hold(folder: Path, *names: str, file: Path | None = None) -> Iterator[None]:
 
     Raises:
         HeldError: another process holds the lock; the message names the process.
-        OSError: the folder cannot be made or written, has a link to another folder, or its file
-            system has no locks.
+        OSError: the folder cannot be made or written, has a link to another folder or a lock of
+            another program, or its file system has no locks.
     """
     from filelock import FileLock, Timeout
 
@@ -140,6 +154,9 @@ def hold(folder: Path, *names: str, file: Path | None = None) -> Iterator[None]:
         # filelock 3.12 follows a link, and empties the file that it finds there.
         if entry.is_symlink() and (entry.is_dir() or entry.name == ".lock"):
             raise OSError(f"{entry} is a link to elsewhere: remove it, or choose another folder")
+        # filelock 3 empties the lock, and the holder is replaced and removed.
+        if entry.name in _MARKS and not (entry.is_symlink() or _is_mark(entry)):
+            raise OSError(f"{entry} is a file of another program: choose another folder")
     holder = folder / ".holder"
     lock = FileLock(folder / ".lock", timeout=0)
     try:
