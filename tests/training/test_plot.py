@@ -214,6 +214,25 @@ def test_a_table_of_ratings_is_no_log(tmp_path: Path) -> None:
     assert "1100 (1050 to 1150)" in text and f"{file}, guided:b/:5ms" in text
 
 
+@pytest.mark.parametrize(
+    ("players", "runs"),
+    [
+        ("runs/s1 runs/s2", "runs/s1 runs/s2"),
+        ("runs/step-1-x/step-9 runs/step-2-x/step-9", "runs/step-1-x runs/step-2-x"),
+        ("runs/a/step-9.safetensors runs/a b", "runs/a b"),
+        ("my:bot@w/9.pt my:bot@w/12.pt my:bot@v/9", "my:bot@w my:bot@v"),
+        ("w/9.safetensors w/12.safetensors alphabeta:1 alphabeta:2", "w alphabeta:1 alphabeta:2"),
+    ],
+)
+def test_only_checkpoints_of_one_run_are_one_line(players: str, runs: str, tmp_path: Path) -> None:
+    """A number at the end of a folder's name is no checkpoint, and no rating is lost."""
+    file = tmp_path / "elo.csv"
+    file.write_text("\n".join(["spec,steps,elo", *(f"{name},7,1" for name in players.split())]))
+    lines = read_lines([str(file)])
+    assert [line.name for line in lines] == [f"{file}, {run}" for run in runs.split()]
+    assert sum(len(*line.runs.values()) for line in lines) == len(players.split())
+
+
 @pytest.mark.parametrize("name", ["_x", "$a$", "é|\\"])
 def test_any_name_is_drawn_as_it_is(name: str) -> None:
     rows = [{"steps": "1", "elo": "2"}]

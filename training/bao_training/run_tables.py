@@ -16,8 +16,11 @@ from bao_env.files import read_text
 from bao_env.suggestions import did_you_mean
 from bao_training.run_settings import read_note
 
-_CHECKPOINT = r"step-\d+(\.safetensors)?|final\.safetensors|\d+[^\d/]*$"
-"""Pattern of the part of a player's name that differs between the checkpoints of a run."""
+_CHECKPOINT = r"(?<![^/:@])(step-\d+(\.safetensors)?|final\.safetensors)(?![^:])|\d+\.[^\d/]+$"
+"""Pattern of the part of a player's name that differs between the checkpoints of a run: a file.
+Folders such as ``runs/s1`` and ``runs/s2`` are different runs."""
+_NUMBER = r"\d+[^\d/]*$"
+"""Pattern of this part in the text after ``@``."""
 
 Rows = Sequence[Mapping[str, str]]
 """The rows of a table, each a mapping from column names to cells."""
@@ -76,12 +79,21 @@ def read_runs(path: Path) -> dict[str, Rows]:
         for row in csv.DictReader(read_text(file).splitlines()):
             row |= {"ruleset": rules} if rules else {}
             player = row.get("spec") or row.get("player") or ""
-            runs.setdefault(re.sub(_CHECKPOINT, "", player, count=1), []).append(row)
+            runs.setdefault(_run_of(player), []).append(row)
     except csv.Error as error:
         raise ValueError(f"{file} is not a CSV table ({error!s:.100})") from error
     if len(runs) < 2:
         return {str(path): rows for rows in runs.values() or [[]]}
-    return {f"{path}, {name.rstrip('/@-_')}": rows for name, rows in runs.items()}
+    return {f"{path}, {name}": rows for name, rows in runs.items()}
+
+
+def _run_of(player: str) -> str:
+    """Return a player's name without the part that differs between the checkpoints of a run."""
+    code, at, file = player.rpartition("@")
+    pattern = f"{_CHECKPOINT}|{_NUMBER}" if at else _CHECKPOINT
+    run, count = re.subn(pattern, "", file, count=1)
+    # The folder of a run is its final checkpoint.
+    return (code + at + run).rstrip("/@-_") if count else player
 
 
 def _rules_of(folder: Path) -> str:
