@@ -19,6 +19,7 @@ from bao_agents.play.roster import Roster
 from bao_agents.play.server import FOLDER
 from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS
+from tests.conftest import Capsys
 from tests.play import ask, make_client, offer, start
 from tests.processes import python
 
@@ -66,6 +67,21 @@ def test_checkpoints_come_from_the_named_folders(tmp_path: Path) -> None:
     assert game("bot", ply=1)["state"]["ply"] == 2
     with pytest.raises(ValueError, match="not a folder"):
         Roster([folder / "broken.safetensors"])
+
+
+def test_no_checkpoint_is_left_out_without_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+) -> None:
+    folders = [tmp_path / name / "runs" for name in "ab"]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        shutil.copy(ZANZIBAR, folder / "net.safetensors")
+    with pytest.raises(ValueError, match="two checkpoints are called runs/net"):
+        Roster(folders)
+    shutil.copy(ZANZIBAR, folders[0] / "other.safetensors")
+    monkeypatch.setattr("bao_agents.play.roster._MAX_CHECKPOINTS", 1)
+    assert [*Roster([folders[0]] * 2).files] == [*shipped(), "runs/net"]
+    assert "runs has 2 checkpoints: the board offers the first 1," in capsys.readouterr().err
 
 
 def test_own_players_and_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

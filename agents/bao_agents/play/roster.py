@@ -22,6 +22,7 @@ from bao_agents.play.refused import Refused
 from bao_agents.players import plugins, registry
 from bao_agents.players.names import Kind, PlayerName, Unit
 from bao_agents.players.player import NamedPlayer
+from bao_agents.support.output import say
 from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS, Ruleset
 
@@ -62,7 +63,8 @@ class Roster:
         ruleset: the rules offered first; they may be your own.
 
     Raises:
-        ValueError: one of ``folders`` is not a folder, or one of ``players`` is unknown.
+        ValueError: one of ``folders`` is not a folder, two checkpoints have the same name, or one
+            of ``players`` is unknown.
     """
 
     def __init__(
@@ -90,7 +92,11 @@ class Roster:
         """The checkpoints that may play, by name."""
         for folder in folders:
             for name, path in _checkpoints_in(folder):
-                self.files.setdefault(name, path)
+                if not self.files.setdefault(name, path).samefile(path):
+                    raise ValueError(
+                        f"two checkpoints are called {name}, {self.files[name]} and {path}: rename "
+                        "one of their folders, or leave it out"
+                    )
         self._loaded: LRUCache[Hashable, NamedPlayer] = LRUCache(_MAX_LOADED)
         """Idle players. A search reuses its memory, so only one game may use a player at a time."""
         self._lock = threading.Lock()
@@ -236,6 +242,11 @@ def _checkpoints_in(folder: Path) -> Iterator[tuple[str, Path]]:
         raise ValueError(f"{folder} is not a folder: expected a folder with .safetensors files")
     # Reading a pipe or a device could block indefinitely.
     files = sorted(path for path in folder.rglob("*.safetensors") if path.is_file())
+    if len(files) > _MAX_CHECKPOINTS:
+        say(
+            f"note: {folder} has {len(files)} checkpoints: the board offers the first "
+            f"{_MAX_CHECKPOINTS}, in the order of their paths; --checkpoints names other folders"
+        )
     for path in files[:_MAX_CHECKPOINTS]:
         yield path.relative_to(folder.parent).with_suffix("").as_posix(), path
 
