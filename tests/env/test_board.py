@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -49,10 +52,11 @@ def test_push_and_pop_on_random_games(ruleset: str, first_player: int, seed: int
     assert board == end and np.array_equal(board.packed, end.packed)
 
 
-def test_copies_are_independent() -> None:
+@pytest.mark.parametrize("duplicate", [Board.copy, copy.copy, copy.deepcopy])
+def test_copies_are_independent(duplicate: Callable[[Board], Board]) -> None:
     """A move on one copy does not change the past that the other remembers."""
     board = Board.from_text(OPENING, moves="7L 5R")
-    twin = board.copy()
+    twin = duplicate(board)
     board.pop()
     board.push("A5L")
     twin.pop()
