@@ -18,6 +18,7 @@ from bao_agents.arena.pairs import play_match
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN
 from bao_agents.search.limits import Clock, Limit
+from bao_agents.search.player import Question
 from bao_agents.search.sharing import search_in_threads
 from bao_env import Board, RandomAgent
 from tests.positions import draw
@@ -87,6 +88,7 @@ def test_a_limit_of_time_is_used_and_a_clock_is_saved() -> None:
         ("2m", Clock(120)),
         ("500ms+20ms", Clock(0.5, 0.02)),
         ("12345.678s+0.000001s", Clock(12345.678, 1e-6)),
+        ("1s+3600s", Clock(1, 3600)),
     ],
 )
 def test_clocks(text: str, clock: Clock) -> None:
@@ -99,10 +101,46 @@ def test_clocks(text: str, clock: Clock) -> None:
     assert moves > 15
 
 
-@pytest.mark.parametrize("text", ["10", "0s", "10s+", "-1s", "1h", "10s 0.1s", "90000s"])
+@pytest.mark.parametrize(
+    ("clock", "seconds"),
+    [
+        (Clock(12.0), 2.0),  # twice the usual time, a twelfth of the clock ...
+        (Clock(12.0, 0.5), 2.8),  # ... and 80% of the increment
+        (Clock(1.0, 1.0), 0.3),  # never more than 30% of the clock
+        (Clock(0.025, 1.0), 0.005),  # 20 milliseconds are left for everything else
+        (Clock(0.01), 0.001),
+        (Clock(86_400.0), 3600.0),
+    ],
+)
+def test_the_most_seconds_of_a_move(clock: Clock, seconds: float) -> None:
+    assert clock.most_seconds == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    "text", ["10", "0s", "0.5ms", "10s+", "-1s", "1h", "10s 0.1s", "90000s", "1s+3601s"]
+)
 def test_other_clocks_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=re.escape(text)):
         Clock.parse(text)
+
+
+def test_a_search_is_compiled_before_a_clock_runs() -> None:
+    """So is a search that may take long; a short one is compiled by its first call."""
+    searches: list[Limit] = []
+
+    class Noted(AlphaBetaAgent):
+        def _search(self, question: Question, thread: int) -> Any:
+            searches.append(question.limit)
+            return super()._search(question, thread)
+
+    timed, short, long = Limit(seconds=0.001), Limit(nodes=50), Limit(nodes=10**9)
+    Noted("zanzibar", timed, threads=1)
+    Noted("zanzibar", long, threads=1)
+    agent = Noted("zanzibar", short, threads=1)
+    assert searches == [timed, long]
+    for _ in range(2):
+        agent.act(*Board().batch(), limit=timed)
+    assert searches[2:] == [timed] * 3
 
 
 def test_a_player_whose_time_is_used_up_has_lost() -> None:
@@ -181,6 +219,25 @@ def test_an_error_ends_a_batch_early() -> None:
     with pytest.raises(RuntimeError, match="part 2"):
         search_in_threads(400, 1, work, 2, lambda: None, seconds=1.0)
     assert len(worked) < 50 and {thread for _, thread in worked} <= {0, 1}
+
+
+def test_threads_share_a_batch_however_short() -> None:
+    """A single thread searches in the calling thread if that delays Ctrl-C by at most half a
+    second."""
+
+    def workers(threads: int, seconds: float) -> set[tuple[int, bool]]:
+        worked = set()
+
+        def work(part: slice, thread: int) -> None:
+            worked.add((thread, threading.current_thread() is threading.main_thread()))
+            time.sleep(0.02)
+
+        search_in_threads(8, 1, work, threads, lambda: None, seconds)
+        return worked
+
+    assert workers(2, 0.0) == {(0, False), (1, False)}
+    assert workers(1, 0.06) == {(0, True)}
+    assert workers(1, 0.07) == {(0, False)}
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Windows has no signal masks")
