@@ -26,6 +26,7 @@ from bao_agents.players.fingerprint import fingerprint
 from bao_agents.players.player import NamedPlayer, new_games
 from bao_agents.players.registry import PLAYERS, parse
 from bao_agents.search.limits import Limit
+from bao_agents.search.player import as_games
 from bao_env import RULESETS, Board, check_agent
 from bao_env.bots import Agent, GreedyAgent, RandomAgent, get_agent
 from bao_env.engine.action import actions_of
@@ -252,6 +253,14 @@ def test_choose_passes_on_the_game_and_the_limit(remembers: bool, limit: Limit |
     options = {name: np.ravel(value).tolist() for name, value in agent.options.items()}
     assert options.pop("games", None) == ([7] if remembers else None)
     assert options == ({} if limit is None else {"limit": [*limit]})
+
+
+def test_the_numbers_of_games_have_63_bits() -> None:
+    numbers = [0, 2**63 - 1]
+    assert as_games(numbers, 2).tolist() == numbers
+    for wrong in (np.array([-1, 0]), np.array([0, 2**63], np.uint64), [0, 0]):
+        with pytest.raises(ValueError, match="games: expected"):
+            as_games(wrong, 2)
 
 
 def test_matches_play_no_more_games_than_are_remembered() -> None:

@@ -36,6 +36,7 @@ from bao_agents.search.alphabeta.transposition import (
 from bao_agents.search.alphabeta.workspace import MAX_DEPTH
 from bao_agents.search.limits import Limit
 from bao_agents.search.player import NO_MEMORY
+from bao_agents.support.cores import cores
 from bao_env import Board
 from bao_env.engine.action import actions_of
 from bao_env.engine.bits import U
@@ -237,6 +238,10 @@ def test_threads_search_a_board_that_is_asked_alone() -> None:
     board, limit = Board(), Limit(nodes=400_000)
     together = load("alphabeta:2", threads=2)
     assert together.choose(board, limit, game=1) in board.legal_actions
+    limits = Limit(seconds=0.05), limit, Limit(nodes=50), Limit(plies=20)
+    for threads, shared in ((2, [2, 2, 1, 1]), (None, [cores(), 1, 1, 1])):
+        agent = AlphaBetaAgent("zanzibar", Limit(plies=2), threads=threads)
+        assert [agent._threads_alone(limit) for limit in limits] == shared
     alone = [load("alphabeta:2", threads=threads) for threads in (None, 1)]
     assert len({player.choose(board, Limit(nodes=50_000)) for player in alone}) == 1
     batch = [np.repeat(array, 5, axis=0) for array in board.batch()]
@@ -328,6 +333,17 @@ def test_what_is_remembered_is_true() -> None:
         if legal[0]:
             action = agent.act(position[None], legal, games=game)[0]
             assert action in minimax(rules, evaluator, position, 3)[1]
+
+
+def test_tables_have_the_documented_sizes() -> None:
+    """A table fits the nodes of a search, and all tables fit the memory."""
+    nodes = 500, 25_000, 1_000_000, 5_000_000
+    assert [GameTables(count).most for count in nodes] == [32_768, 512, 64, 8]
+    kilobytes = [8 * game_table_words(count) >> 10 for count in nodes]
+    assert kilobytes == [8, 512, 4096, 32_768]
+    assert [8 * table_words(count) >> 10 for count in nodes] == [512, 512, 4096, 32_768]
+    assert [GameTables(10**9, megabytes << 20).most for megabytes in (1, 3)] == [1, 1]
+    assert 8 * table_words(10**9, 3 << 20) == 2 << 20
 
 
 def test_memory_of_games_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

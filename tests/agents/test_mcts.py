@@ -39,6 +39,13 @@ def test_random_moves_are_the_legal_moves(name: str) -> None:
             assert drawn == expected
 
 
+def test_trees_fit_their_memory() -> None:
+    """The trees of two threads share four megabytes, apart from a small reserve."""
+    agent = MctsAgent("zanzibar", Limit(nodes=100_000), threads=2, memory=4)
+    sizes = [sum(array.nbytes for array in tree) for tree in agent._trees]
+    assert len(sizes) == 2 and 0.99 < sum(sizes) / (4 << 20) < 1.02
+
+
 @pytest.mark.parametrize("name", RULESETS)
 def test_it_finds_wins(name: str) -> None:
     """Where alpha-beta proves a win, most chosen actions keep it."""

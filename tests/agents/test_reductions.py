@@ -13,7 +13,12 @@ from bao_agents.nets.checkpoint_files import GUIDES
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.nets.player import NetworkAgent
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
-from bao_agents.search.alphabeta.policy_order import ENCODING_NODES, make_guides, order_by_policy
+from bao_agents.search.alphabeta.policy_order import (
+    ENCODING_NODES,
+    MIN_POLICY_DEPTH,
+    make_guides,
+    order_by_policy,
+)
 from bao_agents.search.alphabeta.reductions import (
     GAP_UNIT,
     STANDARD,
@@ -95,6 +100,9 @@ def test_actions_are_in_the_order_of_the_policy() -> None:
     assert compared > 20
     large = make_guides(make_network((256, 256)).arrays(), 1)[0]
     assert large.encoding_nodes == ENCODING_NODES + 10  # one more for 7,000 weights
+    larger = make_guides(make_network((512, 256)).arrays(), 1)[0]
+    depths = [guide.min_depth for guide in (policy_guide, large, larger)]
+    assert depths == [MIN_POLICY_DEPTH, MIN_POLICY_DEPTH, MIN_POLICY_DEPTH + 2]
 
 
 def test_reductions() -> None:
