@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from functools import cache
 from typing import Any
+from unittest.mock import Mock, call
 
 import numpy as np
 import pytest
@@ -13,11 +14,13 @@ from bao_agents import solve
 from bao_agents.search import sharing
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN, WIN_VALUE
-from bao_agents.search.limits import Limit
+from bao_agents.search.limits import NEVER, Limit
+from bao_agents.search.memory import check_memory
 from bao_agents.search.solver import proof_search
-from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN, prove
+from bao_agents.search.solver import solver as solver_module
+from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WAYS, WIN, prove
 from bao_agents.search.solver.proof_search import ProofSearch
-from bao_agents.search.solver.solver import SLOT_BYTES, Solver, table_bits
+from bao_agents.search.solver.solver import SLOT_BYTES, Solution, Solver, table_bits
 from bao_env import NORTH, RULESETS, SOUTH, Board
 from bao_env.engine.action import actions_of
 from bao_env.engine.position import unpack
@@ -85,6 +88,8 @@ def test_agrees_with_what_alphabeta_proves(ruleset: str, thorough: bool) -> None
     assert len(values) > count // 40
     np.testing.assert_array_equal(solved_values(solver, positions, legal), np.sign(values))
     for position, value in list(zip(positions, values, strict=True))[: 40 if thorough else 8]:
+        first = solver.solve(position)
+        assert first.is_shortest == (first.plies == 1)  # of longer wins this says nothing
         solution = solver.solve(position, shortest=True)
         assert solution.is_shortest
         if ruleset != "dutch":  # there alpha-beta does not count captures that wait
@@ -144,6 +149,32 @@ def test_threads_prove_what_retrograde_analysis_proves(
         assert proofs > 0.9 * len(values)
 
 
+def test_a_table_that_grows_keeps_its_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each entry keeps its numbers and its work, in the slot of its key."""
+    for name_of_size, size in (("TABLE_BITS", 4), ("GROW_NODES", 400)):
+        monkeypatch.setattr(proof_search, name_of_size, size)
+    search = ProofSearch(RULESETS["zanzibar"], 10)
+
+    def entries() -> dict[int, tuple[int, ...]]:
+        table, used = search.table, np.flatnonzero(search.table.numbers)
+        keys = table.keys[used] ^ table.numbers[used]
+        assert ((keys & np.uint64(len(table.keys) // WAYS - 1)) == used // WAYS).all()
+        numbers, work = table.numbers[used].tolist(), table.work[used].tolist()
+        return dict(zip(keys.tolist(), zip(numbers, work, strict=True), strict=True))
+
+    position = draw("zanzibar", 40, (22, 34), seed=7)[0][12]
+    search.begin(400)
+    search.prove(position)
+    before = entries()
+    assert len(search.table.keys) == WAYS << 4 and len(before) > 40
+    search._enlarge()
+    assert len(search.table.keys) == WAYS << 10 and entries() == before
+    by_itself = ProofSearch(RULESETS["zanzibar"], 10)
+    by_itself.begin(900)
+    by_itself.prove(position)
+    assert len(by_itself.table.keys) == WAYS << 10
+
+
 def test_threads_that_fail_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error in one thread ends them all, and the next call is right. If no threads can be
     started, the search runs on one."""
@@ -182,13 +213,62 @@ def test_memory_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
         Solver("zanzibar", memory=65)
     position = draw("zanzibar", 40, (22, 34), seed=7)[0][12]
     assert Solver("zanzibar", nodes=10**9, memory=6).solve(position).winner is not None
-    bits = table_bits(Limit(nodes=10**9), 1, 6 << 20)
-    assert SLOT_BYTES << bits <= 6 << 20 < SLOT_BYTES << bits + 1
+    assert [check_memory(memory) for memory in (None, 1, 64)] == [None, 1 << 20, 64 << 20]
+    for memory, most in ((6 << 20, 6 << 20), (None, 16 << 20)):  # a fourth of the free memory
+        bits = table_bits(Limit(nodes=10**9), 1, memory)
+        assert SLOT_BYTES << bits <= most < SLOT_BYTES << bits + 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "threads", "bits"),
+    [
+        (Limit(nodes=8), 1, 18),
+        (Limit(nodes=1 << 24), 1, 21),  # a slot for every eight positions
+        (Limit(nodes=1 << 24), 4, 21),
+        (Limit(seconds=8.0), 4, 22),  # of a million a second and thread
+        (Limit(nodes=1 << 22, seconds=8.0), 4, 19),
+    ],
+)
+def test_a_table_fits_its_limit(limit: Limit, threads: int, bits: int) -> None:
+    assert table_bits(limit, threads, 1 << 40) == bits
 
 
 def test_game_that_is_over() -> None:
-    solution = solve(Board.from_text(STUCK))
-    assert (solution.winner, solution.plies) == (NORTH, 0)
+    assert solve(Board.from_text(STUCK)) == Solution(NORTH, 0, True, (), 0)
+
+
+def test_solve_passes_its_arguments_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, board = Mock(), Board("kujifunza")
+    monkeypatch.setattr(solver_module, "Solver", made)
+    limits: dict[str, Any] = {"nodes": 1, "seconds": 2.0, "threads": 3, "memory": 4}
+    assert solve(board, shortest=True, **limits) is made().solve.return_value
+    assert made.call_args_list[0] == call(board.ruleset, **limits)
+    [[position], options] = made().solve.call_args
+    assert position.tobytes() == board.packed.tobytes() and options == {"shortest": True}
+
+
+def test_ctrl_c_ends_the_searches_of_a_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call says how long it may take, and how to end it."""
+    solver, calls, deadlines = Solver("zanzibar", nodes=1000, threads=2), [], []
+    searches = ProofSearch.for_threads(solver.ruleset, 4, 2)
+    monkeypatch.setattr(ProofSearch, "for_threads", lambda *_: searches)
+
+    def run(size: int, step: int, work: Any, threads: int, expire: Any, seconds: float) -> None:
+        calls.append((size, step, threads, seconds))
+        work(slice(0, 1), 0)
+        expire()
+        deadlines.append([search._deadline for search in [solver._search, *searches]])
+
+    monkeypatch.setattr(solver_module, "search_in_threads", run)
+    positions, legal = draw("zanzibar", 20, (22, 34), seed=7)
+    solver.solve(positions[0], nodes=2000)
+    assert deadlines.pop() == [0, NEVER, NEVER]
+    solver.judge(positions, legal)
+    assert deadlines.pop()[1:] == [0, 0]
+    assert calls == [(1, 1, 1, 0.002), (20, 16, 2, 0.001)]
+    for wrong in ({"nodes": 0}, {"nodes": 1 << 63}):
+        with pytest.raises(ValueError, match="solver: nodes"):
+            solver.solve(positions[0], **wrong)
 
 
 @EVERY_RULESET
@@ -222,6 +302,15 @@ def test_judge_agrees_with_solve(ruleset: str) -> None:
             board.pop()
         judged_actions += len(judged_here)
     assert judged_actions > 30
+
+
+def test_a_judgement_does_not_depend_on_the_positions_before() -> None:
+    """Each part of sixteen positions begins with an empty table."""
+    positions, legal = draw("zanzibar", 16, (26, 34), seed=7)
+    judged = Solver("zanzibar", nodes=400).judge(np.tile(positions, (2, 1)), np.tile(legal, 2))
+    for name, array in judged._asdict().items():
+        np.testing.assert_array_equal(array[:16], array[16:], name)
+    assert judged.winning.any() and ((judged.winning | judged.losing) != np.tile(legal, 2)).any()
 
 
 def test_solve_with_the_shortest_win_has_one_deadline() -> None:

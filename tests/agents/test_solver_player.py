@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 
 import numpy as np
+import pytest
 
 from bao_agents.players.player import NamedPlayer
-from bao_agents.search.limits import Limit
+from bao_agents.search.limits import Limit, nanoseconds
+from bao_agents.search.player import Question
 from bao_agents.search.solver.player import PROOF_PART, SolverAgent
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
-from bao_agents.search.solver.proof_search import ProofSearch
+from bao_agents.search.solver.proof_search import Distance, ProofSearch
 from bao_agents.search.solver.solver import Solver
-from bao_env import RULESETS, BaoVectorEnv
+from bao_env import RULESETS, BaoVectorEnv, Board
 from tests.positions import board_of, draw
 from tests.rulesets import every_ruleset
 from tests.searches import solved_values
@@ -64,6 +66,42 @@ def test_avoids_what_is_proven_to_lose() -> None:
         elif value == WIN:
             assert values[action] == WIN or search.nodes > nodes // 8
     assert avoided > 5
+
+
+@pytest.mark.parametrize("value", [UNKNOWN, WIN])
+def test_a_proof_gets_an_eighth_of_the_limit(value: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest is for a shorter win if the position is proven, else for alpha-beta."""
+    agent, board = SolverAgent("zanzibar", Limit(nodes=10), threads=1), Board()
+    agent._is_ready = True  # nothing is searched here
+    [search] = agent._proofs
+    first, second, *_ = board.legal_actions
+    begun: list[tuple[int, float]] = []
+    rest: list[Limit] = []
+
+    def begin(nodes: int, deadline: int, threads: int) -> None:
+        begun.append((nodes, (deadline - start) / 1e9))
+        search.nodes = 600
+
+    def find(question: Question, thread: int) -> np.ndarray:
+        rest.append(question.limit)
+        return np.array([[second, 0]])
+
+    monkeypatch.setattr(search, "begin", begin)
+    monkeypatch.setattr(search, "prove", lambda _: value)
+    monkeypatch.setattr(search, "known", list)
+    monkeypatch.setattr(search, "bisect", lambda *_: Distance(9, False, first))
+    monkeypatch.setattr(agent, "_find", find)
+    start, limit = nanoseconds(), Limit(seconds=800.0, nodes=8003)
+    action = agent.act(*board.batch(), limit=limit)[0]
+    if value == UNKNOWN:
+        assert action == second and rest == [Limit(seconds=800.0, nodes=7003)]
+        assert begun == [(1000, pytest.approx(100, abs=50))]
+    else:
+        assert action == first and not rest
+        assert begun == [
+            (1000, pytest.approx(100, abs=50)),
+            (7403, pytest.approx(800, abs=50)),
+        ]
 
 
 def test_nothing_is_kept_between_positions() -> None:
