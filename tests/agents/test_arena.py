@@ -302,6 +302,8 @@ def test_pictures_name_the_player_and_the_rules(tmp_path: Path, says: Says) -> N
     )
     words = [axes.get_xlabel() for axes in figure.axes]
     assert words == ["Elo above the opponent (95% intervals)"]
+    [(_, _, [bars])] = figure.axes[0].containers
+    assert [segment[:, 0].tolist() for segment in bars.get_segments()] == [[0, 2]]
 
 
 @pytest.mark.parametrize("is_removed", [False, True])

@@ -19,6 +19,7 @@ from bao_agents.nets.compiled import (
     BYTE_VALUES,
     _features_of_bytes,
     compile_arrays,
+    compile_if_faster,
     evaluate_network,
     forward,
     make_network_workspace,
@@ -95,6 +96,12 @@ def test_a_network_says_what_it_thinks(tmp_path: Path) -> None:
     np.testing.assert_allclose([opinion.score for opinion in by_action], values, rtol=1e-5)
 
 
+def test_torch_runs_networks_in_bfloat16() -> None:
+    """There it is faster than compiled code."""
+    assert compile_if_faster(make_network()) is not None
+    assert compile_if_faster(make_network().bfloat16()) is None
+
+
 @contextmanager
 def another_dtype() -> Iterator[None]:
     """Make float64 the default."""
@@ -109,10 +116,13 @@ def another_dtype() -> Iterator[None]:
 def test_players_do_not_use_the_callers_defaults(player: str) -> None:
     batch = draw("zanzibar", 20)
     expected = bao_agents.load(player, threads=1).act(*batch)
+    network, encodings = make_network(), inputs(20)
+    outputs = network.head_outputs(encodings)
     for context in (torch.autocast("cpu"), another_dtype(), torch.device("meta")):
         _features_of_bytes.cache_clear()
         with context:
             np.testing.assert_array_equal(bao_agents.load(player, threads=1).act(*batch), expected)
+            assert torch.equal(network.head_outputs(encodings), outputs)
 
 
 @pytest.mark.parametrize("ruleset", RULESETS)

@@ -12,6 +12,7 @@ from bao_agents.evaluators.nnue import (
     PATTERNS,
     SIGNS,
     UNITS,
+    WEIGHT_LIMIT,
     WEIGHT_SCALE,
     make_nnue,
     nnue_value,
@@ -117,12 +118,21 @@ def logits_by_torch(nnue: NNUEModel, positions: np.ndarray) -> torch.Tensor:
 
 def test_what_is_learnt_is_what_the_search_reads() -> None:
     model, positions = some_nnue(), mixed_batch(RULESETS["zanzibar"], 50, seed=1)
+    new_vectors = NNUEModel().merged().detach()
+    assert (new_vectors[:, 0] == 0).all() and (new_vectors[:, 1:] != 0).all()
+    assert 0.03 < new_vectors.std() < 0.06 and 0.001 < new_vectors.mean() < 0.02
     nnue = model.quantised()
     values = [int(nnue_value(nnue, Rows.of(position))) for position in positions]
     np.testing.assert_allclose(
         values, logits_by_torch(model, positions).detach().numpy() * SCALE, atol=8
     )
     assert (NNUEModel(nnue).quantised().weights == nnue.weights).all()
+    assert nnue.weights.ctypes.data % 64 == 0  # the processor's cache has lines of 64 bytes
+    with torch.no_grad():
+        model.weight[0, 0, 0, :2] = torch.tensor([9.0, -9.0])
+    assert model.quantised().weights[0, :2].tolist() == [WEIGHT_LIMIT, -WEIGHT_LIMIT]
+    with pytest.raises(ValueError, match=f"beyond {WEIGHT_LIMIT}"):
+        make_nnue(nnue.weights * 0 + np.int16(WEIGHT_LIMIT + 1))
 
 
 def test_the_compiled_loss_and_gradient_are_those_of_torch() -> None:
