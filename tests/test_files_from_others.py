@@ -6,6 +6,7 @@ must be read, or be refused with a readable error. An audit hook watches what Py
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -227,6 +229,13 @@ def read(name: str, content: bytes) -> None:
         except (ValueError, OSError, RecursionError) as error:
             assert "\x1b" not in str(error)
     assert events == []
+
+
+def test_a_pickle_in_an_archive_is_not_loaded() -> None:
+    archive = io.BytesIO()
+    with np.load(io.BytesIO(good("solved positions"))) as arrays:
+        np.savez(archive, **{**arrays, "metadata": np.array([Path()])})
+    read("solved positions", archive.getvalue())
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,11 @@ def test_the_solver_gives_nothing_away(solved: SolvedPositions) -> None:
     assert not solved.won.mistakes(SolverAgent(KUJIFUNZA, Limit(nodes=PROOF_PART * NODES))).any()
 
 
+DISTANCES = {1: "1", 2: "2 to 3", 3: "2 to 3", 4: "4 to 7", 7: "4 to 7", 8: "8 to 15"}
+DISTANCES |= {15: "8 to 15", 16: "16 and more", 999: "16 and more"}
+"""The class of a number of plies."""
+
+
 def test_counts_by_hand() -> None:
     positions, legal = draw("kujifunza", 4, 3)
     lowest, last = (
@@ -77,6 +83,20 @@ def test_counts_by_hand() -> None:
         Blunders(2, 2, 1),
         Blunders(1, 0, 0),
     ]
+    assert counted.of_moves and counted.of_choices
+    assert counted.to_dict() == {
+        "moves": 4,
+        "choices": 3,
+        "mistakes": 2,
+        "of_moves": counted.of_moves._asdict(),
+        "of_choices": counted.of_choices._asdict(),
+    }
+    assert Blunders(1, 0, 0).to_dict()["of_choices"] is None
+    for plies, name in DISTANCES.items():
+        classes = classify(replace(won, plies=np.full(4, plies, np.int16)), Lowest())["plies"]
+        assert [key for key, part in classes.items() if part.moves] == [name]
+    keeps = replace(won[:1], legal=np.array([3], np.uint64), winning=np.array([1], np.uint64))
+    assert not keeps.mistakes(Lowest()).any()  # it plays action 0, which wins
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in SHIPPED.glob("*.npz")))

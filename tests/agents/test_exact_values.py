@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from bao_agents.exact import exact_values
-from bao_agents.exact.exact_values import DatasetSettings, generate
+from bao_agents.exact.exact_values import DatasetSettings, generate, solve_sample
+from bao_agents.exact.sampling import Sample
 from bao_agents.exact.solved_positions import (
     SolvedPositions,
     is_for_tests,
 )
-from bao_agents.search.solver.solver import Solver
+from bao_agents.search.solver.solver import Judgement, Solver
 from bao_env import RULESETS, Board, move_to_action
 from bao_env.engine.action import actions_of
 from bao_env.engine.batch import Engine
-from bao_env.engine.position import PLY, mirrored, movers, unpack
+from bao_env.engine.position import META, PLY, mirrored, movers, unpack
 from bao_env.notation.positions import format_position
 from tests.conftest import Fails, Says
 from tests.positions import TAKASIA, draw, pack_texts
@@ -61,7 +65,7 @@ def test_parts_share_no_position_however_it_is_seen(dataset: tuple[Path, SolvedP
     assert 0.03 < is_for_tests(data.positions).mean() < 0.2
     sample, _ = draw("kujifunza", 2000, seed=1)
     for_tests = is_for_tests(sample)
-    assert 0.08 < for_tests.mean() < 0.12
+    assert for_tests.sum() == 214  # as in all files so far: one in ten
     np.testing.assert_array_equal(is_for_tests(mirrored(sample)), for_tests)
     positions, _ = pack_texts([TAKASIA], RULESETS["zanzibar"])  # bars A2
     assert unpack(mirrored(positions)[0]).barred == 6
@@ -97,6 +101,35 @@ def test_finished_later_and_on_more_threads_it_is_the_same_file(
     )
 
 
+def test_what_is_kept_of_a_sample() -> None:
+    """The positions whose actions are all solved, with the plies of best play."""
+    positions = np.zeros((4, 6), np.uint64)
+    positions[3, META] = 5  # seeds in the mover's store: namua
+    legal, winning, losing = np.array([[3, 3, 3, 7], [1, 3, 0, 1], [2, 0, 3, 2]], np.uint64)
+    plies = np.zeros((4, 64), np.int16)
+    plies[:, :2] = [[7, 9], [5, 3], [4, 6], [1, 2]]
+    judgement = Judgement(winning, losing, plies)
+    judge: Any = SimpleNamespace(ruleset=RULESETS["zanzibar"], judge=lambda *_: judgement)
+    solved = solve_sample(Sample(positions, legal), "random", judge)
+    assert solved.ruleset == judge.ruleset and solved.source.tolist() == ["random"] * 3
+    assert (solved.positions == positions[:3]).all() and solved.legal.tolist() == [3, 3, 3]
+    assert solved.winning.tolist() == [1, 3, 0] and solved.plies.tolist() == [7, 3, 6]
+    assert solved.metadata["counts"] == {
+        "namua": {"won": 0, "lost": 0, "not solved": 1},
+        "mtaji": {"won": 2, "lost": 1, "not solved": 0},
+    }
+
+
+def test_parts_of_another_solver_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their names hold a digest of its code and of its weights."""
+    exact_values._code.cache_clear()
+    before = exact_values._code()
+    monkeypatch.setattr("bao_agents.evaluators.tables.FILE", Path(__file__))
+    exact_values._code.cache_clear()
+    assert exact_values._code() != before
+    exact_values._code.cache_clear()
+
+
 def test_read_again(dataset: tuple[Path, SolvedPositions], tmp_path: Path) -> None:
     path, data = dataset
     loaded = SolvedPositions.load(path)
@@ -125,9 +158,20 @@ def test_in_a_terminal(tmp_path: Path, says: Says, fails: Fails) -> None:
     out, table = tmp_path / "late.npz", tmp_path / "late.csv"
     settings = "--ruleset zanzibar --sample 20 --nodes 3000 --seed 0"
     printed = says(f"solve {settings} --out {out}")
-    assert printed.startswith(f"{out}: ")
-    assert "random, mtaji: " in printed and "sha256 " in printed
-    data, content = SolvedPositions.load(out), out.read_bytes()
+    data = SolvedPositions.load(out)
+    tests, won, content = is_for_tests(data.positions), data.winning != 0, out.read_bytes()
+    assert printed.splitlines() == [
+        f"{out}: {len(data)} positions, {tests.sum()} of them for tests; "
+        f"{won.mean():.1%} are won for the player to move",
+        f"{len(content) / 1e6:.1f} MB, sha256 {hashlib.sha256(content).hexdigest()}",
+        *(
+            f"{source}, {stage}: {sum(count.values())} sampled, {count['not solved']} "
+            f"({count['not solved'] / sum(count.values()):.2%}) not solved"
+            for source, stages in data.metadata["counts"].items()
+            for stage, count in stages.items()
+        ),
+    ]
+    assert "random, mtaji: " in printed
     assert data.positions[:, PLY].min() >= 34
     refusal = fails(f"solve {settings.replace('zanzibar', 'dutch')} --out {out}")
     assert f"{out} exists and is not a file of exact values under the rules of dutch" in refusal
@@ -135,6 +179,7 @@ def test_in_a_terminal(tmp_path: Path, says: Says, fails: Fails) -> None:
     for _ in range(2):
         says(f"solve {settings} --out {table}")
     says(f"solve {settings} --shortest --out {table}")
+    assert b"\r" not in table.read_bytes()
     rows = list(csv.DictReader(table.read_text().splitlines()))
     plies = np.array([int(row["plies"]) for row in rows])
     assert (plies <= data.plies).all() and (plies < data.plies).any()

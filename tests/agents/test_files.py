@@ -189,18 +189,34 @@ def test_a_folder_that_cannot_be_opened_or_synced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     """On Windows and CIFS a folder cannot be synced; the file itself must still be synced."""
-    done: list[None] = []
+    sizes: list[int] = []
     original = getattr(os, call)
 
     def refuse_folders(file: str | int, *args: Any, **options: Any) -> Any:
         if os.path.isdir(file):
             raise PermissionError(errno.EACCES, "Permission denied")
-        done.append(None)
+        sizes.append(os.fstat(int(file)).st_size if call == "fsync" else 3)
         return original(file, *args, **options)
 
     monkeypatch.setattr(os, call, refuse_folders)
     write_atomically(tmp_path / "file", b"new")
-    assert (tmp_path / "file").read_bytes() == b"new" and done == [None]
+    assert (tmp_path / "file").read_bytes() == b"new" and sizes == [3]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
+def test_a_new_name_survives_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder is synced after the file, and closed again."""
+    descriptors = Path("/proc/self/fd")
+    fsync, synced = os.fsync, list[str]()
+
+    def note(file: int) -> None:
+        synced.append((descriptors / str(file)).readlink().suffix)
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", note)
+    before = len([*descriptors.iterdir()])
+    write_atomically(tmp_path / "file", b"new")
+    assert synced == [".tmp", ""] and len([*descriptors.iterdir()]) == before
 
 
 @pytest.mark.parametrize(

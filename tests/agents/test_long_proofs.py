@@ -10,7 +10,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import pytest
 
 from bao_agents.cli.main import main
 from bao_agents.exact import proof_tree, resumable_search
-from bao_agents.exact.proof_tree import ProofTree, read_answers
+from bao_agents.exact.proof_tree import Node, ProofTree, read_answers
 from bao_agents.exact.resumable_search import ResumableSearch
 from bao_agents.search.solver import proof_search
 from bao_agents.search.solver.proof_number import UNKNOWN, WIN
@@ -38,9 +38,19 @@ def prove(
     """Continue a proof, in pieces of 200 positions, until it has this many more answers."""
     tree = ProofTree(ruleset, position, read_answers(file, ruleset))
     with ThreadPoolExecutor(1) as pool:
-        for _ in islice(tree.prove(file, pool, 1, 200), answers):
-            pass
+        for answer in islice(tree.prove(file, pool, 1, 200), answers):
+            assert file.read_text().endswith(
+                f"\n{json.dumps(answer)}\n"
+            )  # even if it is killed now
     return tree
+
+
+def plies_of(node: Node) -> int:
+    """Return within how many plies the winner of a proven position can win."""
+    if not node.after:
+        return node.plies
+    plies = [plies_of(after) for after in node.after if after.winner == node.winner]
+    return 1 + (min(plies) if node.winner == turn_of(node.position) else max(plies))
 
 
 @pytest.mark.parametrize("ruleset", RULESETS.values(), ids=RULESETS)
@@ -69,6 +79,7 @@ def test_pieces_prove_what_one_search_proves(
         mover = turn_of(position)
         assert proved == value
         assert root.winner == (mover if value == WIN else 1 - mover)
+        assert root.plies == plies_of(root)
         assert len(list(prove_again(leaves, ruleset))) == len(leaves) > 1
         compared += 1
     assert compared > 1
@@ -216,6 +227,9 @@ def test_a_search_goes_on_from_its_file(
             assert 400 * stops <= search.visited <= 401 * stops
         assert search.value == value and 0 in search.numbers
         assert search.visited == search.curve[-1].visited < 2 * plain.nodes
+        *visits, last = (point.visited for point in search.curve)
+        growth = [after / before for before, after in pairwise(visits)]
+        assert len(visits) > 3 and min(growth) >= 1.25 and last > visits[-1]
         compared += 1
     assert compared > 2
 
@@ -264,6 +278,10 @@ def test_command_line_of_a_table(
         )
         assert file.read_bytes() == damaged
     file.write_bytes(content)
+    with monkeypatch.context() as patch:
+        patch.setattr(resumable_search, "free_memory", lambda: 3 << 20)
+        refusal = f"{file} needs 20 megabytes, but only 3 are free"
+        assert refusal in fails(f"solve --ruleset malawi --table {file}")
     refusal = f"{file} is the table of another position"
     assert refusal in fails(f"solve --ruleset malawi --moves A6R --table {file}")
     assert "table of a proof under the rules of dutch" in fails(
@@ -301,6 +319,7 @@ def test_a_full_disk_hides_no_proof(
     search = ResumableSearch(ruleset, packed_opening(ruleset), file, 16, 1)
     assert len(list(islice(search.run(), 3))) == 3
     assert capsys.readouterr().err.count("the search goes on, but could not be saved: ") == 2
+    assert 1 <= len(list(islice(search.run(seconds=0.05), 1000))) < 100 and search.value == UNKNOWN
     command = f"solve --ruleset kujifunza --memory 20 --table {file.as_posix()}"
     assert main(command.split()) == 2
     output = capsys.readouterr()
