@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,20 @@ import pytest
 import torch
 
 from bao_agents import load
+from bao_agents.arena.elo import score_pairs
 from bao_agents.arena.pairs import play_match
+from bao_agents.nets.checkpoint import Checkpoint
+from bao_agents.nets.player import NetworkAgent
+from bao_agents.search.alphabeta.player import AlphaBetaAgent
+from bao_agents.search.limits import Limit
+from bao_env.engine.kernel import legal_of, play
 from bao_env.engine.masks import is_legal
-from bao_env.engine.position import PLY, movers
+from bao_env.engine.position import PLY, movers, turn_of
+from bao_training.plot import CURVES
+from bao_training.replay_buffer import ReplayBuffer
 from bao_training.run_settings import LAST
 from bao_training.search_guided import chances
+from tests.positions import draw
 from tests.training.runs import check_resumed, make
 
 TINY = (
@@ -76,35 +86,124 @@ def test_resumed_run_is_the_same_run(tmp_path: Path) -> None:
     new = make(f"{settings} start={tmp_path / 'start.safetensors'}")
     nnues = [model.quantised_nnue().weights for model in (trainer.model, new.model)]
     assert nnues[0].any() and np.array_equal(*nnues)
+    for array, started in zip(trainer.network.parameters(), new.network.parameters(), strict=True):
+        assert torch.equal(array, started)
 
 
-def test_what_the_nnue_learns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The NNUE learns searched positions, and the boards after the legal actions of a minibatch.
-    Without it, the loss is that of the network's policy and, weighted, of its values."""
+def test_what_is_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The NNUE learns searched positions, and the boards after the legal actions of a minibatch,
+    with the network's values. The loss is that of the NNUE, of the network's policy and, weighted,
+    of its values, which are to be a mean of the search's value and of the game's result."""
     trainer = trained(
         12,
         "search_guided.nnue_replay_ratio=6 search_guided.replay_ratio=2 "
-        "search_guided.value_weight=0.25",
+        "search_guided.value_weight=0.25 search_guided.search_value=0.25 bfloat16=false",
     )
     worker = trainer.workers[0]
     nnue, buffer, learnt = worker.replica.model.nnue, worker.buffer, []
 
     def loss(*batch: np.ndarray) -> torch.Tensor:
         learnt.append(batch)
-        return torch.zeros(())
+        return torch.tensor(float(len(batch[0])))
 
     monkeypatch.setattr(nnue, "loss", loss)
     index = buffer.draw(np.random.default_rng(1), 100)
-    total, (policy, value, *_) = worker.loss(index, worker.targets(index))
-    assert total.item() == pytest.approx(policy.item() + 0.25 * value.item(), rel=1e-3)
-    (after, valued), (searched, targets) = learnt
-    legal = buffer.legal[index]
-    assert sum(bin(bits).count("1") for bits in legal) >= len(after) > 200
+    targets = worker.targets(index)
+    mean = 0.25 * buffer.values[index] + 0.75 * buffer.results[index]
+    np.testing.assert_allclose(targets.values, mean, rtol=1e-6)
+    assert targets.actions.tolist() == buffer.actions[index].tolist()
+    total, (policy, value, *_, of_nnue) = worker.loss(index, targets)
+    assert of_nnue == 2  # the sum of two means
+    assert total.item() == pytest.approx(policy.item() + 0.25 * value.item() + 2, rel=1e-3)
+    (after, valued), (searched, chances_searched) = learnt
+    agent, rules = NetworkAgent(trainer.network, trainer.ruleset), trainer.ruleset.kernel
+    output = agent.evaluate(buffer.positions[index], buffer.legal[index])
+    boards, expected = [], []
+    for action, network_value in zip(output.legal_actions, output.values, strict=True):
+        before = buffer.positions[index[action >> 6]]
+        board = before.copy()
+        if play(rules, board, np.uint64(action & 63)) == 0 and legal_of(rules, board):
+            boards.append(bytes(board))
+            sign = 1 if turn_of(board) == turn_of(before) else -1
+            expected.append((1 + sign * network_value) / 2)
+    assert [*map(bytes, after)] == boards and len(boards) > 200
+    np.testing.assert_allclose(valued, expected, atol=1e-5)
     searched_before = set(zip(map(bytes, buffer.positions), chances(buffer.values), strict=True))
-    assert set(zip(map(bytes, searched), targets, strict=True)) <= searched_before
-    assert len(searched) == 300 and valued.min() >= 0 and valued.max() <= 1
+    assert set(zip(map(bytes, searched), chances_searched, strict=True)) <= searched_before
+    assert len(searched) == 300
     # Most boards after the actions that were played were searched, too, unless they were forced.
     assert len(set(map(bytes, after)) & set(map(bytes, buffer.positions))) > 20
+
+
+def test_what_plays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is guided alpha-beta with the network and the NNUE of the run."""
+    trainer = make(f"{TINY} search_guided.nodes=37")
+    worker = trainer.workers[0]
+    searches: list[tuple[Any, ...]] = []
+
+    def search(*arguments: Any, **options: Any) -> AlphaBetaAgent:
+        searches.append((*arguments, options.pop("guide"), options))
+        return AlphaBetaAgent(*arguments, guide=searches[-1][2], **options)
+
+    monkeypatch.setattr("bao_training.search_guided.AlphaBetaAgent", search)
+    worker.play()
+    [(ruleset, limit, guide, options)] = searches
+    assert (ruleset, limit, options) == (trainer.ruleset, Limit(nodes=37), {"threads": 1})
+    assert np.array_equal(guide.nnue.weights, trainer.model.quantised_nnue().weights)
+    for name, array in trainer.network.arrays().items():
+        assert np.array_equal(guide.weights[name], array)
+
+
+def test_how_often_it_learns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes 0.6 gradient steps an update, once each worker has four shares of a minibatch."""
+    trainer = make(f"{TINY} search_guided.replay_ratio=0.3")
+    steps, settled = list[int](), 4 * 64 - 1
+    monkeypatch.setattr(ReplayBuffer, "count_settled", lambda _: settled)
+    monkeypatch.setattr(trainer, "take_steps", lambda count: steps.append(count) or {})
+    for update in range(20):
+        trainer.update, settled, before = update, settled + (update == 10), len(steps)
+        row = trainer.learn()
+        assert row == ({} if len(steps) > before else {"gradient_norm": 0.0})
+    assert steps == [1] * 6 and len(trainer.workers) == 2
+    for worker in trainer.workers:
+        worker.play()
+        worker.buffer.results[:] = 1.0
+        worker.draw_minibatches(3)
+        assert [len(part) for part in worker.minibatches] == [64, 64, 64]
+
+
+def test_how_it_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The network plays alone and guides alpha-beta, in the same games in each evaluation."""
+    trainer = make(f"{TINY} ruleset=dutch")
+    matches: list[tuple[Any, ...]] = []
+    score = score_pairs(np.array([[1.0, 0.5], [1.0, 1.0]]))
+
+    def match(player: Any, opponent: Any, **options: Any) -> SimpleNamespace:
+        matches.append((player, opponent.name, options))
+        return SimpleNamespace(score=score)
+
+    monkeypatch.setattr("bao_training.evaluation.play_match", match)
+    row = trainer.measure()
+    first, matches[:] = matches[:], []
+    assert trainer.measure() == row
+    names = ["greedy", "alphabeta:2", "alphabeta:4", "alphabeta:2000n"]
+    assert [name for _, name, _ in first] == names
+    *alone, guided = (player for player, _, _ in first)
+    assert all(isinstance(player, NetworkAgent) for player in alone)
+    assert isinstance(guided, AlphaBetaAgent) and guided.limit == Limit(nodes=2000)
+    positions, legal = draw("dutch", 20, 12)
+    guide = Checkpoint(
+        trainer.network.arrays(), trainer.ruleset, nnue=trainer.model.quantised_nnue()
+    )
+    expected = AlphaBetaAgent("dutch", Limit(nodes=2000), guide=guide).act(positions, legal)
+    np.testing.assert_array_equal(guided.act(positions, legal), expected)
+    columns = [f"score_against_{name}" for name in names[:3]] + [f"guided_score_against_{names[3]}"]
+    assert [*row] == [column + end for column in columns for end in ("", "_low", "_high")]
+    assert [*row.values()] == [score.rate, score.low, score.high] * 4
+    options = [options for _, _, options in first]
+    assert options == [options[0]] * 4 == [options for _, _, options in matches]
+    assert options[0] == {"ruleset": trainer.ruleset, "pairs": 10, "seed": options[0]["seed"]}
+    assert {*CURVES} - {"elo", "blunders"} <= {*trainer.columns, *make("method=td").columns}
 
 
 def test_a_position_takes_65_bytes() -> None:

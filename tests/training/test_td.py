@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,8 @@ from bao_agents.nets.compiled import compile_arrays
 from bao_agents.nets.player import NetworkAgent
 from bao_env.engine.sampling import random_states
 from bao_training.td import choose_actions, lambda_returns
+from bao_training.trainer import plies_per_game
+from bao_training.worker import Games
 from tests.positions import draw
 from tests.training.runs import make
 
@@ -72,8 +76,9 @@ def test_how_actions_are_chosen(noise: float, exploration: float) -> None:
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_what_a_worker_records(compiled: bool) -> None:
-    """The network gives each recorded action the value that it had when it was chosen."""
+def test_what_a_worker_records(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The network gives each recorded action the value that it had when it was chosen. Rewards and
+    ends are those of the games."""
     trainer = make(f"{SMALL}bfloat16=false max_plies=60")
     torch.nn.init.normal_(trainer.network.head.weight, std=0.3)
     worker = trainer.workers[0]
@@ -86,13 +91,106 @@ def test_what_a_worker_records(compiled: bool) -> None:
     expected = (roll.best_values[:-1] - roll.costs).reshape(-1)
     np.testing.assert_allclose(values, expected, atol=1e-5)
     assert (roll.costs >= 0).all() and (roll.costs > 0).any()
+    steps: list[tuple[np.ndarray, ...]] = []
+    play = Games.step
+
+    def step(games: Games, actions: np.ndarray) -> None:
+        before = games.seats.copy()
+        play(games, actions)
+        steps.append((before, games.seats.copy(), games.winners.copy(), games.plies.copy()))
+
+    monkeypatch.setattr(Games, "step", step)
+    winning_seats = set()
+    for _ in range(16):
+        totals, ended, plies_of_ended = worker.play(0.5), 0, 0
+        for t, games in enumerate(steps):
+            for b, (before, after, winner, plies) in enumerate(zip(*games, strict=True)):
+                is_over = winner >= 0 or plies == 60
+                reward = 0 if winner < 0 else 1 if winner == before else -1
+                recorded = roll.rewards[t, b], roll.dones[t, b], roll.turn_passed[t, b]
+                assert recorded == (reward, is_over, before != after)
+                ended, plies_of_ended = ended + is_over, plies_of_ended + plies * is_over
+                winning_seats.add(int(winner))
+        assert totals.tolist() == [ended, plies_of_ended]
+        steps.clear()
+    assert winning_seats == {-1, 0, 1}
+
+
+def test_the_columns_of_an_update() -> None:
+    """Without a learning rate, they are those of the rollouts and of an unchanged network."""
+    rates = "learning_rate=0 final_learning_rate=0"
+    trainer = make(f"{SMALL}bfloat16=false td.epochs=3 max_plies=60 {rates}")
+    norms, take_step = list[float](), trainer.optimizer_step
+    trainer.optimizer_step = lambda: norms.append(take_step()) or norms[-1]
+    torch.nn.init.normal_(trainer.network.head.weight, std=0.3)
+    for worker in trainer.workers:
+        worker.replica.sync_weights(trainer.model)
+    start = time.perf_counter()
+    row = trainer.train_update()
+    assert 0 < row["seconds"] <= time.perf_counter() - start
+    assert row["steps_per_second"] == pytest.approx(128 / row["seconds"])
+    assert len(norms) == 6 and row["gradient_norm"] == pytest.approx(np.mean(norms))
+    errors, variances = list[np.ndarray](), list[tuple[float, float]]()
+    for roll in (worker.rollout for worker in trainer.workers):
+        encodings = torch.from_numpy(roll.encodings.reshape(-1, roll.encodings.shape[-1]))
+        with torch.inference_mode():
+            values = trainer.network(encodings)[1].numpy().reshape(roll.returns.shape)
+        errors.append(roll.returns - values)
+        variances.append((errors[-1].var(), roll.returns.var()))
+    left, total = np.sum(variances, axis=0)
+    assert row["explained_variance"] == pytest.approx(1 - left / total, abs=1e-4)
+    assert row["value_loss"] == pytest.approx(np.square(errors).mean(), rel=1e-4)
+    assert plies_per_game([np.array([2, 30]), np.array([1, 12])]) == {"plies_per_game": 14.0}
+    assert plies_per_game([np.array([0, 0]), np.array([0, 0])]) == {}
+
+
+def test_a_gradient_is_the_sum_of_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks and workers share a minibatch, and nothing is left of the minibatch before."""
+    monkeypatch.setattr("bao_training.worker._MAX_CHUNK", 10)
+    trainer = make(f"{SMALL}bfloat16=false")
+    worker = trainer.workers[0]
+    worker.play(0.5)
+    worker.draw_minibatches(2)
+    sums = [worker.gradient(minibatch, 64) for minibatch in (0, 1)]
+    [decisions] = worker.minibatches[1:]
+    encodings = worker.rollout.encodings.reshape(64, -1)[decisions]
+    _, values = trainer.network(torch.from_numpy(encodings))
+    errors = values - torch.from_numpy(worker.rollout.returns.reshape(-1)[decisions])
+    expected = torch.autograd.grad(errors.square().sum() / 64, list(trainer.network.parameters()))
+    torch.testing.assert_close(worker.replica.gradients, list(expected))
+    assert len(decisions) == 32 and sums[1] == pytest.approx([errors.square().sum().item()])
+
+
+def test_games_begin_before_they_are_cut_short() -> None:
+    trainer = make("method=td envs=512 rollout=4 minibatch=64 hidden=[8] max_plies=10")
+    plies = {ply for worker in trainer.workers for ply in worker.games.plies.tolist()}
+    assert plies == set(range(10))
+
+
+def test_random_numbers_depend_on_seed_update_and_worker() -> None:
+    def draws(seed: int, update: int) -> list[float]:
+        torch.manual_seed(update)  # the caller's random numbers have no effect
+        trainer = make(f"{SMALL}seed={seed}")
+        for worker in trainer.workers:
+            worker.games.start_update(update)
+        generators = [worker.games.generator for worker in trainer.workers]
+        first_weight = trainer.network.trunk[0].weight[0, 0].item()
+        return [first_weight, *(generator.random() for generator in generators)]
+
+    (weight, *numbers), second, other = draws(1, 0), draws(1, 1), draws(2, 0)
+    assert draws(1, 0) == [weight, *numbers] and second[0] == weight != other[0]
+    assert len({*numbers, *second[1:], *other[1:]}) == 6
 
 
 def test_the_policy_is_the_values() -> None:
-    """They are learnt while exploration falls evenly, here over four updates."""
-    trainer = make(f"{SMALL}steps=512 td.exploration=0.5 td.final_exploration=0.1")
+    """They are learnt while exploration falls evenly, here over four updates, and the learning rate
+    along a half cosine."""
+    rates = "learning_rate=0.004 final_learning_rate=0.002"
+    trainer = make(f"{SMALL}steps=512 td.exploration=0.5 td.final_exploration=0.1 {rates}")
     rows = [trainer.train_update() for _ in range(3)]
     assert [row["exploration"] for row in rows] == pytest.approx([0.5, 0.4, 0.3])
+    fallen = [0.004, 0.003 + 0.001 * 0.5**0.5, 0.003]
+    assert [row["learning_rate"] for row in rows] == pytest.approx(fallen)
     agent = NetworkAgent(trainer.network, trainer.ruleset)
     positions, legal = draw("zanzibar", 50)
     output = agent.evaluate(positions, legal)
