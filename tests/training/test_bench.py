@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
+
+import pytest
 
 from bao_agents.cli.bench_search import PLAYOUTS, mcts_case, sample
 from bao_agents.support.provenance import current_commit
@@ -40,11 +43,21 @@ def test_search_bench_searches(says: Says) -> None:
 
 
 def test_training_bench_prints_a_table(says: Says) -> None:
-    settings = options("method=td envs=32 rollout=4 minibatch=128 hidden=[16]")
-    table = says(f"bench train {settings} --updates 2 --threads 1")
+    settings = options("method=td envs=32 rollout=4 minibatch=128 hidden=[16,8]")
+    command = f"bench train {settings} --updates 2 --threads 1 2"
+    table = says(command)
     assert f"\ncommit {current_commit()}, " in table
-    network, workers, rate, rate_of_a_core = table.splitlines()[-1].split()
-    assert (network, workers) == ("16", "1") and rate == rate_of_a_core != "0"
+    report = json.loads(says(f"{command} --json -"))
+    words = shlex.split(f"bao {command} --json -")
+    assert shlex.split(report["made_with"]["command"]) == words
+    rows = [[*result.values()] for result in report["results"]]
+    rows += [
+        [network, *(int(cell.replace(",", "")) for cell in cells)]
+        for network, *cells in map(str.split, table.splitlines()[-2:])
+    ]
+    for row, workers in zip(rows, (1, 2, 1, 2), strict=True):
+        assert row[:2] == ["16x8", workers] and row[2] > 0
+        assert row[3] == pytest.approx(row[2] / workers, abs=1)
 
 
 def test_perft_command(says: Says) -> None:

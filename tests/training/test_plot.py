@@ -63,7 +63,7 @@ def test_the_file_is_what_its_name_says(runs: Path, name: str, begins: bytes, sa
 
 
 def test_several_runs_are_not_drawn_into_one_of_them(runs: Path, says: Says) -> None:
-    says("curve a/s0 a/s1")
+    assert "in place" not in says("curve a/s0 a/s1")
     assert (runs / "curves.png").exists() and not (runs / "a/s0/curves.png").exists()
     assert "curves.png (in place of the earlier one)" in says("curve a/s0 a/s1")
     says("curve a/s1")
@@ -125,6 +125,10 @@ def test_many_lines_do_not_hide_each_other(runs: Path) -> None:
     assert "bound" not in curves.table()  # most rows have no a
     bars = [{*line.lines[0].get_xdata().tolist()} for line in elo.containers]
     assert len(bars) == 4 and all(len(positions) >= 4 for positions in bars)
+    ends = [
+        segment[:, 1].tolist() for line in elo.containers for segment in line[2][0].get_segments()
+    ]
+    assert len(ends) >= 16 and all(pair == [8, 10] for pair in ends)
     assert all(not bars[i] & bars[j] for i in range(4) for j in range(i)), bars
 
 
@@ -138,6 +142,22 @@ def test_the_headline_names_rules_and_ladder(runs: Path, says: Says) -> None:
     (runs / "a/s0/run.json").write_text('{"config": {"ruleset": "kibao", "rules": {}}}')
     figure = Curves(read_lines(["a/s0"])).draw()
     assert figure.get_suptitle() == "a/s0, kibao"
+    figure = Curves(read_lines(["x=b/*", "b/s1"])).draw()
+    assert figure.get_suptitle() == "2 lines; 95% interval over the seeds"
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        (("0.0012345", "0.0004", "0.002"), "0.00123 (0.00040 to 0.00200)"),
+        (("1.2345", "1", "2"), "1.23 (1.00 to 2.00)"),
+        (("-12345", "-20000", "-1"), "-12345 (-20000 to -1)"),
+        (("-0.00001", "", ""), "-0.0000100"),
+    ],
+)
+def test_numbers_have_three_digits(values: tuple[str, ...], text: str) -> None:
+    row = dict(zip(("m", "m_low", "m_high"), values, strict=True), steps="1")
+    assert f"| {text} |" in Curves([Line("a", {"a": [row]})], ["m"]).table()
 
 
 RUNS = st.lists(
@@ -186,7 +206,8 @@ def test_interval_baseline_and_whole_dots(tmp_path: Path) -> None:
     [band] = axes.collections
     edges = {(x, y) for x, y in band.get_paths()[0].vertices}
     assert {(2e6, 98.0), (2e6, 100.0), (1e6, 0.0), (1e6, 2.0)} <= edges
-    assert axes.get_ylim()[0] < -2 and axes.get_ylim()[1] > 102
+    assert axes.get_ylim()[0] < -2 and axes.get_ylim()[1] > 102 and axes.get_xlim()[0] == 0
+    assert [50, 50] in [np.array(line.get_ydata()).tolist() for line in axes.lines]
     assert figure.get_suptitle() == "r; 95% interval of the games"
     assert "100.0 (98.0 to 100.0)" in text
     file.write_text(rows[: rows.index("2e6")])

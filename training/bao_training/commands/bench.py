@@ -54,7 +54,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "--set", metavar="KEY=VALUE", action="append", default=[], help="as in bao train"
     )
     parser.add_argument(
-        "--updates", type=at_least(1), default=20, help="updates to time (default: 20)"
+        "--updates", type=at_least(1), default=20, help="updates to time (default: %(default)s)"
     )
     parser.add_argument(
         "--threads",
