@@ -295,7 +295,7 @@ def test_pictures_name_the_player_and_the_rules(tmp_path: Path, says: Says) -> N
         lines = picture.info["Description"].splitlines()
     assert {"player: greedy", "zero: the opponent", "seed: 1"} < {*lines}
     figure = plot(
-        [{"opponent": "random", "elo": 1.0, "elo_low": 0.0, "elo_high": 2.0}],
+        [{"opponent": "random", "elo": 5.0, "elo_low": 4.0, "elo_high": 7.0}],
         "opponent",
         "greedy, kibao",
         "the opponent",
@@ -303,7 +303,7 @@ def test_pictures_name_the_player_and_the_rules(tmp_path: Path, says: Says) -> N
     words = [axes.get_xlabel() for axes in figure.axes]
     assert words == ["Elo above the opponent (95% intervals)"]
     [(_, _, [bars])] = figure.axes[0].containers
-    assert [segment[:, 0].tolist() for segment in bars.get_segments()] == [[0, 2]]
+    assert [segment[:, 0].tolist() for segment in bars.get_segments()] == [[4, 7]]
 
 
 @pytest.mark.parametrize("is_removed", [False, True])

@@ -27,6 +27,7 @@ from bao_agents.nets.compiled import (
 from bao_agents.nets.encoding import encode
 from bao_agents.nets.features import ENCODING_SIZE
 from bao_agents.nets.head import OUTPUTS, TRUST, logits_and_values
+from bao_agents.nets.layers import shapes_of_layers
 from bao_agents.nets.network import PolicyNetwork
 from bao_agents.nets.player import NetworkAgent
 from bao_agents.support.array_types import Uint8Array
@@ -96,6 +97,15 @@ def test_a_network_says_what_it_thinks(tmp_path: Path) -> None:
     np.testing.assert_allclose([opinion.score for opinion in by_action], values, rtol=1e-5)
 
 
+@pytest.mark.parametrize("hidden", [[1], [65536], [1] * 64])
+def test_layers_and_units_have_bounds(hidden: list[int]) -> None:
+    *_, head = shapes_of_layers(hidden).values()
+    assert head == [OUTPUTS] and len(shapes_of_layers(hidden)) == 2 * len(hidden) + 2
+    for wrong in ([], [0], [65537], [1] * 65, [True]):
+        with pytest.raises(ValueError, match="expected 1 to 64 layers of 1 to 65536 units"):
+            PolicyNetwork(wrong)
+
+
 def test_torch_runs_networks_in_bfloat16() -> None:
     """There it is faster than compiled code."""
     assert compile_if_faster(make_network()) is not None
@@ -118,6 +128,8 @@ def test_players_do_not_use_the_callers_defaults(player: str) -> None:
     expected = bao_agents.load(player, threads=1).act(*batch)
     network, encodings = make_network(), inputs(20)
     outputs = network.head_outputs(encodings)
+    exact = make_network().double().head_outputs(encodings)
+    torch.testing.assert_close(outputs, exact, rtol=1e-4, atol=1e-4)
     for context in (torch.autocast("cpu"), another_dtype(), torch.device("meta")):
         _features_of_bytes.cache_clear()
         with context:
