@@ -207,6 +207,7 @@ def test_interval_baseline_and_whole_dots(tmp_path: Path) -> None:
     edges = {(x, y) for x, y in band.get_paths()[0].vertices}
     assert {(2e6, 98.0), (2e6, 100.0), (1e6, 0.0), (1e6, 2.0)} <= edges
     assert axes.get_ylim()[0] < -2 and axes.get_ylim()[1] > 102 and axes.get_xlim()[0] == 0
+    assert axes.get_xlabel() == "steps"
     assert [50, 50] in [np.array(line.get_ydata()).tolist() for line in axes.lines]
     assert figure.get_suptitle() == "r; 95% interval of the games"
     assert "100.0 (98.0 to 100.0)" in text

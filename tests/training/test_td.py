@@ -12,10 +12,10 @@ from bao_agents.nets.compiled import compile_arrays
 from bao_agents.nets.player import NetworkAgent
 from bao_env.engine.sampling import random_states
 from bao_training.td import choose_actions, lambda_returns
-from bao_training.trainer import plies_per_game
+from bao_training.trainer import DivergedError, plies_per_game
 from bao_training.worker import Games
 from tests.positions import draw
-from tests.training.runs import make
+from tests.training.runs import make, weights
 
 SMALL = "method=td envs=16 rollout=8 minibatch=64 hidden=[8] workers=2 "
 
@@ -159,6 +159,15 @@ def test_a_gradient_is_the_sum_of_its_parts(monkeypatch: pytest.MonkeyPatch) -> 
     expected = torch.autograd.grad(errors.square().sum() / 64, list(trainer.network.parameters()))
     torch.testing.assert_close(worker.replica.gradients, list(expected))
     assert len(decisions) == 32 and sums[1] == pytest.approx([errors.square().sum().item()])
+
+
+def test_a_gradient_that_is_not_finite_changes_nothing() -> None:
+    trainer = make(SMALL)
+    before = weights(trainer)
+    trainer.workers[1].replica.gradients[0][0, 0] = torch.nan
+    with pytest.raises(DivergedError, match="diverged: the gradient of update 1 is not finite"):
+        trainer.optimizer_step()
+    assert weights(trainer) == before
 
 
 def test_games_begin_before_they_are_cut_short() -> None:

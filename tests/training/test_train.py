@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 from unittest.mock import Mock
 
@@ -352,6 +353,37 @@ def test_a_signal_in_the_first_update_ends_the_process(
     stopped_update = 1
     assert train.run(trainer, tmp_path, owns_process=True) == signal.SIGTERM
     assert checkpoint.load(tmp_path / LAST).info["steps"] == 2048
+
+
+def test_a_run_is_saved_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is saved every 100 seconds, and at the end. The clock here gains 50 seconds at each
+    look."""
+    clock = SimpleNamespace(monotonic=iter(range(1000, 9000, 50)).__next__)
+    monkeypatch.setattr(train, "time", clock)
+    monkeypatch.setattr(train, "try_to_save_figure", lambda *_: None)
+    settings = TINY + "steps=4096 checkpoint_every=100 evaluate_every=0 evaluate_pairs=1"
+    trainer = train.start_run(tmp_path, *load_config(None, settings.split()))
+    saved, save = list[int](), trainer.save
+
+    def note(path: Path) -> None:
+        saved.append(trainer.steps)
+        save(path)
+
+    monkeypatch.setattr(trainer, "save", note)
+    train.run(trainer, tmp_path)
+    assert saved == [2048, 4096]
+
+
+@pytest.mark.parametrize(
+    "note",
+    ["[]", '{"config": 3}', '{"config": {}, "made_with": 3}', '{"config": {}, "resumed": [3]}'],
+)
+def test_a_note_of_something_else_is_refused(note: str, tmp_path: Path, run: Fails) -> None:
+    file = tmp_path / "r" / "run.json"
+    file.parent.mkdir()
+    file.write_text(note)
+    assert run("--resume").startswith(f"error: {file} is not the note of a run: ")
+    assert file.read_text() == note
 
 
 @pytest.fixture(scope="module")
