@@ -226,7 +226,7 @@ def test_threads_share_a_batch_however_short() -> None:
     second."""
 
     def workers(threads: int, seconds: float) -> set[tuple[int, bool]]:
-        worked = set()
+        worked = set[tuple[int, bool]]()
 
         def work(part: slice, thread: int) -> None:
             worked.add((thread, threading.current_thread() is threading.main_thread()))

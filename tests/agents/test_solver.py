@@ -249,7 +249,8 @@ def test_solve_passes_its_arguments_on(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_ctrl_c_ends_the_searches_of_a_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each call says how long it may take, and how to end it."""
-    solver, calls, deadlines = Solver("zanzibar", nodes=1000, threads=2), [], []
+    solver = Solver("zanzibar", nodes=1000, threads=2)
+    calls, deadlines = list[tuple[int, int, int, float]](), list[list[int]]()
     searches = ProofSearch.for_threads(solver.ruleset, 4, 2)
     monkeypatch.setattr(ProofSearch, "for_threads", lambda *_: searches)
 
@@ -266,9 +267,9 @@ def test_ctrl_c_ends_the_searches_of_a_solver(monkeypatch: pytest.MonkeyPatch) -
     solver.judge(positions, legal)
     assert deadlines.pop()[1:] == [0, 0]
     assert calls == [(1, 1, 1, 0.002), (20, 16, 2, 0.001)]
-    for wrong in ({"nodes": 0}, {"nodes": 1 << 63}):
+    for nodes in (0, 1 << 63):
         with pytest.raises(ValueError, match="solver: nodes"):
-            solver.solve(positions[0], **wrong)
+            solver.solve(positions[0], nodes=nodes)
 
 
 @EVERY_RULESET

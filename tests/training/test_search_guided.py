@@ -158,8 +158,13 @@ def test_how_often_it_learns(monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes 0.6 gradient steps an update, once each worker has four shares of a minibatch."""
     trainer = make(f"{TINY} search_guided.replay_ratio=0.3")
     steps, settled = list[int](), 4 * 64 - 1
+
+    def take_steps(minibatches: int) -> dict[str, float]:
+        steps.append(minibatches)
+        return {}
+
     monkeypatch.setattr(ReplayBuffer, "count_settled", lambda _: settled)
-    monkeypatch.setattr(trainer, "take_steps", lambda count: steps.append(count) or {})
+    monkeypatch.setattr(trainer, "take_steps", take_steps)
     for update in range(20):
         trainer.update, settled, before = update, settled + (update == 10), len(steps)
         row = trainer.learn()

@@ -121,7 +121,12 @@ def test_the_columns_of_an_update() -> None:
     rates = "learning_rate=0 final_learning_rate=0"
     trainer = make(f"{SMALL}bfloat16=false td.epochs=3 max_plies=60 {rates}")
     norms, take_step = list[float](), trainer.optimizer_step
-    trainer.optimizer_step = lambda: norms.append(take_step()) or norms[-1]
+
+    def note_norm() -> float:
+        norms.append(take_step())
+        return norms[-1]
+
+    trainer.optimizer_step = note_norm
     torch.nn.init.normal_(trainer.network.head.weight, std=0.3)
     for worker in trainer.workers:
         worker.replica.sync_weights(trainer.model)
