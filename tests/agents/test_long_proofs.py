@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import shlex
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -18,14 +19,15 @@ import pytest
 
 from bao_agents.cli.main import main
 from bao_agents.exact import proof_tree, resumable_search
-from bao_agents.exact.proof_tree import Node, ProofTree, read_answers
+from bao_agents.exact.proof_tree import Answer, Node, ProofTree, read_answers
 from bao_agents.exact.resumable_search import ResumableSearch
 from bao_agents.search.solver import proof_search
 from bao_agents.search.solver.proof_number import UNKNOWN, WIN
 from bao_agents.search.solver.proof_search import ProofSearch
 from bao_env import RULESETS, Board
-from bao_env.engine.position import PackedPositions, packed_opening, turn_of
+from bao_env.engine.position import PackedPositions, packed_opening, to_packed, turn_of, unpack
 from bao_env.engine.ruleset import Ruleset
+from bao_env.notation.positions import format_position, parse_position
 from tests import check_pieces, prove_openings
 from tests.check_pieces import prove_again, value_of
 from tests.conftest import Capsys, Fails, Says
@@ -287,6 +289,48 @@ def test_command_line_of_a_table(
     assert "table of a proof under the rules of dutch" in fails(
         f"solve --ruleset dutch --table {file}"
     )
+
+
+@pytest.mark.parametrize("ruleset", ["kujifunza", "malawi", "dutch"])
+def test_the_proof_of_a_table_is_split_into_pieces(
+    ruleset: str, tmp_path: Path, says: Says, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped after some answers, it goes on; a table that has lost its entries proves them
+    again."""
+    rules = RULESETS[ruleset]
+    split, compared = ResumableSearch.split, 0
+    for i, position in enumerate(draw(ruleset, 40, (20, 36), seed=5)[0]):
+        plain = ProofSearch(rules, 16)
+        plain.begin(20_000)
+        value = plain.prove(position)
+        if value == UNKNOWN or plain.nodes < 2_000:
+            continue
+        table, file = tmp_path / f"{i}.table", tmp_path / f"{i}.jsonl"
+        text = format_position(unpack(position))
+        command = f"solve '{text}' --ruleset {ruleset} --table {table} --pieces {file} --nodes 100"
+
+        def stop(search: ResumableSearch, *arguments: Any) -> Iterator[Answer]:
+            yield from islice(split(search, *arguments), 3)
+            search._search.clear()
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(ResumableSearch, "split", stop)
+            assert main(shlex.split(command)) == 130
+        assert len(read_answers(file, rules)) == 3
+        says(command)
+        answers = read_answers(file, rules)
+        proved, leaves = value_of(text, answers, rules)
+        assert proved == value
+        small = ProofSearch(rules, 16)
+        for leaf, leaf_value in leaves.items():
+            small.clear()
+            small.begin(100)
+            assert small.prove(to_packed(parse_position(leaf, rules))) == leaf_value
+        compared += 1
+        if compared == 2:
+            break
+    assert compared == 2
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from bao_agents.arena.pools import LocalPool, RayPool
@@ -16,10 +18,11 @@ from bao_agents.cli.options import (
 )
 from bao_agents.exact import exact_values
 from bao_agents.exact.exact_values import DatasetSettings, generate
-from bao_agents.exact.proof_tree import ProofTree, read_answers
+from bao_agents.exact.proof_tree import Answers, ProofTree, continue_file, read_answers
 from bao_agents.exact.resumable_search import ResumableSearch
 from bao_agents.search.limits import MAX_NODES, Limit
 from bao_agents.search.memory import check_memory
+from bao_agents.search.solver.proof_number import UNKNOWN
 from bao_agents.search.solver.solver import Solution, solve, table_bits
 from bao_agents.support.files import hold_file
 from bao_agents.support.interrupts import signals_interrupt
@@ -32,6 +35,7 @@ from bao_env.notation.positions import action_to_move
 _SECONDS = 60.0
 _SAMPLE_NODES = 300_000
 _PIECE_NODES = 5_000_000
+_SPLIT_NODES = 1_000_000
 _PIECES = 20
 """The pieces of a proof share a table. It has space for the positions of this many pieces."""
 
@@ -53,7 +57,8 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "--nodes",
         type=at_least(1),
         help="limit of visited positions; for each sampled position or piece, if there are any "
-        f"(default: {_SAMPLE_NODES} with --sample, {_PIECE_NODES} with --pieces)",
+        f"(default: {_SAMPLE_NODES} with --sample, {_PIECE_NODES} with --pieces, and "
+        f"{_SPLIT_NODES} with --pieces and --table)",
     )
     parser.add_argument("--shortest", action="store_true", help="find the shortest wins (slower)")
     add_options(parser, "ruleset", "threads")
@@ -110,7 +115,8 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "Unlike --table, this leaves a proof that others can check. The proof consists\n"
         "of searches of --nodes positions each. They run one after another on all\n"
         "cores, or side by side on the cores of a cluster, with 335 MB each. After a\n"
-        "stop, the same command continues, on another machine too.",
+        "stop, the same command continues, on another machine too. With --table as well,\n"
+        "the proof is that of the table, once it is finished.",
     )
     pieces.add_argument(
         "--pieces", type=new_file, metavar="FILE", help="the file in which each result is kept"
@@ -157,15 +163,14 @@ def _prove(args: argparse.Namespace) -> None:
     for move in args.moves:
         board.push(move)
     if args.pieces or args.table:
-        option = "--pieces" if args.pieces else "--table"
-        unused = ("seconds", "table") if args.pieces else ("ray",)
-        refuse_unused(args, f"with {option}", "shortest", *unused)
+        option = "--table" if args.table else "--pieces"
+        refuse_unused(args, f"with {option}", "shortest", "ray" if args.table else "seconds")
         if (outcome := board.outcome()) is not None:
             print(describe(Solution(outcome.winner, 0, True, (), 0)))
-        elif args.pieces:
-            _prove_in_pieces(board, args)
-        else:
+        elif args.table:
             _prove_with_table(board, args)
+        else:
+            _prove_in_pieces(board, args)
         return
     refuse_unused(args, "without --pieces", "ray")
     seconds = _SECONDS if args.seconds is None and args.nodes is None else args.seconds
@@ -181,13 +186,14 @@ def _prove(args: argparse.Namespace) -> None:
 
 
 def _prove_with_table(board: Board, args: argparse.Namespace) -> None:
-    """Print who wins a position, by a search that a file keeps."""
+    """Print who wins a position, by a search that a file keeps; then split its proof if asked."""
     bits = table_bits(Limit(nodes=MAX_NODES), args.threads, check_memory(args.memory))
-    with hold_file(Path(args.table)) as file:
+    most_nodes = None if args.pieces else args.nodes
+    with hold_file(Path(args.table)) as file, _pieces(board, args) as pieces:
         search = ResumableSearch(board.ruleset, board.packed, file, bits, args.threads)
         try:
             with Progress(unit=" positions", unit_scale=True, initial=search.visited) as bar:
-                for _ in search.run(seconds=args.seconds, nodes=args.nodes):
+                for _ in search.run(seconds=args.seconds, nodes=most_nodes):
                     bar.set_postfix_str("numbers {:,} and {:,}".format(*search.numbers), False)
                     bar.update(search.visited - bar.n)
         except BaseException:
@@ -198,6 +204,27 @@ def _prove_with_table(board: Board, args: argparse.Namespace) -> None:
             search.save()
         finally:  # a full disk must not hide a proof
             print(describe(search.solution()))
+        if pieces and search.value != UNKNOWN:
+            file, answers = pieces
+            with (
+                continue_file(file, board.ruleset, answers) as append,
+                Progress(unit="answer", initial=len(answers)) as bar,
+            ):
+                for answer in search.split(args.nodes or _SPLIT_NODES, answers):
+                    append(answer)
+                    bar.update()
+
+
+@contextmanager
+def _pieces(board: Board, args: argparse.Namespace) -> Iterator[tuple[Path, Answers] | None]:
+    """Hold the file of a proof in pieces, if there is one; yield it with its answers."""
+    if args.pieces is None:
+        yield None
+        return
+    with hold_file(Path(args.pieces)) as file:
+        answers = read_answers(file, board.ruleset)
+        ProofTree(board.ruleset, board.packed, answers).check_file(file)
+        yield file, answers
 
 
 def _prove_in_pieces(board: Board, args: argparse.Namespace) -> None:

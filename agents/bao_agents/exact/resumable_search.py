@@ -18,6 +18,8 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from bao_agents.exact.proof_split import ProofSplitter
+from bao_agents.exact.proof_tree import Answer, Answers
 from bao_agents.exact.solved_positions import names_rules, rules_of
 from bao_agents.search.limits import deadline, nanoseconds
 from bao_agents.search.memory import MEGABYTE, free_memory
@@ -165,6 +167,15 @@ class ResumableSearch:
         """Return the result so far, with a line of the proof."""
         self._search.begin(DEFAULT_NODES)
         return solution_of(self._search, self._position, self.value)._replace(nodes=self.visited)
+
+    def split(self, nodes: int, answers: Answers) -> Iterator[Answer]:
+        """Split the finished proof into pieces that others can check.
+
+        Args:
+            nodes: the most positions to visit for a piece.
+            answers: see :meth:`~bao_agents.exact.proof_split.ProofSplitter.split`.
+        """
+        return ProofSplitter(self._search, self._ruleset, nodes).split(self._position, answers)
 
     def save(self) -> None:
         """Write the file, unless it holds this state already.
