@@ -14,9 +14,11 @@ from bao_agents import load
 from bao_agents.arena.elo import score_pairs
 from bao_agents.arena.pairs import play_match
 from bao_agents.nets.checkpoint import Checkpoint
+from bao_agents.nets.legal_actions import probabilities
 from bao_agents.nets.player import NetworkAgent
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.limits import Limit
+from bao_env.engine.action import actions_of
 from bao_env.engine.kernel import legal_of, play
 from bao_env.engine.masks import is_legal
 from bao_env.engine.position import PLY, movers, turn_of
@@ -118,6 +120,13 @@ def test_what_is_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
     (after, valued), (searched, chances_searched) = learnt
     agent, rules = NetworkAgent(trainer.network, trainer.ruleset), trainer.ruleset.kernel
     output = agent.evaluate(buffer.positions[index], buffer.legal[index])
+    losses = np.zeros((len(index), 2))
+    for i, slot in enumerate(index):
+        mine = slice(output.indptr[i], output.indptr[i + 1])
+        chosen = actions_of(buffer.legal[slot]).index(buffer.actions[slot])
+        losses[i, 0] = -np.log(probabilities(output.logits[mine])[chosen])
+        losses[i, 1] = (output.values[mine][chosen] - mean[i]) ** 2
+    assert [policy.item(), value.item()] == pytest.approx(losses.mean(axis=0), rel=1e-3)
     boards, expected = [], []
     for action, network_value in zip(output.legal_actions, output.values, strict=True):
         before = buffer.positions[index[action >> 6]]
