@@ -10,7 +10,7 @@ from PIL import Image, ImageColor
 from bao_agents.cli.animation import frames
 from bao_env.board import Board
 from bao_env.render.marks import MarkKind
-from bao_env.render.shapes import Circle
+from bao_env.render.shapes import Circle, Text
 from tests.conftest import Says
 from tests.processes import ROOT
 from tests.rulesets import every_ruleset
@@ -44,9 +44,29 @@ def test_replay_draws_the_game(tmp_path: Path, says: Says) -> None:
     assert "2 moves, all legal" in says(f"replay {game} --gif {file}")
     with Image.open(file) as picture:
         assert picture.size == (820, 406) and frames_of(picture) > 10
+        assert picture.info["loop"] == 0  # for ever
         pixels = np.asarray(picture.convert("RGB")).astype(int)
     gold = ImageColor.getrgb(MarkKind.LEGAL.colour)  # the name of the player to move
     assert np.abs(pixels - gold).sum(axis=2).min() < 12
+
+
+def test_frames_take_their_time() -> None:
+    """The move enters a seed, captures, and sows two seeds and then three; its last event and the
+    choice of a side have no frame without words."""
+    board = Board.from_text(*MOVE)
+    entry, captured, lift, sown = [160], [260, 200], [160], 90
+    moved = [*entry, *captured, *[sown] * 2, *lift, *[sown] * 3]
+    assert [time for _, time in frames(board)] == [1200, *moved, 450]
+    told = [1160, 1260, 200, 1000, 1090, 90, 1160, 1090, 90, 90, 1000]
+    assert [time for _, time in frames(board, words=True)] == [1200, *told, 450]
+    texts = [
+        shape.text
+        for shapes, _ in frames(board, words=True)
+        for shape in shapes
+        if isinstance(shape, Text)
+    ]
+    for event in Board.from_text(*MOVE[:2]).trace("3R"):
+        assert event.sentence in texts
 
 
 def frames_of(picture: Image.Image) -> int:

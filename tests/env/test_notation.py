@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -184,6 +185,30 @@ def test_commands_print(line: str, printed: list[str], says: Says) -> None:
     assert all(text in out for text in printed), out
 
 
+def test_replay_prints_all_of_a_position_a_move_and_a_game(
+    tmp_path: Path, says: Says, fails: Fails
+) -> None:
+    start, after = Board(), Board.from_text("start", moves=["7L*"])
+    legal = "legal: A6L (6L*) A6R (6R*) A7L (7L*) A7R (7R*)\n"
+    position = f"{start}\nposition: {OPENING}\n{legal}"
+    assert says("replay start start") == f"{position}\n{position}"
+    events = [f"{number:4}. {event}\n" for number, event in enumerate(start.trace("7L*"), 1)]
+    shown = f"{after}\nposition: {after.text()}\n"
+    assert says("replay start --move 7L*") == f"{start}\n{''.join(events)}{shown}"
+    assert "no files" in fails("replay start start --move 7L*")
+    file, games = tmp_path / "games", []
+    for head, name in (("", "game"), ("south: A\n", "A"), ("south: A\nnorth: B\ntitle: T\n", "T")):
+        for winner in ("", "winner: Omar\n"):
+            file.write_text(f"{file.read_text() if games else ''}{head}{winner}1: 7L*;\n")
+            says_winner = winner and "; the header says: Omar"
+            result = f"result: unfinished{says_winner}\n"
+            games.append(f"{name}: 1 moves, all legal\n{shown}{result}")
+    assert says(f"replay {file}") == "\n".join(games)
+    file.write_text("1: 7L;\n")  # without its star
+    assert "7L" in fails(f"replay {file}")
+    assert "1 moves, all legal" in says(f"replay {file} --any-stars")
+
+
 def test_replay_prints_an_end_that_only_the_head_says(tmp_path: Path, says: Says) -> None:
     file = tmp_path / "game.txt"
     for end in ("cut short", "illegal action"):
@@ -200,8 +225,20 @@ def test_commands_write_pictures(
     line: str, kind: str, start: bytes, tmp_path: Path, says: Says, fails: Fails
 ) -> None:
     picture = tmp_path / f"board.{kind}"
-    says(f"{line} --{kind} {picture}")
-    assert picture.read_bytes().startswith(start)
+    out = says(f"{line} --{kind} {picture}")
+    content = picture.read_bytes()
+    assert content.startswith(start)
+    assert out.endswith(f"\n{picture}: {len(content) / 1e6:.2f} MB\n")
+    if kind == "png":
+        assert int.from_bytes(content[16:20]) == 3 * 820  # sharp enough for print
+    if kind == "pdf":  # 300 dots an inch
+        assert re.search(rb"/MediaBox \[ ?0 0 590\.4\d* ", content)
+    if kind == "svg":  # only a position shows its legal moves
+        is_position = TAKASIA in line
+        board = (
+            Board.from_text(TAKASIA) if is_position else Board.from_transcript(EXAMPLE.read_text())
+        )
+        assert content.decode() == board.svg(legal=is_position)
     assert f"expected a file name that ends in .{kind}" in fails(
         f"{line} --{kind} {tmp_path}/board.txt"
     )
