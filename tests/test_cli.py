@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import io
+import math
 import os
 import re
 import shlex
@@ -23,13 +24,15 @@ from unittest.mock import MagicMock
 import pytest
 
 from bao_agents.cli import main as cli
+from bao_agents.cli import play
 from bao_agents.cli.main import COMMANDS
 from bao_agents.cli.main import main as bao
+from bao_agents.cli.options import write_json
 from bao_agents.cli.play import open_page
 from bao_agents.support import progress
 from bao_agents.support.provenance import current_commit
-from bao_env import __version__
-from tests.conftest import Capsys
+from bao_env import RULESETS, __version__
+from tests.conftest import Capsys, Says
 from tests.processes import python
 
 
@@ -66,6 +69,59 @@ def test_an_abbreviated_option_is_refused(capsys: Capsys) -> None:
     assert bao(["players", "--qui"]) == 2
     error = "error: unrecognized arguments: --qui (did you mean '--quiet'?)\n"
     assert capsys.readouterr().err == error
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_says_the_defaults(name: str) -> None:
+    """A default that a text repeats is the default that applies."""
+    parser = argparse.ArgumentParser()
+    cli.find(name)(parser)
+    for action in parser._actions:
+        said = re.search(r"\(default: ([^%].*?)\)", action.help or "")
+        if said and action.default not in (None, []):
+            values = action.default if isinstance(action.default, tuple) else (action.default,)
+            words = zip(values, said[1].split(), strict=True)
+            assert all(type(value)(word) == value for value, word in words), action
+
+
+@pytest.mark.parametrize(
+    ("words", "least", "most"),
+    [
+        ("bench engine --batches", 1, 2**63 - 1),
+        ("bench engine --threads", 1, 2**63 - 1),
+        ("bench engine --rounds", 1, 2**63 - 1),
+        ("bench engine --seconds", 0.001, None),
+        ("bench search --positions", 4, 2**63 - 1),
+        ("bench perft", 1, 2**63 - 1),
+        ("engine greedy --overhead", 0, 2**63 - 1),
+        ("match greedy --pairs", 1, 2**63 - 1),
+        ("match greedy --opening-plies", 0, 40),
+        ("match greedy --seed", 0, 2**63 - 1),
+        ("match greedy --threads", 1, 1024),
+        ("play --port", 0, 2**63 - 1),
+        ("rate greedy --precision", 0.1, None),
+        ("rate greedy --seconds", 0.001, None),
+        ("solve --seconds", 0.001, None),
+        ("solve --nodes", 1, 2**63 - 1),
+        ("solve --memory", 1, 2**63 - 1),
+        ("solve --sample", 1, 2**63 - 1),
+        ("solve --plies 0", 0, 2**63 - 1),
+    ],
+)
+def test_a_number_has_its_bounds(words: str, least: float, most: int | None) -> None:
+    too_small = least - 1 if isinstance(least, int) else least / 2
+    too_large = [] if most is None else [most + 1]
+    for number in (least, *([] if most is None else [most])):
+        cli.parse([*words.split(), str(number)])
+    for number in (too_small, *too_large):
+        with pytest.raises(ValueError, match=f"'{number}': expected a"):
+            cli.parse([*words.split(), str(number)])
+
+
+def test_no_result_is_written_that_json_cannot_hold(capsys: Capsys) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json("-", {"elo": math.nan})
+    assert capsys.readouterr().out == ""
 
 
 def test_output_is_not_limited_to_ascii(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,6 +354,47 @@ def test_a_notebook_is_told_where_to_play(capsys: Capsys) -> None:
 
     assert asyncio.run(cell()) == 2
     assert "error: a notebook cannot serve the board: run bao play in" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("0.0.0.0", "127.0.0.1"),
+        ("::", "[::1]"),
+        ("192.168.1.5", "192.168.1.5"),
+    ],
+)
+def test_the_board_is_served_as_the_options_say(
+    host: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: Says
+) -> None:
+    """The page opens at an address of this machine; the board answers under the machine's name."""
+    monkeypatch.chdir(tmp_path)
+    Path("runs").mkdir()
+    made = {
+        target: MagicMock()
+        for target in ("play.roster.Roster", "play.server.create_app", "play.server.make_server")
+    }
+    for target, maker in made.items():
+        monkeypatch.setattr(f"bao_agents.{target}", maker)
+    listener, timer, serve = MagicMock(), MagicMock(), MagicMock()
+    listener.getsockname.return_value = ("address", 8020)
+    monkeypatch.setattr(play, "_listen", lambda *address: listener)
+    monkeypatch.setattr(play, "_serve", serve)
+    monkeypatch.setattr("threading.Timer", timer)
+    out = says(f"play greedy --host {host} --port 0 --name proxy --ruleset kibao --seed 5")
+    roster, app, server = made.values()
+    page, is_open = f"http://{name}:8020/", host in ("0.0.0.0", "::")
+    assert f"The board is at {page} (Ctrl-C stops it)\n" in out
+    assert (f"On other machines, open http://{socket.gethostname()}:8020/" in out) == is_open
+    roster.assert_called_once_with([Path("runs")], 5, players=["greedy"], ruleset=RULESETS["kibao"])
+    app.assert_called_once_with(
+        roster.return_value, [socket.gethostname() if is_open else host], ["proxy"]
+    )
+    serve.assert_called_once_with(server.return_value, listener, owns_process=False)
+    assert timer.call_args.args[1:] == (open_page, [page])
+    says(f"play --host {host} --no-browser --checkpoints {tmp_path}")
+    assert timer.call_count == 1 and roster.call_args.args == ([tmp_path], 0)
 
 
 @pytest.mark.parametrize(("name", "is_opened"), [("/usr/bin/w3m", False), ("firefox", True)])
