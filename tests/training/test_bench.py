@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import json
 import shlex
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
+import numpy as np
 import pytest
+from gymnasium.vector import AutoresetMode
 
-from bao_agents.cli.bench_search import PLAYOUTS, mcts_case, sample
+from bao_agents.cli import bench_engine, bench_search, benchmark
+from bao_agents.cli.bench_engine import aec_case, kernel_case, vector_case
+from bao_agents.cli.bench_search import PLAYOUTS, alphabeta_case, mcts_case, sample
+from bao_agents.cli.benchmark import Case
+from bao_agents.search.limits import Limit
 from bao_agents.support.provenance import current_commit
+from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS
 from tests.conftest import Says
 from tests.record import recorded_numbers
@@ -30,15 +39,43 @@ def test_bench_measures_and_prints_json(says: Says) -> None:
         "AEC raw_env",
     ]
     assert all(case["plies_per_second"] > 100 for case in report["cases"])
+    assert made_with["command"].endswith("--threads 1 --json -")
+    rules = RULESETS["zanzibar"]
+    vector = vector_case(rules, 3, 1, np.float32, AutoresetMode.NEXT_STEP)
+    assert kernel_case(rules, 3, 1).play(2) == vector.play(2) == aec_case(rules).play(6) == 6
 
 
-def test_search_bench_searches(says: Says) -> None:
+def test_a_bench_counts_plies_a_second(monkeypatch: pytest.MonkeyPatch, says: Says) -> None:
+    """A call takes two seconds on the clock of this test, and four of processor time."""
+    calls = list[int]()
+
+    def play(count: int) -> int:
+        calls.append(count)
+        return 8_000_000 * count
+
+    clock = SimpleNamespace(
+        perf_counter=lambda: 2.0 * sum(calls), process_time=lambda: 4.0 * sum(calls)
+    )
+    timer = SimpleNamespace(autorange=lambda: (10, 4.0))  # ten calls in four seconds
+    monkeypatch.setattr(benchmark, "time", clock)
+    monkeypatch.setattr(benchmark, "timeit", SimpleNamespace(Timer=lambda work: timer))
+    monkeypatch.setattr(bench_engine, "all_cases", lambda *_: [Case("mine", 8, 2, play)])
+    table = says("bench engine --rounds 3 --seconds 2")
+    assert calls == [1, 5, 5, 5]
+    assert table.splitlines()[-1].split() == ["mine", "8", "2", "4.000", "2.000"]
+
+
+def test_search_bench_searches(monkeypatch: pytest.MonkeyPatch, says: Says) -> None:
     """The measured rates are possible: a search takes time, and visits positions."""
     rates = json.loads(says("bench search --positions 4 --rounds 1 --seconds 0.01 --json -"))
     assert rates["made_with"]["commit"] == current_commit()
+    assert rates["made_with"]["command"].endswith("--seconds 0.01 --json -")
     assert {"alphabeta:4, nodes", "mcts, random playouts"} <= {*rates["per_second"]}
     assert all(1e3 < rate < 1e8 for rate in rates["per_second"].values())
     rules = RULESETS["zanzibar"]
+    monkeypatch.setattr(bench_search, "AlphaBetaAgent", agent := MagicMock())
+    alphabeta_case(rules, sample(rules, 4), 5)
+    agent.assert_called_once_with(rules, Limit(plies=5), threads=1)
     assert mcts_case(rules, sample(rules, 4)).play(2) == 2 * 4 * PLAYOUTS
 
 
@@ -60,8 +97,20 @@ def test_training_bench_prints_a_table(says: Says) -> None:
         assert row[3] == pytest.approx(row[2] / workers, abs=1)
 
 
-def test_perft_command(says: Says) -> None:
+def test_perft_command(monkeypatch: pytest.MonkeyPatch, says: Says) -> None:
+    notes = list[str]()
+    monkeypatch.setattr("bao_agents.cli.perft.say", notes.append)
     lines = says("bench perft 4 --divide").splitlines()
     divided = {line.split(": ")[0]: int(line.split(": ")[1]) for line in lines[:4]}
     assert list(divided) == ["A6L", "A6R", "A7L", "A7R"] and sum(divided.values()) == 124
     assert lines[4:] == ["perft(1) = 4", "perft(2) = 14", "perft(3) = 38", "perft(4) = 124"]
+    end = "1,2,9,2,3,0,1,5/4,1,2,7,1,5,3,7/0,0,0,0,0,0,1,1/2,2,1,2,0,0,1,1 0,0 - S -"
+    moves = Board.from_text(end).legal_moves
+    counts = [len(Board.from_text(end, moves=[move]).legal_actions) for move in moves]
+    assert 0 in counts  # these moves win
+    sums = [f"perft(1) = {len(moves)}", f"perft(2) = {sum(counts)}"]
+    for depth, split in ((1, [1] * len(moves)), (2, counts)):
+        divided = [f"{move}: {count}" for move, count in zip(moves, split, strict=True)]
+        lines = says(f"bench perft {depth} --divide --position '{end}'").splitlines()
+        assert lines == [*divided, *sums[:depth]]
+    assert all(0 <= float(note.removesuffix(" s")) < 60 for note in notes) and len(notes) == 3
