@@ -20,7 +20,7 @@ from PIL import Image
 from bao_agents.arena.elo import wilson_interval
 from bao_agents.arena.openings import BALANCED, MatchOpenings, draw_openings, read_openings
 from bao_agents.arena.pairs import play_match
-from bao_agents.arena.report import limit_ms, notes_of, plot
+from bao_agents.arena.report import limit_ms, notes, notes_of, plot
 from bao_agents.arena.scheduler import play
 from bao_agents.cli import event_report
 from bao_agents.cli import games as cli_games
@@ -31,7 +31,7 @@ from bao_agents.players import registry
 from bao_agents.players.faults import PlayerFault
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.limits import Clock, Limit
-from bao_agents.support.provenance import digest
+from bao_agents.support.provenance import current_commit, digest
 from bao_env.board import Board
 from bao_env.bots import GreedyAgent, RandomAgent
 from bao_env.engine.batch import Engine
@@ -294,16 +294,21 @@ def test_pictures_name_the_player_and_the_rules(tmp_path: Path, says: Says) -> N
         assert picture.info["Title"] == "greedy, kibao"
         lines = picture.info["Description"].splitlines()
     assert {"player: greedy", "zero: the opponent", "seed: 1"} < {*lines}
-    figure = plot(
-        [{"opponent": "random", "elo": 5.0, "elo_low": 4.0, "elo_high": 7.0}],
-        "opponent",
-        "greedy, kibao",
-        "the opponent",
-    )
-    words = [axes.get_xlabel() for axes in figure.axes]
-    assert words == ["Elo above the opponent (95% intervals)"]
-    [(_, _, [bars])] = figure.axes[0].containers
-    assert [segment[:, 0].tolist() for segment in bars.get_segments()] == [[4, 7]]
+    rows: list[dict[str, Any]] = [
+        {"opponent": "random", "elo": 5.0, "elo_low": 4.0, "elo_high": 7.0},
+        {"opponent": "swept", "elo": None, "elo_low": 9.0, "elo_high": None},
+    ]
+    for zero, words in (("the opponent", " above the opponent"), ("random", "; 0 is random")):
+        figure = plot(rows, "opponent", "greedy, kibao", zero)
+        [axes] = figure.axes
+        assert axes.get_xlabel() == f"Elo{words} (95% intervals)"
+        assert figure.get_suptitle() == "greedy, kibao"
+        assert [label.get_text() for label in axes.get_yticklabels()] == ["random", "swept"]
+        assert axes.get_ylim() == (1.5, -0.5)  # the first row on top, and no point on the frame
+        points: Any = axes.containers[0]
+        assert points[0].get_xydata().tolist() == [[5, 0], [9, 1]]
+        ends = [ends.tolist() for ends in points[2][0].get_segments()]
+        assert ends == [[[4, 0], [7, 0]], [[9, 1], [9, 1]]]
 
 
 @pytest.mark.parametrize("is_removed", [False, True])
@@ -325,10 +330,17 @@ def test_results_name_the_network_that_played(
 
 
 def test_a_program_is_called_by_its_own_name(says: Says, tmp_path: Path) -> None:
-    """A program has the name that it gives itself, unless the command line names it."""
-    games = tmp_path / "games"
-    bot = f"pipe:{sys.executable} {ROOT / 'training' / 'examples' / 'engine_bot.py'}"
-    for player, name in ((bot, "Front row"), (f"me={bot}", "me")):
+    """A program has the name that it gives itself, unless the command line names it, or a table
+    could not show that name."""
+    games, example = tmp_path / "games", ROOT / "training" / "examples" / "engine_bot.py"
+    bot, mute, odd = (
+        f"pipe:9s:{sys.executable} {tmp_path / name}" for name in ("bot", "mute", "odd")
+    )
+    code = example.read_text()
+    (tmp_path / "bot").write_text(code)
+    (tmp_path / "mute").write_text(code.replace('answer("name Front row")', "pass"))
+    (tmp_path / "odd").write_text(code.replace("Front row", "Front, row"))
+    for player, name in ((bot, "Front row"), (f"me={bot}", "me"), (mute, mute), (odd, odd)):
         line = f"match {shlex.quote(player)} random --pairs 1 --threads 1 --json - --games {games}"
         assert json.loads(says(line))["player"] == name
         assert f"south: {name}\n" in games.read_text()
@@ -344,6 +356,22 @@ def test_notes_about_faults_and_time() -> None:
     for spec in ("solver:1s", "alphabeta:6", "guided:5n", "greedy"):
         assert not [*notes_of("a", limit_ms(spec, None), 0.1, [])]
     assert not [*notes_of("a", limit_ms("alphabeta:10ms", Clock(1.0)), 0.7, [])]
+    assert not [*notes_of("a", limit, 1.0, [])]  # a tenth is enough
+    assert [*notes_of("a", limit, 1.0, ["late", "dead"])] == ["a lost 2 games by faults: late"]
+    commit = frozenset({current_commit()})
+    played = {"faults": [], "ms_a_move": 0.7, "elo": 9.0, "elo_low": None, "elo_high": None}
+    few, enough = (
+        {"player": name, "games": games, **played} for name, games in (("few", 8), ("enough", 10))
+    )
+    limits = {"few": 0.0, "enough": 0.0}
+    assert [*notes([few, enough], limits, commit)] == [
+        "Too few games for a reliable 95% interval: few."
+    ]
+    met = few | {"opponent": "b", "opponent_faults": ["late"], "opponent_ms_a_move": 0.7}
+    assert [*notes([met | {"elo": None}], limits | {"b": 0.0}, commit | {"older"})] == [
+        "against b, b lost 1 game by faults: late",
+        f"Some games were played by other versions of the code, older; this is {current_commit()}.",
+    ]
 
 
 def test_a_move_takes_no_time_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -17,13 +18,14 @@ from multiprocessing import current_process
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
+from zlib import crc32
 
 import numpy as np
 import pytest
 
 from bao_agents.arena import event as events
 from bao_agents.arena import scheduler
-from bao_agents.arena.elo import Sprt
+from bao_agents.arena.elo import Sprt, score_pairs
 from bao_agents.arena.event import Event
 from bao_agents.arena.openings import draw_openings
 from bao_agents.arena.pairs import Pairs
@@ -32,17 +34,21 @@ from bao_agents.arena.pools import LocalPool
 from bao_agents.arena.report import (
     cells,
     crosstable,
+    in_words,
     markdown_table,
     match_row,
     standings,
+    summary,
 )
 from bao_agents.arena.scheduler import Timer, Workers, play
 from bao_agents.cli.main import main as bao
 from bao_agents.cli.tournament import COLUMNS
 from bao_agents.nets.checkpoint_files import CHECKPOINTS
+from bao_agents.players import registry
 from bao_agents.players.fingerprint import fingerprint
 from bao_agents.players.names import PlayerName
 from bao_agents.players.registry import load
+from bao_agents.search.limits import Clock
 from bao_agents.support.progress import Progress
 from bao_agents.support.provenance import provenance
 from bao_env.engine.ruleset import RULESETS
@@ -283,6 +289,7 @@ RESULT = json.dumps(
         ({"ruleset": RULESETS["kibao"]}, {}),
         ({"players": {"greedy": "alphabeta:1", "random": "random"}}, {}),
         ({"keep_games": True}, {}),
+        ({"clock": Clock(10.0)}, {}),
         ({}, {"rules_version": 0}),
         ({}, {"engine_signature": ""}),
     ],
@@ -350,6 +357,40 @@ def test_games_of_a_player_without_a_fingerprint_are_played_again(
     assert own_event.read(PART) is None
     assert bao(f"tournament me=own:make random --pairs 1 --threads 1 --out {tmp_path}".split()) == 0
     assert "games of me are played again" in capsys.readouterr().err
+    assert bao(f"tournament greedy random --pairs 1 --threads 1 --out {tmp_path}".split()) == 0
+    assert "played again" not in capsys.readouterr().err
+
+
+def test_players_get_the_threads_and_seeds_of_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program gets one thread, and its seed when it has started. Seeds do not depend on a name
+    that has numbers of its own."""
+    loaded = list[Any]()
+
+    def note(player: Any, **settings: Any) -> Any:
+        loaded.append(settings)
+        return load(player, **settings)
+
+    monkeypatch.setattr(registry, "load", note)
+    monkeypatch.setattr(registry, "warm_up", lambda *player: None)
+    for keys in ({}, {"greedy": (7,), "random": ()}):
+        event(keys=keys).play(PART, threads=3)
+    for seeds, key in zip(
+        (loaded[:2], loaded[2:]), ([crc32(b"greedy"), crc32(b"random")], [7]), strict=True
+    ):
+        expected = np.random.SeedSequence([1, *key, 0]).generate_state(2).tolist()
+        assert seeds == [{"ruleset": RULES, "seed": seed, "threads": 3} for seed in expected]
+    events.program(0, "greedy", RULES)
+    events.program.cache_clear()
+    assert loaded[4:] == [{"ruleset": RULES, "threads": 1}]
+
+
+def test_a_bar_counts_the_games(tmp_path: Path) -> None:
+    """Those that were kept count at once."""
+    for pairs in (5, 9):
+        new_event, results = event(tmp_path, pairs=pairs), dict[Part, Pairs]()
+        with Workers(1) as workers, Progress(file=io.StringIO()) as bar:
+            play(new_event, RoundRobin(["greedy", "random"], pairs), workers, bar, results)
+            assert (bar.n, bar.total) == (2 * pairs, 2 * pairs)
 
 
 def test_player_that_changes_meanwhile_raises() -> None:
@@ -407,6 +448,7 @@ def test_command_line(tmp_path: Path, says: Says) -> None:
     report = json.loads((tmp_path / "table.json").read_text())
     assert [row["player"] for row in report["results"]] == ["mean", "random"]
     assert report["results"][1]["elo"] == 0 and report["pairings"][0]["games"] == 40
+    assert report["zero"] == "random" and f"Elo 0 is {report['zero']}; " in out
     assert (tmp_path / "elo.png").read_bytes().startswith(b"\x89PNG")
     made_with = report["made_with"]
     assert made_with.items() >= provenance(RULES, seed=1).items()
@@ -441,12 +483,39 @@ def test_tables() -> None:
     rows = standings(results, anchor="b")
     assert [row["mean_plies"] for row in rows] == [40.0, 50.0, 30.0]
     assert rows[-1]["faults"] == ["says: <b>", "late"]
+    row = match_row("a", "b", results["a", "b"])
+    estimates = re.compile("elo|score_|south_score|los$")
+    assert {key: value for key, value in row.items() if not estimates.match(key)} == {
+        "player": "a",
+        "opponent": "b",
+        "games": 4,
+        "won": 3,
+        "drawn": 1,
+        "lost": 0,
+        "score": 0.875,
+        "ms_a_move": 0.1,
+        "mean_plies": 30.0,
+        "pairs_by_points": (0, 0, 0, 1, 1),
+        "faults": [],
+        "opponent_ms_a_move": 12.34,
+        "opponent_faults": ["says: <b>", "late"],
+    }
     text = " ".join(markdown_table(*cells(rows, COLUMNS)).split())
     assert re.search(r"\| a \| \d+ \([^|]+\) \| 8 \| 6 \| 1 \| 1 \| 81\.2 \| 0\.123 \|", text)
     assert "| b | 0 | 4 | 0 | 1 | 3 | 12.5 | 12.3 |" in text
     pairing_rows = [match_row(*names, pairs) for names, pairs in results.items()]
     cross = crosstable(rows, pairing_rows)
     assert "| 2 c | 25.0 | | |" in " ".join(markdown_table(*cross).split())
+    assert re.search(r"\n\|:-+\|-+:\|-+:\|-+:\|\n", markdown_table(*cross))
+    south = score_pairs(np.array([[1, 0], [1, 0.5]]))  # two won, one drawn, one lost
+    low, high = f"{100 * south.low:.1f}", f"{100 * south.high:.1f}"
+    assert in_words(results["a", "b"]) == f"30.0 plies a game; South scores 62.5% ({low} to {high})"
+    assert summary(results["a", "b"]) == {
+        "mean_plies": 30.0,
+        "south_score": 0.625,
+        "south_score_low": south.low,
+        "south_score_high": south.high,
+    }
     assert "| a\\|&lt;b> |" in markdown_table(["x"], [["a|<b>"]])
 
 
@@ -456,6 +525,21 @@ def test_a_sweep_has_a_bound_and_its_winner_no_interval() -> None:
     assert re.fullmatch(r"0 below -\d+", f"{won[0]} {lost[0]}")
 
 
-def test_zero_has_no_sign() -> None:
-    row = {"elo": -0.2, "elo_low": -0.4, "elo_high": -0.1}
-    assert cells([row], ["elo"])[1] == [["0\n0 to 0"]]
+@pytest.mark.parametrize(
+    ("row", "column", "text"),
+    [
+        ({"elo": -0.2, "elo_low": -0.4, "elo_high": -0.1}, "elo", "0\n0 to 0"),  # without a sign
+        ({"elo": 100.4, "elo_low": 50.6, "elo_high": None}, "elo", "100"),
+        ({"elo": None, "elo_low": 50.6, "elo_high": None}, "elo", "above 51"),
+        ({"elo": None, "elo_low": None, "elo_high": -50.6}, "elo", "below -51"),
+        ({"elo": None, "rating": "6 games are too few"}, "elo", "6 games are too few"),
+        ({"steps": None, "rating": "6 games are too few"}, "steps", ""),
+        ({"games": 12345}, "games", "12,345"),
+        ({"score": 0.5, "score_low": 0.25, "score_high": 0.625}, "score", "50.0\n25.0 to 62.5"),
+        ({"score": 0.5, "score_low": 0.5, "score_high": 0.5}, "score", "50.0"),
+        ({"opponent_ms_a_move": 0.1234}, "opponent_ms_a_move", "0.123"),
+        ({"ms_a_move": 1.0}, "ms_a_move", "1.0"),
+    ],
+)
+def test_cells(row: dict[str, Any], column: str, text: str) -> None:
+    assert cells([row], [column])[1] == [[text]]
