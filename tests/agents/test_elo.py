@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 
 from bao_agents.arena.elo import (
+    Placement,
     Sprt,
+    design_effect,
     elo_difference,
     expected_score,
     likelihood_of_superiority,
     score_pairs,
+    wilson_interval,
 )
 from bao_agents.arena.ratings import rate
 
@@ -66,6 +69,51 @@ def test_los_of_pairs() -> None:
 )
 def test_los_of_few_pairs(points: list[list[float]], los: float) -> None:
     assert likelihood_of_superiority(np.array(points, float)) == pytest.approx(los, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("points", "games"),
+    [
+        ([[1, 1], [1, 0.5]], 7),  # the variance of the mean is 1/64, and 7/64 that of a game
+        ([[1, 0.5], [0.5, 0.5]], 8),  # 15 games by the variance, but at most twice those played
+        ([[1, 0.5]], 2),
+        ([[1, 0], [1, 0]], 4),  # without a variance, games count as independent
+    ],
+)
+def test_pairs_count_as_games(points: list[list[float]], games: float) -> None:
+    score = score_pairs(np.array(points, float))
+    assert (score.low, score.high) == pytest.approx(wilson_interval(score.rate, games))
+
+
+@pytest.mark.parametrize(
+    ("points", "openings", "effect"),
+    [
+        ([[1, 1], [1, 0.5], [0, 0.5]], [0, 0, 1], 10 / 3),  # 1.5 and 0.5 off, of a variance of 1.5
+        ([[1, 1], [0, 0]], [0, 1], 4.0),
+        ([[1, 1], [0, 0]], [0, 0], 1.0),
+        ([[1, 0], [0.5, 0.5], [0, 1]], [0, 1, 2], 0.5),
+    ],
+)
+def test_games_of_an_opening_are_not_independent(
+    points: list[list[float]], openings: list[int], effect: float
+) -> None:
+    """All players have the same rating."""
+    ratings = np.zeros(len(points))
+    found = design_effect(0.0, ratings, np.array(openings), np.array(points, float))
+    assert found == pytest.approx(effect)
+
+
+@pytest.mark.parametrize(
+    ("placement", "margin", "words"),
+    [
+        (Placement(10.4, -0.4, 40.4), 30.0, "10 Elo (95% interval 0 to 40)"),
+        (Placement(10.4, -39.6, 40.4), 50.0, "10 Elo (95% interval -40 to 40)"),
+        (Placement(math.inf, 5.4, math.inf), math.inf, "above 5 Elo (95%)"),
+        (Placement(-math.inf, -math.inf, -5.4), math.inf, "below -5 Elo (95%)"),
+    ],
+)
+def test_a_rating_in_words(placement: Placement, margin: float, words: str) -> None:
+    assert (placement.margin, str(placement)) == (pytest.approx(margin), words)
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,19 @@ def test_placement_against_one_opponent_is_an_ordinary_match() -> None:
     assert [placement.elo, placement.low, placement.high] == pytest.approx(expected, abs=1e-6)
 
 
+def test_the_scale_interval_has_the_error_of_the_opponent() -> None:
+    plan = OnLadder(SMALL, "me", "mine:lowest")
+    anchor = SMALL.anchors[2]
+    points = drawn_points(np.random.default_rng(0), 700.0, np.full(20, anchor.elo))
+    results = {Part("me", anchor.player, tuple(range(20))): Pairs(points=points)}
+    placement, error = plan.placement(results), (anchor.high - anchor.low) / 2
+    low, high = placement.elo - placement.low, placement.high - placement.elo
+    expected = placement.elo - math.hypot(low, error), placement.elo + math.hypot(high, error)
+    assert error > 5 and plan.scale_interval(results) == pytest.approx(expected)
+    sweep = {part: Pairs(points=np.ones((20, 2))) for part in results}
+    assert plan.scale_interval(sweep) is None
+
+
 # --- the plan -----------------------------------------------------------------------------------
 
 
@@ -170,12 +183,17 @@ def test_the_clock_starts_with_the_first_game(monkeypatch: pytest.MonkeyPatch) -
     assert [len(pairs) for pairs in results.values()] == [1, 1]
 
 
-def test_a_few_games_are_no_rating() -> None:
-    draw = Pairs(points=np.full((3, 2), 0.5), plies=np.full((3, 2), 9))
-    played = Played({Part("greedy", "random", (0, 1, 2)): draw})
+@pytest.mark.parametrize("pairs", [4, 5])
+def test_a_few_games_are_no_rating(pairs: int) -> None:
+    draw = Pairs(points=np.full((pairs, 2), 0.5), plies=np.full((pairs, 2), 9))
+    played = Played({Part("greedy", "random", tuple(range(pairs))): draw})
     row = rate.to_dict("me", OnLadder(SMALL, "greedy", "greedy"), played, None)
-    assert row["rating"] == "6 games are too few" and row["games"] == 6
-    assert row["elo"] is row["elo_low"] is row["elo_high"] is None
+    assert row["games"] == 2 * pairs
+    ends = [row[name] for name in ("elo", "elo_low", "elo_high", "scale_low", "scale_high")]
+    if pairs == 4:
+        assert row["rating"] == "8 games are too few" and ends == [None] * 5
+    else:
+        assert row["rating"].startswith("0 Elo (95% interval -") and None not in ends
 
 
 def test_a_rating_may_be_precise_as_the_time_is_up() -> None:
@@ -257,6 +275,22 @@ def test_an_unknown_player_is_refused_before_the_engine_compiles(
     assert "no such file" in fails("rate runs/none")
 
 
+def test_the_options_reach_the_plan(
+    ladder: Path, monkeypatch: pytest.MonkeyPatch, says: Says
+) -> None:
+    """Seeds are made from an anchor's number, and from no name of the rated player."""
+    played = list[Any]()
+    monkeypatch.setattr(rate, "play_plans", lambda *arguments: played.append(arguments))
+    says(f"rate me=random --ladder {ladder} --threads 1")
+    says(f"rate me=random --ladder {ladder} --precision 9 --seed 5 --seconds 7 --threads 1")
+    limits = []
+    for _, events, _, seconds in played:
+        [(event, plan)] = events.values()
+        assert event.keys == {"random": (0,), "greedy": (1,), "alphabeta:1": (2,), "me": ()}
+        limits.append((plan.precision, plan.seed, event.seed, seconds))
+    assert limits == [(30.0, 1, 1, 100.0), (9.0, 5, 5, 7.0)]
+
+
 def test_families(
     ladder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: Says
 ) -> None:
@@ -308,7 +342,10 @@ def test_ends_without_the_precision(ladder: Path, says: Says, limit: str, why: s
     """The first games count, however long they take."""
     out = says(f"rate greedy alphabeta:1 --ladder {ladder} --threads 1 --{limit}")
     assert out.count("| greedy ") == out.count("| alphabeta:1 ") == 1
-    assert len(re.findall(rf"less precise than \+-\d+ Elo \({why}\)", out)) == 2
+    option = limit.split()[0]
+    note = rf"less precise than \+-\d+ Elo \({why}\): give a larger --{option}\b"
+    assert len(re.findall(note, out)) == 2
+    assert "--json also writes intervals that include their errors" in " ".join(out.split())
 
 
 def test_a_name_of_an_anchor_is_taken(ladder: Path, fails: Fails) -> None:
