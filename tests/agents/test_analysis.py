@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import bao_agents
-from bao_agents import analyse, review
-from bao_agents.analysis import MISTAKE, review_move
+from bao_agents import analyse, analysis, review
+from bao_agents.analysis import MISTAKE, Analysis, Line, Reviewed, review_move
 from bao_agents.cli import review_text
 from bao_agents.cli.main import main
 from bao_agents.cli.review_text import lines
 from bao_agents.exact.solved_positions import shipped_won_positions
-from bao_agents.search.solver.solver import Solution
+from bao_agents.players import registry
+from bao_agents.players.player import NamedPlayer
+from bao_agents.players.registry import load
+from bao_agents.search.solver.solver import Solution, Solver
 from bao_env.board import Board
 from bao_env.engine.action import actions_of
 from bao_env.engine.ruleset import RULESETS
+from bao_env.game import SEAT_NAMES
 from bao_env.notation.transcript import parse_transcripts
 from tests.conftest import Capsys, Says
 from tests.positions import board_of
@@ -87,6 +92,73 @@ def test_a_proved_move_proves_the_position() -> None:
     text = "1,2,9,2,3,0,1,5/4,1,2,7,1,5,3,7/0,0,0,0,0,0,1,1/2,2,1,2,0,0,1,1 0,0 - S -"
     proofs = [line.proof for line in analyse(Board.from_text(text), "alphabeta:1").lines]
     assert [(p.winner, p.plies, p.is_shortest) for p in proofs] == [(0, 1, True)] * 3
+
+
+UNPROVEN = Solution(None, None, False, (), 0)
+
+
+@pytest.mark.parametrize(
+    ("loss", "mark"), [(0.25, ""), (0.3, "?"), (0.5, "?"), (0.6, "??"), (2.0, "??")]
+)
+def test_marks_begin_at_a_loss(loss: float, mark: str) -> None:
+    played = Line(20, -loss, UNPROVEN, None, (20,))
+    assert Reviewed(0, 0, played, Analysis(0.0, UNPROVEN, (played,))).mark == mark
+
+
+@pytest.mark.parametrize(("seat", "values"), [(0, ("+0.50", "+0.25")), (1, ("-0.50", "-0.25"))])
+def test_a_review_values_positions_for_south(
+    seat: int, values: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A better line has five moves."""
+    start = Board("zanzibar", seat)
+    played, after, texts = start.legal_actions[0], start.copy(), []
+    for _ in range(6):
+        texts.append(after.move_text(after.legal_actions[-1]))
+        after.push(texts[-1])
+    moves = tuple(after.move_stack)
+    best = Line(moves[0], 0.25, UNPROVEN, None, moves)
+    worse = Line(played, -0.5, UNPROVEN, None, (played,))
+    reviewed = Reviewed(0, seat, worse, Analysis(0.5, UNPROVEN, (best, worse)))
+    monkeypatch.setattr("bao_agents.cli.review_text.review", lambda *_: iter([reviewed]))
+    game = start.copy()
+    game.push(played)
+    line, *counts = lines(game, "greedy")
+    text = f"{start.move_text(played)}??"
+    better = f"better: {values[1]} {' '.join(texts[:5])}"
+    assert line == f"   1 {SEAT_NAMES[seat]:5}  {text:10}{values[0]:21} {better}"
+    assert counts[seat] == (
+        f"{SEAT_NAMES[seat]}: 0 mistakes, 1 blunder; proven wins: 0 given away, 0 left unproven"
+    )
+
+
+def test_an_analysis_keeps_to_its_nodes_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All eight moves together get as many nodes as the position, and so does a move of a game that
+    may deserve a mark."""
+    loaded, made, asked = list[Any](), list[Any](), list[Any]()
+
+    class Noted(Solver):
+        def __init__(self, *rules: Any, **settings: Any) -> None:
+            made.append(settings)
+            super().__init__(*rules, **settings)
+
+        def solve(self, *position: Any, **settings: Any) -> Solution:
+            asked.append(settings)
+            return super().solve(*position, **settings)
+
+    def note(name: str, **settings: Any) -> NamedPlayer:
+        loaded.append((name, settings["threads"]))
+        return load(name, **settings)
+
+    monkeypatch.setattr(analysis, "Solver", Noted)
+    monkeypatch.setattr(registry, "load", note)
+    start = Board.from_text(WON)
+    game = Board.from_text(WON, moves=[start.legal_actions[0]])
+    analyse(start, "alphabeta:1", proof_nodes=400, threads=3)
+    list(review(game, "alphabeta:1", proof_nodes=400, threads=3))
+    assert loaded == [("alphabeta:1", 3)] * 2
+    assert made == [{"nodes": 400, "threads": 3}] * 3
+    analysed = [{"shortest": True}, *[{"shortest": True, "nodes": 50}] * 8]
+    assert asked == [*analysed, *analysed, {"shortest": True, "nodes": 400}]
 
 
 def test_review_names_a_proven_win_that_is_given_away(monkeypatch: pytest.MonkeyPatch) -> None:

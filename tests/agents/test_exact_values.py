@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bao_agents.cli import solve
 from bao_agents.exact import exact_values
 from bao_agents.exact.exact_values import DatasetSettings, generate, solve_sample
 from bao_agents.exact.sampling import Sample
@@ -151,6 +152,37 @@ def test_a_file_without_positions_is_not_written(
         assert "none of 2 positions could be solved with a limit of 9 " in fails(command)
         assert not out.exists()
         monkeypatch.setattr(exact_values, "solve_sample", None)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("", ("zanzibar", 1, 300_000, (34, 999), ("alphabeta:3", "alphabeta:4"), False)),
+        (
+            "--ruleset kujifunza --seed 4 --nodes 5 --players random greedy --shortest",
+            ("kujifunza", 4, 5, (0, 999), ("random", "greedy"), True),
+        ),
+        (
+            "--plies 2 9",
+            ("zanzibar", 1, 300_000, (2, 9), ("alphabeta:3", "alphabeta:4"), False),
+        ),
+    ],
+)
+def test_the_command_passes_on_its_settings(
+    options: str,
+    expected: tuple[Any, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    says: Says,
+) -> None:
+    """By default, positions begin ten plies before the stores are empty."""
+    passed = list[Any]()
+    monkeypatch.setattr(solve, "generate", lambda *settings: passed.append(settings))
+    monkeypatch.setattr(exact_values, "describe", lambda *_: "")
+    out = tmp_path / "values.npz"
+    says(f"solve --sample 3 --threads 2 --out {out} {options}")
+    name, *others = expected
+    assert passed == [(DatasetSettings(RULESETS[name], *others), 3, out, 2)]
 
 
 def test_in_a_terminal(tmp_path: Path, says: Says, fails: Fails) -> None:

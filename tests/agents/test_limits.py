@@ -9,11 +9,13 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import bao_agents
+from bao_agents.arena import games
 from bao_agents.arena.pairs import play_match
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN
@@ -143,33 +145,40 @@ def test_a_search_is_compiled_before_a_clock_runs() -> None:
     assert searches[2:] == [timed] * 3
 
 
-def test_a_player_whose_time_is_used_up_has_lost() -> None:
+def test_a_player_whose_time_is_used_up_has_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock applies to players without a limit, too; other players get the time that is left on
-    it. Getting ready takes none of it."""
-    limits: list[Limit | None] = []
+    it. Getting ready takes none of it, and each move adds the increment."""
+    now, told = 0.0, list[float]()
+
+    def wait() -> None:
+        nonlocal now
+        now += 0.4
 
     class Slow(RandomAgent):
         def act(self, *arguments: Any, **options: Any) -> Any:
-            time.sleep(0.03)
+            wait()
             return super().act(*arguments, **options)
 
     class Told(RandomAgent):
         limit = Limit(seconds=1.0)
 
         def get_ready(self) -> None:
-            time.sleep(0.03)
+            wait()
 
         def act(self, *arguments: Any, limit: Limit | None = None) -> Any:
-            limits.append(limit)
+            assert limit is not None and limit.clock is not None
+            told.append(limit.clock.seconds)
             return super().act(*arguments)
 
-    names, clock = ("slow", "told"), Clock(0.1, 0.001)
+    monkeypatch.setattr(games, "time", SimpleNamespace(perf_counter=lambda: now))
+    names, clock = ("slow", "told"), Clock(1.0, 0.125)
     pairs = play_match(Slow(1), Told(2), pairs=1, balance=None, clock=clock, names=names)
     assert pairs.points.tolist() == [[0, 0]]
-    assert [fault[:12] for fault in pairs.faults[0]] == ["lost on time"] * 2
+    # Slow has 1.0, 0.725, 0.45 and 0.175 s left before its moves.
+    assert pairs.faults == (["lost on time, by 0.225 s"] * 2, [])
+    assert pairs.moves.tolist() == [6, 7]
+    assert sorted(told) == [1.0, 1.0, 1.125, 1.125, 1.25, 1.25, 1.375]
     assert all("\nend: lost on time\n" in game for game in pairs.games)
-    clocks = [limit.clock.seconds for limit in limits if limit is not None and limit.clock]
-    assert len(clocks) == len(limits) > 3 and max(clocks) < 0.15
 
 
 HUGE = (

@@ -58,6 +58,7 @@ HOSTILE = {
         "wrote 'move 20' when no answer was due",
     ),
     "illegal": (PLAY + "print('move 63', flush=True); line()", "chose action 63, which is illegal"),
+    "none": (PLAY + "print('move none', flush=True); line()", "found no move$"),
     "words": (PLAY + "print('move A5L', flush=True); line()", "'move A5L': expected move N"),
     "long": (
         PLAY + "sys.stdout.buffer.write(bytes(10**9))",
@@ -179,18 +180,30 @@ def test_time_limit() -> None:
 
 @pytest.mark.parametrize(
     ("limit", "told"),
-    [(None, "movetime 200"), (Limit.by_clock(Clock(0.2, 0.3)), "clock 200 300")],
+    [
+        (None, "movetime 200"),
+        (Limit(nodes=5), "movetime 200"),
+        (Limit(seconds=0.1), "movetime 100"),
+        (Limit.by_clock(Clock(0.2, 0.3)), "clock 200 300"),
+    ],
 )
 def test_margin(limit: Limit | None, told: str, tmp_path: Path) -> None:
-    """The host waits for longer than the time that it tells the program."""
+    """The host waits for longer than the time that it tells the program. What the program used
+    before the move is not counted."""
     file = tmp_path / "bot.py"
     file.write_text(
-        PLAY.replace("; line()\n", "; told = line()\n")
+        "import time\nwhile time.process_time() < 0.3: pass\n"
+        + PLAY.replace("; line()\n", "; told = line()\n")
         + f"time.sleep(0.4)\nif told == 'go {told}\\n': print('move', legal[0], flush=True)\n"
         + "line()"
     )
     agent = load(f"pipe:200ms+30s:{sys.executable} {file}")
+    agent._agent.close()
+    agent.get_ready()  # before a clock runs
+    started = children()
     assert agent.act(*Board().batch(), limit=limit).tolist() == Board().legal_actions[:1]
+    assert children() == started
+    assert sys.platform != "linux" or 0.0 <= agent.processor_seconds() < 0.3
 
 
 @pytest.mark.parametrize("spec", ["alphabeta:500n", "zanzibar"])
@@ -353,6 +366,32 @@ def test_our_engine_answers_what_a_file_asks() -> None:
         ours.serve(iter(["seed 2", "go"]))
     with pytest.raises(ValueError, match="this one is nested too deeply"):
         ours.serve(iter(["ruleset " + '{"house":' * 100_000]))
+
+
+def test_our_engine_loads_its_player_with_the_settings_of_the_host(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A number has as many bits as the host's: seeds, games and actions."""
+    lines, loaded = list[str](), list[tuple[str, dict[str, object]]]()
+
+    def note(spec: str, **settings: object) -> object:
+        loaded.append((spec, settings))
+        return load(spec, ruleset="kibao")
+
+    monkeypatch.setattr("bao_agents.cli.engine.load", note)
+    ours = EngineProtocol("greedy", lines.append)
+    ours.serve(iter(["ruleset kibao", "seed 5", "threads 2", "memory 30", "isready"]))
+    settings = {"ruleset": RULESETS["kibao"], "seed": 5, "threads": 2, "memory": 30}
+    assert loaded == [("greedy", settings)] * 2
+    assert [line for line in lines if "version" not in line] == [
+        "info loading",
+        "name greedy",
+        "ready",
+    ]
+    for word, bits in (("seed", 64), ("game", 63), ("legal", 6)):
+        ours.serve(iter([f"{word} {2**bits - 1}"]))
+        with pytest.raises(ValueError, match=f"{word} {2**bits}: expected a number from 0 to 2"):
+            ours.serve(iter([f"{word} {2**bits}"]))
 
 
 def test_a_program_ends_with_its_host(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from bao_agents import solve
+from bao_agents.cli.solve import describe
 from bao_agents.search import sharing
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN, WIN_VALUE
@@ -320,6 +321,44 @@ def test_solve_with_the_shortest_win_has_one_deadline() -> None:
     assert time.monotonic() - start < 2  # the shortest win takes half a million positions
     assert solution.winner == SOUTH and not solution.is_shortest
     assert solve(Board("kujifunza"), nodes=20_000, shortest=True).nodes < 21_000
+
+
+@pytest.mark.parametrize(
+    ("options", "limits"),
+    [
+        ("", (60.0, None, False, None)),
+        ("--nodes 9", (None, 9, False, None)),
+        ("--nodes 9 --seconds 2 --shortest --memory 7", (2.0, 9, True, 7)),
+    ],
+)
+def test_the_command_passes_on_its_limits(
+    options: str, limits: tuple[object, ...], monkeypatch: pytest.MonkeyPatch, says: Says
+) -> None:
+    passed: dict[str, object] = {}
+
+    def note(board: Board, **settings: object) -> Solution:
+        passed.update(settings)
+        return Solution(None, None, False, (), 1234)
+
+    monkeypatch.setattr("bao_agents.cli.solve.solve", note)
+    assert says(f"solve --threads 3 {options}") == "unknown (1,234 positions visited)\n"
+    names = ("seconds", "nodes", "shortest", "memory")
+    assert passed == {"threads": 3, **dict(zip(names, limits, strict=True))}
+
+
+@pytest.mark.parametrize(
+    ("solution", "words"),
+    [
+        (Solution(0, 2, True, (20, 22), 9), "South wins in 2 plies (9 positions visited)\nA6L A6R"),
+        (
+            Solution(1, 1, False, (20, 22), 9),
+            "North wins within 1 plies (9 positions visited)\n"
+            "the moves of the first proof:\nA6L A6R",
+        ),
+    ],
+)
+def test_a_solution_in_words(solution: Solution, words: str) -> None:
+    assert describe(solution) == words
 
 
 def test_command_line(says: Says) -> None:
