@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import time
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
+from bao_agents.play.analysis import hints, review, south_chance
 from bao_agents.play.refused import Refused
+from bao_agents.play.roster import Roster
 from bao_agents.play.seated_game import Game, event_values
 from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS
 from tests.play import HOUSE, Table, ask, start
+from tests.positions import TAKASIA, WAITING
 
 pytestmark = pytest.mark.usefixtures("patience")
 
@@ -35,7 +39,8 @@ def test_game_shows_what_a_board_shows(client: TestClient, name: str) -> None:
             outcome = board.outcome()
             assert outcome is not None and outcome.winner is not None
             assert state["outcome"]["winner"] == outcome.winner
-            assert game("evaluation")["south"] == 1 - outcome.winner
+            over = {"south": 1 - outcome.winner, "proven": True, "win": None}
+            assert game("evaluation") == over
             break
         action = int(rng.choice(board.legal_actions))
         events = [event_values(event, board.ruleset) for event in board.trace(action)]
@@ -82,6 +87,14 @@ def test_undo_and_redo(client: TestClient) -> None:
     state = game("play", action=second["action"], ply=0)["state"]
     assert [line["ply"] for line in state["lines"]] == [0] and state["length"] == 1
     game("line", index=0)
+    legal = game("goto", ply=2)["state"]["legal"]
+    state = game("play", action=legal[3 % len(legal)]["action"], ply=2)["state"]
+    assert [line["ply"] for line in state["lines"]] == [2, 0]  # the latest first
+    assert "the game has 2 side lines" in game("line", 400, index=2)["error"]
+    state = game("line", index=1)["state"]
+    assert [line["ply"] for line in state["lines"]] == [0, 0] and state["length"] == 1
+    assert len(state["lines"][0]["moves"]) == 3
+    game("line", index=1)
     game("goto", ply=4)
     for request in ("play", "why", "choice"):  # two clicks, or two pages of one game
         values = {"action": 28} if request == "play" else {"pit": 7, "direction": 0}
@@ -177,6 +190,93 @@ def test_house_choice(client: TestClient) -> None:
         game("goto", ply=0)
 
 
+def test_the_state_is_all_that_the_page_shows(client: TestClient) -> None:
+    """In namua, a direction chooses the kichwa from which captured seeds are sown inwards."""
+    game, state = start(client, position=HOUSE)
+    from_left = {"start": 0, "way": 1, "choice": "end"}
+    from_right = {"start": 7, "way": 0, "choice": "end"}
+    legal = [
+        {"action": 8, "pit": 2, "direction": 0, "house": 0, **from_left},
+        {"action": 10, "pit": 2, "direction": 1, "house": 0, **from_right},
+        {"action": 30, "pit": 7, "direction": 1, "house": 0, **from_right},
+        {"action": 31, "pit": 7, "direction": 1, "house": 1, **from_right},
+    ]
+    head = f"south: human\nnorth: human\nruleset: zanzibar\nposition: {HOUSE}\n"
+    expected: dict[str, Any] = {
+        "ply": 0,
+        "mover": 0,
+        "counts": [
+            [0, 0, 1, 0, 7, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 1],
+            [1, 0, 0, 0, 7, 2, 0, 1, 0, 0, 0, 0, 0, 0, 1, 1],
+        ],
+        "store": [20, 20],
+        "owns_house": [True, True],
+        "last": None,
+        "barred": None,
+        "pending": None,
+        "version": state["version"],
+        "current_ply": 0,
+        "must": "capture",
+        "ruleset": "zanzibar",
+        "rules": None,
+        "seats": ["human", "human"],
+        "names": ["human", "human"],
+        "house": True,
+        "rule_numbers": {"capture_limit": 15, "house_min": 6, "sow_limit": 1000},
+        "has_store": True,
+        "opening_plies": 0,
+        "length": 0,
+        "text": HOUSE,
+        "stage": "namua",
+        "outcome": None,
+        "legal": legal,
+        "moves": [],
+        "lines": [],
+        "transcripts": [f"{head}0: ;\n", f"{head}spelling: kibao\n0: ;\n"],
+    }
+    assert state == expected
+    played = game("play", action=31, ply=0)
+    state = played["state"]
+    [move] = state["moves"]
+    assert [words["kind"] for words in move.pop("mentioned")] == ["house played", "house lost"]
+    summary = {"seat": 0, "texts": ["8>", "8+"], "joined": False, "seeds": 1, "laps": 3}
+    after = "1,1,2,1,0,1,1,0/1,1,1,1,0,0,1,1/0,0,0,0,7,2,0,1/0,0,0,0,0,0,1,1 19,20 N N -"
+    south = [int(count) for count in after[:31].replace("/", ",").split(",")]
+    changed = {
+        "ply": 1,
+        "mover": 1,
+        "counts": [south, [0, *expected["counts"][1][1:]]],
+        "store": [19, 20],
+        "owns_house": [False, True],
+        "last": {"seat": 0, **legal[3]},
+        "version": expected["version"] + 1,
+        "current_ply": 1,
+        "length": 1,
+        "text": after,
+        "moves": [summary],
+        "transcripts": [f"{head}1: 8>;\n", f"{head}spelling: kibao\n1: 8+;\n"],
+    }
+    assert {key: state[key] for key in state if key != "legal"} == {
+        key: value for key, value in (expected | changed).items() if key != "legal"
+    }
+    state = play_on(game, state, 1)
+    assert [move["joined"] for move in state["moves"]] == [False, False]
+    assert abs(state["version"] - 1000 * time.time()) < 600_000  # a number for JavaScript
+    fresh, learner, late, waiting = (
+        start(client, **settings)[1]
+        for settings in (
+            {},
+            {"ruleset": "kujifunza"},
+            {"position": TAKASIA},
+            {"ruleset": "dutch", "position": WAITING},
+        )
+    )
+    assert [fresh["must"], waiting["must"]] == ["takasa", "side"]
+    assert {option["choice"] for option in waiting["legal"]} == {"end"}
+    assert {option["choice"] for option in late["legal"]} == {"way"}
+    assert [late["has_store"], learner["has_store"]] == [True, False]
+
+
 def test_illegal_move_names_its_rule(client: TestClient) -> None:
     game, _ = start(client)
     why = game("why", pit=4, direction=0, ply=0)
@@ -193,6 +293,7 @@ def test_a_person_resigns(client: TestClient) -> None:
     assert "only a person" in game("resign", 400, seat=1, ply=1)["error"]
     state = game("resign", seat=0, ply=1)["state"]
     assert state["outcome"] == {"winner": 1, "how": "resigned"} and state["legal"] == []
+    assert state["names"] == ["human", "greedy"]
     assert "the game is over" in game("bot", 400, ply=1)["error"]
     text = state["transcripts"][0].replace("winner", "Winner")
     loaded, reloaded = start(client, transcript=text)
@@ -214,6 +315,25 @@ def test_game_that_is_too_long_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     board.push(board.legal_actions[0])
     with pytest.raises(Refused, match="2 moves: expected at most 1"):
         Game(board, ("human", "human"))
+
+
+def test_work_for_visitors_keeps_to_its_nodes_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[Any]()
+
+    def note(*arguments: Any, **settings: Any) -> NoReturn:
+        asked.append(settings)
+        raise Refused("noted")
+
+    for name in ("analyse", "review_move"):
+        monkeypatch.setattr(f"bao_agents.play.analysis.{name}", note)
+    game = Board.from_text(WAITING, "dutch")
+    game.push(game.legal_actions[0])
+    for work in (hints, south_chance):
+        with pytest.raises(Refused, match="noted"):
+            work(game, "alphabeta", Roster(), 3)
+    with pytest.raises(Refused, match="noted"):
+        review(game, 3)
+    assert asked == [{"lines": None, "threads": 3}] * 2 + [{"proof_nodes": 100_000, "threads": 3}]
 
 
 # --- hints and evaluation -----------------------------------------------------------------------

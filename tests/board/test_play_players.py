@@ -17,6 +17,8 @@ from bao_agents.nets.checkpoint_files import CHECKPOINTS, shipped
 from bao_agents.play.analysis import hints
 from bao_agents.play.roster import Roster
 from bao_agents.play.server import FOLDER
+from bao_agents.players.player import NamedPlayer
+from bao_agents.players.registry import load as load_player
 from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS
 from tests.conftest import Capsys
@@ -119,6 +121,25 @@ def test_setup_lists_players_and_budgets(client: TestClient) -> None:
         for limit in ("low", "default", "high"):
             name = str(budget[limit]).join(choice["spec"])
             assert roster.check(name, rules) == name
+    budgets = {
+        choice["value"]: choice["budget"] and [*choice["budget"].values()]
+        for choice in setup["players"]
+        if not choice["checkpoint"]
+    }
+    assert budgets == {
+        "random": None,
+        "greedy": None,
+        "alphabeta": ["plies", 1, 10, 4],
+        "alphabeta-ms": ["ms", 1, 5000, 500],
+        "mcts": ["playouts", 2, 100_000, 1000],
+        "guided-ms": ["ms", 1, 5000, 500],
+        "solver-ms": ["ms", 1, 5000, 500],
+    }
+    begins = {rules["name"]: rules["first_player"] for rules in setup["rulesets"]}
+    assert begins == {name: rules.first_player for name, rules in RULESETS.items()}
+    everywhere = {"elo": 0, "rulesets": [*RULESETS]}
+    assert setup["levels"][0] == {"name": "first steps", "spec": "random", **everywhere}
+    assert [level["elo"] for level in setup["levels"][-3:]] == [1622, 1891, None]
     evaluators = [evaluator["value"] for evaluator in setup["evaluators"]]
     assert evaluators == ["alphabeta", *roster.files]
     offered = {choice["value"]: choice["rulesets"] for choice in setup["players"]}
@@ -149,6 +170,18 @@ def test_networks_are_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     path.touch()
     hints(board, name, roster)
     assert read == [path] * 2
+
+
+def test_a_bot_gets_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = list[Any]()
+
+    def note(player: Any, **settings: Any) -> NamedPlayer:
+        loaded.append(settings)
+        return load_player(player, **settings)
+
+    monkeypatch.setattr("bao_agents.players.registry.load", note)
+    assert Roster(seed=5).act("greedy", Board(), 0) in Board().legal_actions
+    assert loaded == [{"ruleset": RULESETS["zanzibar"], "seed": 5, "threads": 1}]
 
 
 def test_bots_play_with_the_extra_play_alone() -> None:

@@ -125,6 +125,21 @@ def test_parts_are_those_of_the_drawing(layout: str, viewer: int) -> None:
     assert all(21 < name.x < LAYOUTS[layout].width - 21 for name in names)
 
 
+@pytest.mark.parametrize(
+    ("path", "arguments"),
+    [("tall/north/round", ("tall", 1, False)), ("wide/south/house", ("wide", 0, True))],
+)
+def test_a_page_asks_for_its_drawing(
+    client: TestClient, path: str, arguments: tuple[str, int, bool]
+) -> None:
+    """Round pits have round marks; arrows point to two sides."""
+    parts = client.get(f"/api/board/{path}").json()
+    assert parts == json.loads(json.dumps(board_parts(*arguments)))
+    for mark in parts["marks"].values():
+        assert "<circle" in mark["round"] and "<circle" not in mark["square"]
+        assert "<rect" in mark["square"] and mark["left"] != mark["right"]
+
+
 PAGE = (STATIC / "index.html").read_text(encoding="utf-8")
 ENGLISH, SWAHILI = (
     json.loads((STATIC / f"{language}.json").read_text(encoding="utf-8"))
