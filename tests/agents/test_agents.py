@@ -337,6 +337,7 @@ def test_players_are_listed_with_their_elo(
     says: Says, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    assert "Runs here: none yet; bao train makes runs." in says("players").splitlines()
     (tmp_path / "runs" / "empty").mkdir(parents=True)
     (tmp_path / "runs" / "mine").mkdir()
     (tmp_path / "runs" / "mine" / "last.safetensors").touch()
@@ -345,6 +346,11 @@ def test_players_are_listed_with_their_elo(
     assert max(map(len, lines)) <= 80
     assert {line.split()[0] for line in lines if line.strip()} >= set(PLAYERS)
     assert any(line.split()[:2] == ["alphabeta:6", "1622"] for line in lines)
+    head, *rows = lines[lines.index("") + 1 : lines.index("", 2)]
+    elo, meaning = head.index("Elo"), head.index("what it does")
+    for row in rows:  # in columns
+        assert row[elo - 1 : elo + 3].strip() == row[elo - 2 : meaning].strip().rpartition(" ")[2]
+        assert row[meaning - 1] == " " != row[meaning]
 
 
 # --- what a player is and can -------------------------------------------------------------------

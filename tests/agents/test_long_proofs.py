@@ -94,6 +94,8 @@ def test_command_line_of_pieces(says: Says, fails: Fails, tmp_path: Path) -> Non
     won = [line for line in lines[1:] if "South wins within " in line]
     assert 0 < len(won) <= 4  # SOLVED.md: only A3R, A6L, A3L and A6R win
     assert all(line.startswith(("A3", "A6")) for line in won)
+    root, *after = (int(line.split()[-2]) for line in (lines[0].partition("(")[0] + " ", *won))
+    assert root == min(after)
     assert [path.name for path in tmp_path.iterdir()] == [file.name]  # no lock is left
     refusal = f"{file} exists and is not a proof in pieces under the rules of malawi"
     assert refusal in fails(f"solve --ruleset malawi --pieces {file}")
