@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image, ImageColor
 
 from bao_agents.cli.animation import frames
 from bao_env.board import Board
+from bao_env.engine.ruleset import RULESETS
+from bao_env.render.drawing import drawing
 from bao_env.render.marks import MarkKind
 from bao_env.render.shapes import Circle, Text
 from tests.conftest import Says
@@ -67,6 +70,14 @@ def test_frames_take_their_time() -> None:
     ]
     for event in Board.from_text(*MOVE[:2]).trace("3R"):
         assert event.sentence in texts
+
+
+@pytest.mark.parametrize("ruleset", RULESETS)
+def test_a_film_begins_with_the_board_of_its_rules(ruleset: str) -> None:
+    board = Board(ruleset)
+    opening = drawing(board.position, house=board.ruleset.house)
+    board.push(board.legal_actions[0])
+    assert next(frames(board)) == (opening, 1200)
 
 
 def frames_of(picture: Image.Image) -> int:

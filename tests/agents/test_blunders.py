@@ -123,6 +123,7 @@ def test_the_command(solved: SolvedPositions, tmp_path: Path, says: Says) -> Non
     line = "blunders random alphabeta:2 --ruleset kujifunza --threads 1"
     out = says(f"{line} --positions {tmp_path}/solved.npz --json {file}")
     report = json.loads(file.read_text())
+    assert report["made_with"]["command"].endswith(f"--json {file}")
     first, second = report["results"]
     mark = digest(tmp_path / "solved.npz")
     assert report["positions"].endswith(f" of {tmp_path}/solved.npz, digest {mark}")

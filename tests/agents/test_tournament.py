@@ -363,15 +363,15 @@ def test_games_of_a_player_without_a_fingerprint_are_played_again(
 
 def test_players_get_the_threads_and_seeds_of_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program gets one thread, and its seed when it has started. Seeds do not depend on a name
-    that has numbers of its own."""
-    loaded = list[Any]()
+    that has numbers of its own. Other players compile before the games."""
+    loaded, warmed = list[Any](), list[Any]()
 
     def note(player: Any, **settings: Any) -> Any:
         loaded.append(settings)
         return load(player, **settings)
 
     monkeypatch.setattr(registry, "load", note)
-    monkeypatch.setattr(registry, "warm_up", lambda *player: None)
+    monkeypatch.setattr(registry, "warm_up", lambda *player: warmed.append(player))
     for keys in ({}, {"greedy": (7,), "random": ()}):
         event(keys=keys).play(PART, threads=3)
     for seeds, key in zip(
@@ -379,6 +379,7 @@ def test_players_get_the_threads_and_seeds_of_a_part(monkeypatch: pytest.MonkeyP
     ):
         expected = np.random.SeedSequence([1, *key, 0]).generate_state(2).tolist()
         assert seeds == [{"ruleset": RULES, "seed": seed, "threads": 3} for seed in expected]
+    assert warmed == [("greedy", RULES), ("random", RULES)] * 2
     events.program(0, "greedy", RULES)
     events.program.cache_clear()
     assert loaded[4:] == [{"ruleset": RULES, "threads": 1}]

@@ -24,7 +24,7 @@ from tests.record import recorded_numbers
 from tests.training.runs import options
 
 
-def test_bench_measures_and_prints_json(says: Says) -> None:
+def test_bench_measures_and_prints_json(monkeypatch: pytest.MonkeyPatch, says: Says) -> None:
     output = says("bench engine --rounds 1 --seconds 0.01 --batches 8 --threads 1 --json -")
     report = json.loads(output)
     made_with = report["made_with"]
@@ -42,6 +42,14 @@ def test_bench_measures_and_prints_json(says: Says) -> None:
     assert made_with["command"].endswith("--threads 1 --json -")
     rules = RULESETS["zanzibar"]
     vector = vector_case(rules, 3, 1, np.float32, AutoresetMode.NEXT_STEP)
+    monkeypatch.setattr(bench_engine, "BaoVectorEnv", env := MagicMock())
+    vector_case(rules, 3, 2, np.uint8, AutoresetMode.SAME_STEP)
+    settings = {"dtype": np.uint8, "autoreset_mode": AutoresetMode.SAME_STEP}
+    env.assert_called_once_with(3, opponent=None, ruleset=rules, threads=2, **settings)
+    monkeypatch.setattr(bench_engine, "raw_env", env := MagicMock())
+    aec_case(rules)
+    env.assert_called_once_with(ruleset=rules)
+    monkeypatch.undo()
     assert kernel_case(rules, 3, 1).play(2) == vector.play(2) == aec_case(rules).play(6) == 6
 
 
