@@ -374,8 +374,9 @@ def load(name, *, ruleset, **_):
         EntryPoint("fullest", "fullest_package:load", group),
     ]
     monkeypatch.setattr("bao_env.player_packages.entry_points", lambda group: entries)
-    board = Board()
-    assert bao_agents.load("fullest:3").choose(board) == bao_agents.load("greedy").choose(board)
+    board, fullest = Board(), bao_agents.load("fullest:3")
+    assert fullest.choose(board) == bao_agents.load("greedy").choose(board)
+    assert fingerprint("fullest:3", fullest, RULESETS["zanzibar"]) is None  # it may change
     assert "fullest:3" in says("match random fullest:3 --pairs 2 --balance 9 --threads 1")
     assert parse_players(["other=fullest:3"]) == {"other": "fullest:3"}
     with pytest.raises(

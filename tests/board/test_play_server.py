@@ -113,8 +113,14 @@ def test_parts_are_those_of_the_drawing(layout: str, viewer: int) -> None:
     """Together with the first seeds of each place, the parts are the circles of the whole
     drawing."""
     position, spots = Board.from_text(HOUSE).position, set()
-    for hollow in board_parts(layout, viewer)["hollows"]:
+    parts = board_parts(layout, viewer)
+    for hollow in parts["hollows"]:
         seat, pit = hollow["seat"], hollow["pit"]
+        if pit is None:
+            left, top, width, height = hollow["box"]
+            assert left > 0 and left + width < parts["width"]
+            assert top > 0 and top + height < parts["height"]
+            assert layout == "wide" or width == 8 * parts["pit"]  # as wide as a row
         count = position.store[seat] if pit is None else position.pits(seat)[pit]
         spots |= {tuple(spot[:2]) for spot in hollow["spots"][:count]}
     shapes = drawing(position, layout=LAYOUTS[layout], viewer=viewer)
