@@ -113,7 +113,8 @@ def test_games_of_an_opening_are_not_independent(
     ],
 )
 def test_a_rating_in_words(placement: Placement, margin: float, words: str) -> None:
-    assert (placement.margin, str(placement)) == (pytest.approx(margin), words)
+    assert placement.margin == pytest.approx(margin)
+    assert str(placement) == words
 
 
 @pytest.mark.parametrize(

@@ -248,6 +248,8 @@ def test_who_used_much_time_waits() -> None:
 
     computing = Computing()
     asyncio.run(run())
+    waits = [computing._all_newcomers.use("", 0.05) for _ in range(12)]
+    assert waits[7] == 0 < waits[10]  # four newcomers together may use four credits at once
     allowance = Allowance(share=0.5, credit=1)
     assert allowance.use("compiles", 60) == 0  # one use costs at most twice the credit
     assert 1.9 < allowance.use("compiles", 0) <= 2

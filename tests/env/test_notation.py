@@ -196,7 +196,7 @@ def test_replay_prints_all_of_a_position_a_move_and_a_game(
     shown = f"{after}\nposition: {after.text()}\n"
     assert says("replay start --move 7L*") == f"{start}\n{''.join(events)}{shown}"
     assert "no files" in fails("replay start start --move 7L*")
-    file, games = tmp_path / "games", []
+    file, games = tmp_path / "games", list[str]()
     for head, name in (("", "game"), ("south: A\n", "A"), ("south: A\nnorth: B\ntitle: T\n", "T")):
         for winner in ("", "winner: Omar\n"):
             file.write_text(f"{file.read_text() if games else ''}{head}{winner}1: 7L*;\n")

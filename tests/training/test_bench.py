@@ -112,13 +112,15 @@ def test_perft_command(monkeypatch: pytest.MonkeyPatch, says: Says) -> None:
     divided = {line.split(": ")[0]: int(line.split(": ")[1]) for line in lines[:4]}
     assert list(divided) == ["A6L", "A6R", "A7L", "A7R"] and sum(divided.values()) == 124
     assert lines[4:] == ["perft(1) = 4", "perft(2) = 14", "perft(3) = 38", "perft(4) = 124"]
+    first_moves = [f"{move}: 1" for move in divided]
+    assert says("bench perft 1 --divide").splitlines() == [*first_moves, "perft(1) = 4"]
     end = "1,2,9,2,3,0,1,5/4,1,2,7,1,5,3,7/0,0,0,0,0,0,1,1/2,2,1,2,0,0,1,1 0,0 - S -"
     moves = Board.from_text(end).legal_moves
     counts = [len(Board.from_text(end, moves=[move]).legal_actions) for move in moves]
     assert 0 in counts  # these moves win
     sums = [f"perft(1) = {len(moves)}", f"perft(2) = {sum(counts)}"]
     for depth, split in ((1, [1] * len(moves)), (2, counts)):
-        divided = [f"{move}: {count}" for move, count in zip(moves, split, strict=True)]
+        first_moves = [f"{move}: {count}" for move, count in zip(moves, split, strict=True)]
         lines = says(f"bench perft {depth} --divide --position '{end}'").splitlines()
-        assert lines == [*divided, *sums[:depth]]
-    assert all(0 <= float(note.removesuffix(" s")) < 60 for note in notes) and len(notes) == 3
+        assert lines == [*first_moves, *sums[:depth]]
+    assert all(0 <= float(note.removesuffix(" s")) < 60 for note in notes) and len(notes) == 4
