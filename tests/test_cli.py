@@ -173,6 +173,29 @@ def test_results_replace_nothing_that_the_command_names(
     assert Path("own.toml").read_text() == "house_min = 8"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "match mine:f@bot random --csv bot",
+        "match a=guided:bot:5ms random --json ./bot",
+        "match 'pipe:sh bot' random --games=bot",
+        "replay bot.svg --svg bot.svg",
+        "match random greedy --csv net.safetensors",
+        "bench engine --json net.safetensors",
+    ],
+)
+def test_results_replace_no_file_of_a_player(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capsys
+) -> None:
+    """A word that is missing after an option makes the next one its file."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("bot", "bot.svg", "net.safetensors"):
+        Path(name).write_text(name)
+    assert bao(shlex.split(line)) == 2
+    assert "replace it: choose another name" in capsys.readouterr().err
+    assert all(file.read_text() == file.name for file in tmp_path.iterdir())
+
+
 def test_games_are_not_written_to_a_file_called_minus(capsys: Capsys) -> None:
     """``--json -`` and ``--csv -`` print."""
     assert bao(["match", "random", "greedy", "--pairs", "1", "--games", "-"]) == 2

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -27,6 +28,8 @@ from bao_agents.support.output import say
 Run: TypeAlias = Callable[[argparse.Namespace], int | None]
 _LONGEST_NAME = 200
 """Most bytes in the name of a new file; until the file is complete, its name is longer."""
+_INPUTS = {".npz", ".py", ".safetensors", ".toml"}
+"""The suffixes of files that commands read. No file of results has one of them."""
 
 
 def at_least(
@@ -74,12 +77,13 @@ def new_file(text: str) -> str:
 def check_results(args: argparse.Namespace) -> None:
     """Check that each file of results is named only once on the command line.
 
-    The results would replace other results, or a file that the command reads, such as its openings.
-    The reports that the command writes into the folder ``--out``, ``args.reports``, count too.
+    The results would replace other results, or a file that the command reads, such as its openings
+    or the file in a player's name. The reports that the command writes into the folder ``--out``,
+    ``args.reports``, count too.
 
     Raises:
-        ValueError: a file is named twice, or is one of the reports; or the games would be printed,
-            or more than one form of the results.
+        ValueError: a file is named twice, is one of the reports, or exists and is a network or
+            another input; or the games would be printed, or more than one form of the results.
     """
     printed = [option for option in ("json", "csv") if getattr(args, option, None) == "-"]
     if printed:
@@ -89,15 +93,24 @@ def check_results(args: argparse.Namespace) -> None:
     if getattr(args, "games", None) == "-":
         raise ValueError("--games -: the games cannot be printed: name a file")
     named = [os.path.realpath(word.rpartition("=")[2]) for word in args.words]
+    # The texts of players: guided:FILE:5ms, module:function@FILE, pipe:python FILE.
+    texts = [re.sub("^[^:=]*=", "", word) for word in args.words if not word.startswith("-")]
+    parts = [part for text in texts for part in re.split("[=:@ ]", text) if part != text]
+    within = {os.path.realpath(part) for part in parts if os.path.isfile(part)}
     folder = getattr(args, "out", None)
     reports = [] if folder is None else [folder / name for name in getattr(args, "reports", ())]
-    for option in ("json", "csv", "games"):
+    for option in ("json", "csv", "games", "svg", "png", "pdf", "gif"):
         file = getattr(args, option, None)
-        if not isinstance(file, str) or file == "-":
+        if not isinstance(file, str | Path) or file == "-":
             continue
-        if named.count(os.path.realpath(file)) > 1:
+        if named.count(os.path.realpath(file)) > 1 or os.path.realpath(file) in within:
             raise ValueError(
                 f"--{option} {file}: the command line names this file twice, and the results would "
+                "replace it: choose another name"
+            )
+        if Path(file).suffix in _INPUTS and os.path.exists(file):
+            raise ValueError(
+                f"--{option} {file}: this file exists and is no file of results, which would "
                 "replace it: choose another name"
             )
         if os.path.realpath(file) in map(os.path.realpath, reports):
