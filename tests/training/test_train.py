@@ -168,6 +168,19 @@ def test_configs_are_found_by_name_in_any_folder(
     assert load_config("quick")[0].steps == 7
 
 
+def test_a_name_is_not_both_a_configuration_and_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Fails
+) -> None:
+    """A path with a slash, as a shell completes it, is a run."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "quick").mkdir()
+    (tmp_path / "quick" / "run.json").write_text('{"config": {"steps": "x"}}')
+    for option in ("", "--resume"):
+        assert "a shipped configuration, and a run in this folder" in run(f"quick {option}")
+    assert "steps='x' should be" in run("quick/")
+    assert "steps='x' should be" in run("quick --resume --run quick")
+
+
 def test_config_files(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text(

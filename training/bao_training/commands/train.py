@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any
 from bao_agents.cli.options import Run, add_options
 from bao_training.config import SHIPPED, ConfigError, describe_settings, ruleset_settings
 from bao_training.memory import memory_errors
-from bao_training.run_settings import LAST, config_of_run, find_run, read_settings
+from bao_training.run_settings import (
+    LAST,
+    config_of_run,
+    find_run,
+    holds_run,
+    read_settings,
+)
 
 if TYPE_CHECKING:
     from bao_training.trainer import Trainer
@@ -33,7 +39,6 @@ def command(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "config",
         nargs="?",
-        type=Path,
         metavar="CONFIG",
         help="a TOML file, a name such as quick (bao train alone lists the names), or the folder "
         "of a run, to repeat it under another name",
@@ -67,6 +72,8 @@ def _run(args: argparse.Namespace) -> int:
     if args.config and not repeated:
         _check_configuration(args.config, args.out)
     name = args.run or _name_of_run(args.config, repeated)
+    if not (args.resume and holds_run(args.out / name)):
+        _check_shipped(args.config)
     if len(Path(name).parts) != 1 or not Path(name).name.strip(".") or len(name) > 200:
         raise ConfigError(
             f"--run {name!r:.200}: expected the name of a folder, of at most 200 characters, "
@@ -167,23 +174,36 @@ def closing_table(trainer: Trainer[Any, Any], folder: Path) -> str:
     )
 
 
-def _name_of_run(config: Path | None, repeated: Path | None) -> str:
+def _name_of_run(config: str | None, repeated: Path | None) -> str:
     """Return the name of a run that has no --run."""
     if repeated is not None:
         return repeated.resolve().name
-    return config.stem if config else "default"
+    return Path(config).stem if config else "default"
 
 
-def _check_configuration(config: Path, out: Path) -> None:
+def _check_configuration(config: str, out: Path) -> None:
     """Check that a configuration is not the mere name of a run.
 
     Raises:
         ConfigError: there is no such configuration, but a run of this name.
     """
-    if str(config) not in SHIPPED and not os.path.isfile(config) and find_run(out / config):
+    if config not in SHIPPED and not os.path.isfile(config) and find_run(out / config):
         raise ConfigError(
-            f"there is no configuration {str(config)!r}, but a run {out / config}: continue it "
-            f"with {_resume_command(out, str(config))}, or repeat it with bao train {out / config}"
+            f"there is no configuration {config!r}, but a run {out / config}: continue it "
+            f"with {_resume_command(out, config)}, or repeat it with bao train {out / config}"
+        )
+
+
+def _check_shipped(config: str | None) -> None:
+    """Check that the configuration of a new run is not also the name of a run.
+
+    Raises:
+        ConfigError: it is a shipped one, and the working folder has a run of this name.
+    """
+    if config in SHIPPED and holds_run(Path(config)):
+        raise ConfigError(
+            f"{config} is a shipped configuration, and a run in this folder: name the run "
+            f".{os.sep}{config}, or go to another folder"
         )
 
 
