@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import os
 import subprocess
@@ -59,6 +60,14 @@ def test_report_fails_unless_greedy_is_beaten(
     row = capsys.readouterr().out
     assert row.startswith(f"| numpy | {version('numpy')} | some route | 61 | {wins}.0% (")
     assert options.pop("log").folder == "" and options == {"steps": 7, "seed": 3}
+
+
+def test_a_log_replaces_no_metrics(tmp_path: Path) -> None:
+    metrics = tmp_path / "metrics.csv"
+    metrics.write_text("of a run\n")
+    with pytest.raises(argparse.ArgumentTypeError, match="choose another folder"):
+        measure.Log(str(tmp_path))(1, lambda _: None, loss=1.0)
+    assert metrics.read_text() == "of a run\n"
 
 
 def test_help_does_not_train() -> None:

@@ -55,9 +55,16 @@ class Log:
 
     Args:
         folder: the folder, which is created; an empty string records nothing.
+
+    Raises:
+        ArgumentTypeError: the folder has the metrics of another run, which would be replaced.
     """
 
     def __init__(self, folder: str) -> None:
+        if folder and Path(folder, "metrics.csv").exists():
+            raise argparse.ArgumentTypeError(
+                f"{folder} holds the metrics of another run: choose another folder"
+            )
         self.folder, self.saved = folder, 0
 
     def __call__(self, steps: int, save: Callable[[Path], object], **numbers: float) -> None:
