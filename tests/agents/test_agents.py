@@ -415,6 +415,23 @@ def test_an_error_names_the_module_that_was_imported(
     (tmp_path / "empty_bot.py").touch()
     with pytest.raises(ValueError, match=r"from .*empty_bot\.py: expected it to define that name"):
         bao_agents.load("empty_bot:player")
+
+
+def test_a_module_in_two_folders_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The older version would play under the name of the newer one."""
+    folders = [tmp_path / name for name in ("old", "new")]
+    code = "from bao_env import GreedyAgent\n\ndef player(ruleset, seed): return GreedyAgent()\n"
+    monkeypatch.setattr(sys, "path", [*sys.path, *map(str, folders)])
+    for folder in folders:
+        folder.mkdir()
+    (folders[0] / "double_bot.py").write_text(code)
+    bao_agents.load("double_bot:player")
+    (folders[1] / "double_bot.py").write_text(code)
+    message = f"imported from {folders[0]}.*, not from {folders[1]}.*: rename that file"
+    with pytest.raises(ValueError, match=message):
+        bao_agents.load("double_bot:player")
     for name in ("./empty_bot.py:player", str(tmp_path / "empty_bot.py")):
         with pytest.raises(ValueError, match="name your own code MODULE:FUNCTION, with --path"):
             bao_agents.load(name)

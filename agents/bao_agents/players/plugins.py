@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -15,11 +16,12 @@ def find(name: str) -> Any:
     """Import and return the object ``package.module:name``.
 
     Raises:
-        ValueError: the object cannot be imported; the message says why, and what to do.
+        ValueError: the object cannot be imported, or the module is in two folders of
+            :data:`sys.path`; the message says why, and what to do.
     """
     module, _, function = name.partition(":")
     try:
-        return getattr(importlib.import_module(module), function)
+        made = getattr(importlib.import_module(module), function)
     except Exception as error:  # foreign code may raise anything
         advice = (
             "expected MODULE:NAME, with --path FOLDER for the module's folder, or that folder in "
@@ -30,17 +32,28 @@ def find(name: str) -> Any:
         raise ValueError(
             f"{name:.200} cannot be imported: {type(error).__name__}: {error!s:.200}; {advice}"
         ) from error
+    if _hidden(module):  # it may be the one that is meant
+        raise ValueError(f"{name:.200} may be either of two: {_where(module)}")
+    return made
 
 
 def _where(module: str) -> str:
     """Say which file a module was imported from and which other file, if any, it shadows."""
     file = getattr(sys.modules[module], "__file__", None)
     origin = f"{module} was imported from {file or 'Python itself'}"
+    if hidden := _hidden(module):
+        return f"{origin}, not from {hidden}: rename that file"
+    return f"{origin}: expected it to define that name"
+
+
+def _hidden(module: str) -> Path | None:
+    """Return another file of an imported module's name in the folders of sys.path; None if none."""
+    file = getattr(sys.modules[module], "__file__", None)
     for folder in sys.path:
         hidden = Path(folder, *module.split(".")).with_suffix(".py").absolute()
-        if hidden.is_file() and str(hidden) != file:
-            return f"{origin}, not from {hidden}: rename that file"
-    return f"{origin}: expected it to define that name"
+        if hidden.is_file() and not (file and os.path.exists(file) and hidden.samefile(file)):
+            return hidden
+    return None
 
 
 def needs_file(make: Any) -> bool:
