@@ -465,6 +465,14 @@ def test_command_line(tmp_path: Path, says: Says) -> None:
         assert re.search(row, says(f"{line} --format {style}"))
 
 
+def test_a_replaced_report_is_named(tmp_path: Path, fails: Fails) -> None:
+    """The same command replaces its own without a word."""
+    line = f"tournament random greedy --pairs 2 --balance 100 --threads 1 --out {tmp_path}"
+    assert "replace" not in fails(line, status=0) + fails(line, status=0)
+    note = f"note: these reports replace those in {tmp_path} of `bao {line}`"
+    assert note in fails(f"{line} --seed 2", status=0)
+
+
 def test_tables() -> None:
     results = {
         ("a", "b"): Pairs(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
+import shlex
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -34,7 +36,7 @@ from bao_agents.cli.player_arguments import add_player, check_name, is_name
 from bao_agents.players import registry
 from bao_agents.players.fingerprint import fingerprint
 from bao_agents.search.limits import Clock
-from bao_agents.support.files import hold
+from bao_agents.support.files import hold, printable
 from bao_agents.support.interrupts import signals_interrupt
 from bao_agents.support.output import say
 from bao_agents.support.progress import Progress
@@ -152,6 +154,7 @@ def make_event(
             "may have changed. To keep them, give its agent a string `fingerprint` that changes "
             "whenever its play does."
         )
+    _note_earlier_report(args)
     openings = openings or _openings(args, ruleset)
     return Event(
         named,
@@ -180,6 +183,18 @@ def _check_folder(folder: Path | None) -> None:
             return
     if foreign:
         raise ValueError(f"{foreign[0]} exists, but {folder} holds no games: choose another --out")
+
+
+def _note_earlier_report(args: argparse.Namespace) -> None:
+    """Say that the reports of another command in the folder ``--out`` will be replaced."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        report = json.loads(read_text(Path(args.out, _REPORTS[0])))
+        earlier = str(report["made_with"]["command"])
+        if earlier != shlex.join(["bao", *args.words]):
+            say(
+                f"note: these reports replace those in {args.out} of `{printable(earlier):.300}`; "
+                "its games stay, so that command can make its reports again"
+            )
 
 
 def _openings(args: argparse.Namespace, ruleset: Ruleset) -> MatchOpenings:
