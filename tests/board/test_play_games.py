@@ -304,6 +304,15 @@ def test_a_person_resigns(client: TestClient) -> None:
     assert state["outcome"] is None and "winner" not in state["transcripts"][0]
 
 
+def test_undone_moves_outlive_a_resignation(client: TestClient) -> None:
+    game, state = start(client)
+    moves = play_on(game, state, 3)["moves"]
+    game("goto", ply=1)
+    state = game("resign", seat=0, ply=1)["state"]
+    assert len(state["moves"]) == 1 and [line["ply"] for line in state["lines"]] == [1]
+    assert game("line", index=0)["state"]["moves"] == moves
+
+
 def test_game_that_is_too_long_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bao_agents.play.seated_game.MAX_BOARD_PLIES", 1)
     board = Board()

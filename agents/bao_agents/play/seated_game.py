@@ -242,8 +242,8 @@ class Game:
         except IllegalMoveError as error:
             raise Refused(str(error)) from error
         events = board.trace(action)
-        if self._board.move_stack[ply:] not in ([], [action]):
-            self._lines = [(self._board, self._moves), *self._lines][:MAX_LINES]
+        if self._board.move_stack[ply:] != [action]:
+            self._keep_undone()
         self._moves = [*self._moves[:ply], _move_values(board, action, events)]
         board.push(action)
         self._board, self.ply, self._stated_winner = board, ply + 1, None
@@ -291,7 +291,7 @@ class Game:
     def resign(self, seat: Literal[0, 1], ply: int) -> Data:
         """End the game at ``ply`` because a person resigns.
 
-        Going back, or another move, cancels the resignation.
+        Going back, or another move, cancels the resignation. Undone moves are kept as a side line.
 
         Raises:
             Refused: the game stands at another ply, is over, or a bot has the seat.
@@ -300,10 +300,16 @@ class Game:
             raise Refused("the game is over")
         if self.seats[seat] != HUMAN:
             raise Refused("only a person can resign")
+        self._keep_undone()
         self._board, self._moves = self.board(), self._moves[:ply]
         self._stated_winner = 1 - seat
         self.version += 1
         return self.show()
+
+    def _keep_undone(self) -> None:
+        """Keep the game as a side line if some of its moves are undone."""
+        if self.ply < len(self._moves):
+            self._lines = [(self._board, self._moves), *self._lines][:MAX_LINES]
 
     def _winner_at(self, ply: int) -> int | None:
         """Return the seat that won because the other resigned at a ply, or None."""
