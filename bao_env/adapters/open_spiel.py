@@ -26,7 +26,7 @@ import numpy.typing as npt
 from bao_env.engine.action import NUM_ACTIONS, actions_of
 from bao_env.engine.layout import SOUTH
 from bao_env.engine.ruleset import Ruleset, get_ruleset
-from bao_env.envs.arguments import MAX_PLIES
+from bao_env.envs.arguments import MAX_PLIES, check_max_plies
 from bao_env.envs.single_game import SingleGame
 from bao_env.notation.positions import action_to_move
 from bao_env.observation.observer import Observer, get_observer
@@ -72,7 +72,7 @@ class BaoGame(pyspiel.Game):
     def __init__(self, params: dict[str, Any] | None = None) -> None:
         params = params or {}
         self.ruleset: Ruleset = get_ruleset(params.get("ruleset", "zanzibar"))
-        self.max_plies: int = int(params.get("max_plies", MAX_PLIES))
+        self.max_plies: int = check_max_plies(params.get("max_plies"))
         self.observer: Observer = get_observer(params.get("observation", "board"), self.ruleset)
         info = pyspiel.GameInfo(
             num_distinct_actions=NUM_ACTIONS,

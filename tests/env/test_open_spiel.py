@@ -29,6 +29,11 @@ def test_states() -> None:
     assert results == {(1.0, -1.0), (-1.0, 1.0), (0.0, 0.0)}
 
 
+def test_a_wrong_limit_of_plies_is_refused() -> None:
+    with pytest.raises(ValueError, match="max_plies"):
+        pyspiel.load_game("python_bao", {"max_plies": 0})
+
+
 @pytest.mark.parametrize("observation", ["board", "replies", "planes"])
 def test_shows_observations(observation: str) -> None:
     environment = rl_environment.Environment("python_bao", observation=observation)
