@@ -122,6 +122,15 @@ def test_commands_read_large_files_in_utf_8(tmp_path: Path, says: Says) -> None:
     assert says(f"replay {file}").count("Z\u00fcrich - Ba\u0175o: 2 moves, all legal") == 3
 
 
+def test_other_rules_than_those_of_the_header_are_named(tmp_path: Path, says: Says) -> None:
+    file = tmp_path / "game.txt"
+    file.write_text("ruleset: kibao\n1: 7L* 5R;\n")
+    assert "rules:" not in says(f"replay {file} --ruleset kibao")
+    assert "\nrules: 'zanzibar', not 'kibao', which " in says(f"replay {file} --ruleset zanzibar")
+    file.write_text("ruleset: club\n1: 7L* 5R;\n")  # rules that nobody knows
+    assert "rules:" not in says(f"replay {file} --ruleset zanzibar")
+
+
 # --- winners ----------------------------------------------------------------------------------
 
 

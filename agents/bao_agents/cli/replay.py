@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from contextlib import suppress
 from functools import partial
 
 from gymnasium.error import DependencyNotInstalled
@@ -20,8 +21,10 @@ from bao_agents.cli.review_text import legend, lines
 from bao_agents.players.registry import parse
 from bao_agents.support.files import write_atomically
 from bao_env.board import Board
+from bao_env.engine.ruleset import Ruleset
 from bao_env.files import read_text
 from bao_env.notation.events import EventKind
+from bao_env.notation.game_record import parse_rules
 from bao_env.notation.moves import SPELLINGS
 from bao_env.notation.positions import NotationError, action_to_move
 from bao_env.notation.transcript import Transcript, parse_transcripts
@@ -136,6 +139,9 @@ def _show_games(file: str, options: argparse.Namespace) -> Board:
             print()
         names = " - ".join(filter(None, (game.get("south"), game.get("north"))))
         print(f"{game.get('title') or names or 'game'}: {len(board.move_stack)} moves, all legal")
+        stated = _stated_rules(game)
+        if stated is not None and stated != board.ruleset:
+            print(f"rules: {board.ruleset.contrast(stated)}, which the header says")
         print(board)
         print(f"position: {board.text()}")
         print(f"result: {board.outcome() or unfinished}")
@@ -145,6 +151,15 @@ def _show_games(file: str, options: argparse.Namespace) -> Board:
             for line in lines(board, options.player, opening_plies):
                 print(line, flush=True)
     return board
+
+
+def _stated_rules(game: Transcript) -> Ruleset | None:
+    """Return the rules that the header of a game names; None if it names none that are known."""
+    if not (game.get("ruleset") or game.get("rules")):
+        return None
+    with suppress(NotationError):
+        return parse_rules(game.head)
+    return None
 
 
 def _show_position(board: Board) -> Board:
