@@ -68,8 +68,10 @@ def test_several_runs_are_not_drawn_into_one_of_them(runs: Path, says: Says) -> 
     assert "curves.png (in place of the earlier one)" in says("curve a/s0 a/s1")
     says("curve a/s1")
     assert (runs / "a/s1/curves.png").exists()
+    (runs / "a/s0/metrics.png").write_text("of another program")
     says("curve a/s0/metrics.csv")
-    assert (runs / "a/s0/metrics.png").exists()
+    assert (runs / "a/s0/metrics-curves.png").exists()
+    assert (runs / "a/s0/metrics.png").read_text() == "of another program"
 
 
 @pytest.mark.parametrize(

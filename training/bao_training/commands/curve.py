@@ -38,7 +38,7 @@ def command(parser: argparse.ArgumentParser) -> Run:
         type=picture_file,
         metavar="FILE",
         help="the picture: .png, .pdf or .svg (default: curves.png, in the folder of a single run; "
-        "for a single CSV its name with .png)",
+        "for a single CSV its name with -curves.png)",
     )
     parser.add_argument(
         "--metrics", nargs="+", default=[], metavar="COLUMN", help="columns of the CSV to draw"
@@ -60,8 +60,11 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def _default_picture(runs: Sequence[str]) -> Path:
-    """Return the file of the picture of some runs: beside a single CSV, or in a single run."""
+    """Return the file of the picture of some runs: beside a single CSV, or in a single run.
+
+    A picture with the name of the CSV may be another program's, or the report of ``bao rate``.
+    """
     source = Path(runs[0]) if len(runs) == 1 else Path()
     if source.is_file():
-        return source.with_suffix(".png")
+        return source.with_name(f"{source.stem}-curves.png")
     return (source if source.is_dir() else Path()) / "curves.png"
