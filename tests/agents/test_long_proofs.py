@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import json
 import os
+import random
 import re
 import shlex
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +26,7 @@ from bao_agents.exact.proof_tree import Answer, Node, ProofTree, read_answers
 from bao_agents.exact.resumable_search import ResumableSearch
 from bao_agents.search.solver import proof_search
 from bao_agents.search.solver.proof_number import UNKNOWN, WIN
-from bao_agents.search.solver.proof_search import ProofSearch
+from bao_agents.search.solver.proof_search import KnownAction, ProofSearch
 from bao_env import RULESETS, Board
 from bao_env.engine.position import PackedPositions, packed_opening, to_packed, turn_of, unpack
 from bao_env.engine.ruleset import Ruleset
@@ -150,6 +153,24 @@ def test_an_answer_of_another_proof_is_refused(tmp_path: Path, fails: Fails) -> 
     assert f"{file}, {line}" in fails(f"solve --ruleset kujifunza --pieces {file}")
     with pytest.raises(ValueError, match=line):
         check_pieces.main([str(file), "kujifunza"])
+
+
+def test_a_line_of_answers_may_be_longer_than_the_stack() -> None:
+    ruleset, rng = RULESETS["zanzibar"], random.Random(1)
+    board, search, answers = Board(ruleset), ProofSearch(ruleset, 0), dict[str, Answer]()
+    while len(answers) < 100 and not board.is_game_over():
+        actions = [KnownAction(child.action, 1, 1, 0) for child in search.children(board.packed)]
+        answers[board.text()] = Answer(board.text(), 1, actions)
+        board.push(rng.choice(board.legal_actions))
+    assert len(answers) > 40
+    ProofTree(ruleset, packed_opening(ruleset), answers)  # compiles
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 30)
+    try:
+        tree = ProofTree(ruleset, packed_opening(ruleset), answers)
+        tree.check_file(Path("there is no foreign answer"))
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def test_a_proof_in_pieces_may_be_longer_than_files_from_others(

@@ -267,10 +267,26 @@ class ProofTree:
         return []
 
     def _expand(self, node: Node) -> None:
-        """Add the nodes below a leaf, as far as there are answers about them."""
+        """Add the nodes below a leaf, as far as there are answers about them.
+
+        A line of answers may be longer than Python's stack, so this does not call itself.
+        """
+        line = [(node, iter(self._add_after(node)))]
+        while line:
+            parent, children = line[-1]
+            leaves = (after for after in children if after.winner is None and not after.after)
+            if (leaf := next(leaves, None)) is not None:
+                line.append((leaf, iter(self._add_after(leaf))))
+                continue
+            line.pop()
+            if parent.after or parent.text in self._answers:
+                parent.sum_up()
+
+    def _add_after(self, node: Node) -> list[Node]:
+        """Add the nodes after a leaf's actions, if there is an answer about it; return them."""
         answer = self._answers.get(node.text)
         if answer is None:
-            return
+            return []
         children = self._search.children(node.position)
         for child, action in zip(children, answer.actions, strict=True):
             numbers = action.delta, action.phi
@@ -280,7 +296,4 @@ class ProofTree:
             if after.winner is None:
                 after = self._nodes.setdefault(after.text, after)
             node.after.append(after)
-        for after in node.after:
-            if after.winner is None and not after.after:
-                self._expand(after)
-        node.sum_up()
+        return node.after
