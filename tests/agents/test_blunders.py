@@ -83,7 +83,8 @@ def test_counts_by_hand() -> None:
         Blunders(2, 2, 1),
         Blunders(1, 0, 0),
     ]
-    assert counted.of_moves and counted.of_choices
+    assert counted.of_moves is not None
+    assert counted.of_choices is not None
     assert counted.to_dict() == {
         "moves": 4,
         "choices": 3,
@@ -93,8 +94,8 @@ def test_counts_by_hand() -> None:
     }
     assert Blunders(1, 0, 0).to_dict()["of_choices"] is None
     for plies, name in DISTANCES.items():
-        classes = classify(replace(won, plies=np.full(4, plies, np.int16)), Lowest())["plies"]
-        assert [key for key, part in classes.items() if part.moves] == [name]
+        by_plies = classify(replace(won, plies=np.full(4, plies, np.int16)), Lowest())["plies"]
+        assert [key for key, part in by_plies.items() if part.moves] == [name]
     keeps = replace(won[:1], legal=np.array([3], np.uint64), winning=np.array([1], np.uint64))
     assert not keeps.mistakes(Lowest()).any()  # it plays action 0, which wins
 

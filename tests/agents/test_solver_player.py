@@ -75,7 +75,7 @@ def test_a_proof_gets_an_eighth_of_the_limit(value: int, monkeypatch: pytest.Mon
     agent._is_ready = True  # nothing is searched here
     [search] = agent._proofs
     first, second, *_ = board.legal_actions
-    begun: list[tuple[int, float]] = []
+    begun: list[tuple[int, object]] = []
     rest: list[Limit] = []
 
     def begin(nodes: int, deadline: int, threads: int) -> None:
