@@ -115,8 +115,8 @@ def command(parser: argparse.ArgumentParser) -> Run:
         "Unlike --table, this leaves a proof that others can check. The proof consists\n"
         "of searches of --nodes positions each. They run one after another on all\n"
         "cores, or side by side on the cores of a cluster, with 335 MB each. After a\n"
-        "stop, the same command continues, on another machine too. With --table as well,\n"
-        "the proof is that of the table, once it is finished.",
+        "stop, the same command continues, on another machine too. With --table, too,\n"
+        "the finished proof of the table is split into pieces.",
     )
     pieces.add_argument(
         "--pieces", type=new_file, metavar="FILE", help="the file in which each result is kept"
