@@ -17,6 +17,7 @@ from bao_agents.exact.sampling import Sample
 from bao_agents.exact.solved_positions import (
     SHIPPED,
     SolvedPositions,
+    find,
     shipped_won_positions,
     without_sides,
 )
@@ -162,6 +163,13 @@ def test_the_report_names_the_networks_that_played(
     report = json.loads(says(f"{line} --threads 1 --json -"))
     assert report["made_with"]["networks"] == {str(network): mark}
     assert [result["fingerprint"] for result in report["results"]] == ["", mark]
+
+
+def test_a_path_is_no_shipped_name(tmp_path: Path) -> None:
+    for name in ("mine", "mine.npz"):
+        (tmp_path / name).touch()
+    assert find(tmp_path / "mine") == tmp_path / "mine"
+    assert find("./kujifunza") == Path("kujifunza") and find("kujifunza").is_file()
 
 
 # --- in training --------------------------------------------------------------------------------

@@ -210,8 +210,8 @@ class SolvedPositions:
 
 def find(path: str | Path) -> Path:
     """Return the file of solved positions at a path, or the shipped one of this name."""
-    shipped = SHIPPED / f"{path}.npz"
-    return shipped if shipped.is_file() else Path(path)
+    is_shipped = str(path) in [file.stem for file in SHIPPED.glob("*.npz")]
+    return SHIPPED / f"{path}.npz" if is_shipped else Path(path)
 
 
 def shipped_won_positions(ruleset: Ruleset) -> SolvedPositions | None:
