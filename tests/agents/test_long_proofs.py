@@ -16,10 +16,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice, pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
+import bao_agents
 from bao_agents.cli.main import main
 from bao_agents.exact import proof_tree, resumable_search
 from bao_agents.exact.proof_tree import Answer, Node, ProofTree, read_answers
@@ -28,6 +30,7 @@ from bao_agents.search.solver import proof_search
 from bao_agents.search.solver.proof_number import UNKNOWN, WIN
 from bao_agents.search.solver.proof_search import KnownAction, ProofSearch
 from bao_env import RULESETS, Board
+from bao_env.engine.layout import SOUTH
 from bao_env.engine.position import PackedPositions, packed_opening, to_packed, turn_of, unpack
 from bao_env.engine.ruleset import Ruleset
 from bao_env.notation.positions import format_position, parse_position
@@ -35,6 +38,8 @@ from tests import check_pieces, prove_openings
 from tests.check_pieces import prove_again, value_of
 from tests.conftest import Capsys, Fails, Says
 from tests.positions import STUCK, draw
+
+SHIPPED = Path(bao_agents.__file__).parent / "search/solver/proofs/malawi.jsonl"
 
 
 def prove(
@@ -354,6 +359,18 @@ def test_the_proof_of_a_table_is_split_into_pieces(
         if compared == 2:
             break
     assert compared == 2
+
+
+def test_malawi_is_won(thorough: bool, seed: int) -> None:
+    """The test proves some of the pieces again, chosen by the seed."""
+    ruleset = RULESETS["malawi"]
+    answers = read_answers(SHIPPED, ruleset)
+    value, leaves = value_of(Board("malawi").text(), answers, ruleset)
+    assert value == WIN
+    tree = ProofTree(ruleset, packed_opening(ruleset), answers)
+    assert tree.root.winner == SOUTH and tree.root.plies == 123
+    part = sorted(leaves.items()) if thorough else Random(seed).sample(sorted(leaves.items()), 2)
+    assert len(list(prove_again(dict(part), ruleset))) == len(part)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
