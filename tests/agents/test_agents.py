@@ -71,6 +71,8 @@ def test_random_agent_is_uniform() -> None:
     choices = actions_of(legal[0])
     assert counts[choices].sum() == 4000 and len(choices) > 1
     assert counts[choices].min() > 0.8 * 4000 / len(choices)
+    with pytest.raises(ValueError, match=r"legal: expected .*uint64\[4000\], not uint64\[3999\]"):
+        RandomAgent(0).act(positions, legal[1:])
 
 
 @pytest.mark.parametrize("spec", ["random", "mcts:20"])
