@@ -121,6 +121,9 @@ def test_parts_are_those_of_the_drawing(layout: str, viewer: int) -> None:
             assert left > 0 and left + width < parts["width"]
             assert top > 0 and top + height < parts["height"]
             assert layout == "wide" or width == 8 * parts["pit"]  # as wide as a row
+            middle = [left + width / 2, top + height / 2]
+            below, beside = [middle[0], top + height + 1], [left + width, middle[1]]
+            assert hollow["label"] == (below if layout == "wide" else beside)
         count = position.store[seat] if pit is None else position.pits(seat)[pit]
         spots |= {tuple(spot[:2]) for spot in hollow["spots"][:count]}
     shapes = drawing(position, layout=LAYOUTS[layout], viewer=viewer)
