@@ -151,6 +151,8 @@ def test_moves_come_back(ruleset: str, spelling: str, seed: int) -> None:
             if bare == text:
                 with pytest.raises(NotationError, match="written without a star"):
                     read_move(f"{typed}*", packed, rules, spelling=spelling, strict=False)
+            with pytest.raises(ValueError, match="unknown spelling 'runes'; expected donkers or"):
+                read_move(text, packed, rules, spelling="runes")
 
 
 # --- the command line -------------------------------------------------------------------------
