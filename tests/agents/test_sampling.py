@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bao_agents.exact import sampling
 from bao_agents.exact.sampling import Sample, games
 from bao_agents.exact.solved_positions import without_seats
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
@@ -54,13 +55,15 @@ def test_random_games(ruleset: str) -> None:
     assert (reseeded.positions != sample.positions).any()
 
 
-def test_games_of_players() -> None:
+def test_games_of_players(monkeypatch: pytest.MonkeyPatch) -> None:
     alphabeta, greedy = AlphaBetaAgent("kujifunza", Limit(plies=2)), GreedyAgent("kujifunza")
     sample = games("kujifunza", alphabeta, greedy, 200, opening_plies=(2, 4), seed=3)
     check(sample, "kujifunza", 200)
     assert sample.positions[:, PLY].min() >= 2
+    monkeypatch.setattr(sampling, "_YIELD", 1.0)  # one position of 66 games is a low yield
     start = games("kujifunza", greedy, greedy, 1, opening_plies=(0, 0), plies=(0, 0), seed=3)
     check(start, "kujifunza", 1)  # there are no others
+    monkeypatch.undo()
     late = games("zanzibar", RandomAgent(1), RandomAgent(2), 100, plies=(44, 60), seed=3)
     check(late, "zanzibar", 100)
     assert late.positions[:, PLY].min() >= 44
