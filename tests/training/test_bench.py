@@ -80,6 +80,11 @@ def test_search_bench_searches(monkeypatch: pytest.MonkeyPatch, says: Says) -> N
     assert rates["made_with"]["command"].endswith("--seconds 0.01 --json -")
     assert {"alphabeta:4, nodes", "mcts, random playouts"} <= {*rates["per_second"]}
     assert all(1e3 < rate < 1e8 for rate in rates["per_second"].values())
+    measured = MagicMock(side_effect=lambda cases, *_: [case.rates.append(7.0) for case in cases])
+    monkeypatch.setattr(bench_search, "measure", measured)
+    table = says("bench search --positions 4 --rounds 1")
+    assert f"\ncommit {current_commit()}, " in table and "\none core, 4 positions\n" in table
+    assert table.splitlines()[-1].split() == ["mcts,", "random", "playouts", "7"]
     rules = RULESETS["zanzibar"]
     monkeypatch.setattr(bench_search, "AlphaBetaAgent", agent := MagicMock())
     alphabeta_case(rules, sample(rules, 4), 5)
