@@ -12,12 +12,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from multiprocessing import current_process
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock
+from unittest.mock import MagicMock, PropertyMock
 from zlib import crc32
 
 import numpy as np
@@ -177,6 +177,23 @@ def test_workers_change_nothing(monkeypatch: pytest.MonkeyPatch, kind: str) -> N
     assert [len(points) for points, _ in expected.values()] == [
         52
     ]  # the first multiple of 4 from 50 on
+
+
+def test_the_time_of_a_pool_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It begins when the processes are ready. Parts that have not begun by its end are dropped."""
+    monkeypatch.setattr(scheduler, "LocalPool", MagicMock())
+    with Workers(2) as workers:
+        workers._start_pool(["random"], RULES)
+        ready = workers._pool.submit.return_value  # type: ignore[union-attr]
+    assert ready.result.call_count == 2
+    futures, pool = [Future[Any](), Future[Any]()], MagicMock()
+    pool.submit.side_effect = futures
+    timer = MagicMock()
+    type(timer).left = PropertyMock(side_effect=[0.0])  # it is asked once
+    parts = cut("a", "b", 200)[:2]
+    with pytest.raises(TimeoutError, match="the time is up"):
+        [*scheduler._play_in_pool(pool, event(), parts, MagicMock(), timer)]
+    assert all(future.cancelled() for future in futures)
 
 
 class RayError(Exception):
