@@ -263,8 +263,8 @@ def test_the_best_result_of_the_threads_counts(
 ) -> None:
     agent = AlphaBetaAgent("zanzibar", Limit(seconds=1.0), threads=2)
     of_threads = [SearchResult(7, value, depth, 1, (7,)) for depth, value in results]
-    both = threading.Barrier(2, timeout=60)
-    monkeypatch.setattr(agent, "_find", lambda *arguments: both.wait())
+    barrier = threading.Barrier(2, timeout=60)
+    monkeypatch.setattr(agent, "_find", lambda *arguments: barrier.wait())
     monkeypatch.setattr(agent, "_result", of_threads.__getitem__)
     assert agent.search(Board().packed)[:3] == of_threads[best][:3]
 

@@ -134,15 +134,15 @@ def test_a_review_values_positions_for_south(
 def test_an_analysis_keeps_to_its_nodes_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """All eight moves together get as many nodes as the position, and so does a move of a game that
     may deserve a mark."""
-    loaded, made, asked = list[Any](), list[Any](), list[Any]()
+    loaded, solver_settings, solve_settings = list[Any](), list[Any](), list[Any]()
 
     class Noted(Solver):
         def __init__(self, *rules: Any, **settings: Any) -> None:
-            made.append(settings)
+            solver_settings.append(settings)
             super().__init__(*rules, **settings)
 
         def solve(self, *position: Any, **settings: Any) -> Solution:
-            asked.append(settings)
+            solve_settings.append(settings)
             return super().solve(*position, **settings)
 
     def note(name: str, **settings: Any) -> NamedPlayer:
@@ -156,9 +156,9 @@ def test_an_analysis_keeps_to_its_nodes_and_threads(monkeypatch: pytest.MonkeyPa
     analyse(start, "alphabeta:1", proof_nodes=400, threads=3)
     list(review(game, "alphabeta:1", proof_nodes=400, threads=3))
     assert loaded == [("alphabeta:1", 3)] * 2
-    assert made == [{"nodes": 400, "threads": 3}] * 3
+    assert solver_settings == [{"nodes": 400, "threads": 3}] * 3
     analysed = [{"shortest": True}, *[{"shortest": True, "nodes": 50}] * 8]
-    assert asked == [*analysed, *analysed, {"shortest": True, "nodes": 400}]
+    assert solve_settings == [*analysed, *analysed, {"shortest": True, "nodes": 400}]
 
 
 def test_review_names_a_proven_win_that_is_given_away(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,8 +60,8 @@ def test_frames_take_their_time() -> None:
     entry, captured, lift, sown = [160], [260, 200], [160], 90
     moved = [*entry, *captured, *[sown] * 2, *lift, *[sown] * 3]
     assert [time for _, time in frames(board)] == [1200, *moved, 450]
-    told = [1160, 1260, 200, 1000, 1090, 90, 1160, 1090, 90, 90, 1000]
-    assert [time for _, time in frames(board, words=True)] == [1200, *told, 450]
+    with_words = [1160, 1260, 200, 1000, 1090, 90, 1160, 1090, 90, 90, 1000]
+    assert [time for _, time in frames(board, words=True)] == [1200, *with_words, 450]
     texts = [
         shape.text
         for shapes, _ in frames(board, words=True)

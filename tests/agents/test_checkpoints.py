@@ -57,10 +57,10 @@ def test_a_file_that_takes_the_place_of_another_is_read(saved: Path, tmp_path: P
     """Unpacking and copying may keep the time of a file, and networks of one shape have one
     size."""
     first = checkpoint.load_shared(saved, RULESETS["zanzibar"])
-    other, times = tmp_path / "other.safetensors", saved.stat()
-    checkpoint.save(other, Checkpoint(first.weights, first.ruleset, {"steps": 6}))
-    os.utime(other, ns=(times.st_atime_ns, times.st_mtime_ns))
-    other.replace(saved)
+    newer, times = tmp_path / "other.safetensors", saved.stat()
+    checkpoint.save(newer, Checkpoint(first.weights, first.ruleset, {"steps": 6}))
+    os.utime(newer, ns=(times.st_atime_ns, times.st_mtime_ns))
+    newer.replace(saved)
     assert saved.stat().st_size == times.st_size
     assert checkpoint.load_shared(saved, first.ruleset).info == {"steps": 6}
 

@@ -99,8 +99,8 @@ def test_games_of_an_opening_are_not_independent(
 ) -> None:
     """All players have the same rating."""
     ratings = np.zeros(len(points))
-    found = design_effect(0.0, ratings, np.array(openings), np.array(points, float))
-    assert found == pytest.approx(effect)
+    estimated = design_effect(0.0, ratings, np.array(openings), np.array(points, float))
+    assert estimated == pytest.approx(effect)
 
 
 @pytest.mark.parametrize(

@@ -148,11 +148,11 @@ def test_a_search_is_compiled_before_a_clock_runs() -> None:
 def test_a_player_whose_time_is_used_up_has_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock applies to players without a limit, too; other players get the time that is left on
     it. Getting ready takes none of it, and each move adds the increment."""
-    now, told = 0.0, list[float]()
+    seconds, seconds_left = 0.0, list[float]()
 
     def wait() -> None:
-        nonlocal now
-        now += 0.4
+        nonlocal seconds
+        seconds += 0.4
 
     class Slow(RandomAgent):
         def act(self, *arguments: Any, **options: Any) -> Any:
@@ -167,17 +167,17 @@ def test_a_player_whose_time_is_used_up_has_lost(monkeypatch: pytest.MonkeyPatch
 
         def act(self, *arguments: Any, limit: Limit | None = None) -> Any:
             assert limit is not None and limit.clock is not None
-            told.append(limit.clock.seconds)
+            seconds_left.append(limit.clock.seconds)
             return super().act(*arguments)
 
-    monkeypatch.setattr(games, "time", SimpleNamespace(perf_counter=lambda: now))
+    monkeypatch.setattr(games, "time", SimpleNamespace(perf_counter=lambda: seconds))
     names, clock = ("slow", "told"), Clock(1.0, 0.125)
     pairs = play_match(Slow(1), Told(2), pairs=1, balance=None, clock=clock, names=names)
     assert pairs.points.tolist() == [[0, 0]]
     # Slow has 1.0, 0.725, 0.45 and 0.175 s left before its moves.
     assert pairs.faults == (["lost on time, by 0.225 s"] * 2, [])
     assert pairs.moves.tolist() == [6, 7]
-    assert sorted(told) == [1.0, 1.0, 1.125, 1.125, 1.25, 1.25, 1.375]
+    assert sorted(seconds_left) == [1.0, 1.0, 1.125, 1.125, 1.25, 1.25, 1.375]
     assert all("\nend: lost on time\n" in game for game in pairs.games)
 
 

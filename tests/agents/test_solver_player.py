@@ -75,15 +75,15 @@ def test_a_proof_gets_an_eighth_of_the_limit(value: int, monkeypatch: pytest.Mon
     agent._is_ready = True  # nothing is searched here
     [search] = agent._proofs
     first, second, *_ = board.legal_actions
-    begun: list[tuple[int, object]] = []
-    rest: list[Limit] = []
+    proof_limits: list[tuple[int, object]] = []
+    search_limits: list[Limit] = []
 
     def begin(nodes: int, deadline: int, threads: int) -> None:
-        begun.append((nodes, (deadline - start) / 1e9))
+        proof_limits.append((nodes, (deadline - start) / 1e9))
         search.nodes = 600
 
     def find(question: Question, thread: int) -> np.ndarray:
-        rest.append(question.limit)
+        search_limits.append(question.limit)
         return np.array([[second, 0]])
 
     monkeypatch.setattr(search, "begin", begin)
@@ -94,11 +94,11 @@ def test_a_proof_gets_an_eighth_of_the_limit(value: int, monkeypatch: pytest.Mon
     start, limit = nanoseconds(), Limit(seconds=800.0, nodes=8003)
     action = agent.act(*board.batch(), limit=limit)[0]
     if value == UNKNOWN:
-        assert action == second and rest == [Limit(seconds=800.0, nodes=7003)]
-        assert begun == [(1000, pytest.approx(100, abs=50))]
+        assert action == second and search_limits == [Limit(seconds=800.0, nodes=7003)]
+        assert proof_limits == [(1000, pytest.approx(100, abs=50))]
     else:
-        assert action == first and not rest
-        assert begun == [
+        assert action == first and not search_limits
+        assert proof_limits == [
             (1000, pytest.approx(100, abs=50)),
             (7403, pytest.approx(800, abs=50)),
         ]

@@ -117,9 +117,14 @@ def test_a_restarted_game_has_the_moves_of_all_its_pages(client: TestClient) -> 
     game, state = start(client)
     texts = [play_on(game, state, 2)["transcripts"][0]]
     texts.append(play_on(game, game.state(), 4)["transcripts"][0])
-    other = play_on(*start(client, transcript=texts[0]), 1)
+    different = play_on(*start(client, transcript=texts[0]), 1)
     name = "0123456789abcdef"
-    for text, plies in ((texts[0], 2), (texts[1], 6), (texts[0], 6), (other["transcripts"][0], 6)):
+    for text, plies in (
+        (texts[0], 2),
+        (texts[1], 6),
+        (texts[0], 6),
+        (different["transcripts"][0], 6),
+    ):
         assert start(client, transcript=text, name=name)[1]["ply"] == plies
     assert start(client, transcript=texts[0], name=name)[1]["transcripts"][0] == texts[1]
 
@@ -327,10 +332,10 @@ def test_game_that_is_too_long_raises(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_work_for_visitors_keeps_to_its_nodes_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = list[Any]()
+    noted_settings = list[Any]()
 
     def note(*arguments: Any, **settings: Any) -> NoReturn:
-        asked.append(settings)
+        noted_settings.append(settings)
         raise Refused("noted")
 
     for name in ("analyse", "review_move"):
@@ -342,7 +347,9 @@ def test_work_for_visitors_keeps_to_its_nodes_and_threads(monkeypatch: pytest.Mo
             work(game, "alphabeta", Roster(), 3)
     with pytest.raises(Refused, match="noted"):
         review(game, 3)
-    assert asked == [{"lines": None, "threads": 3}] * 2 + [{"proof_nodes": 100_000, "threads": 3}]
+    assert noted_settings == [{"lines": None, "threads": 3}] * 2 + [
+        {"proof_nodes": 100_000, "threads": 3}
+    ]
 
 
 # --- hints and evaluation -----------------------------------------------------------------------

@@ -123,9 +123,9 @@ def test_what_is_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
     losses = np.zeros((len(index), 2))
     for i, slot in enumerate(index):
         mine = slice(output.indptr[i], output.indptr[i + 1])
-        chosen = actions_of(buffer.legal[slot]).index(buffer.actions[slot])
-        losses[i, 0] = -np.log(probabilities(output.logits[mine])[chosen])
-        losses[i, 1] = (output.values[mine][chosen] - mean[i]) ** 2
+        rank = actions_of(buffer.legal[slot]).index(buffer.actions[slot])
+        losses[i, 0] = -np.log(probabilities(output.logits[mine])[rank])
+        losses[i, 1] = (output.values[mine][rank] - mean[i]) ** 2
     assert [policy.item(), value.item()] == pytest.approx(losses.mean(axis=0), rel=1e-3)
     boards, expected = [], []
     for action, network_value in zip(output.legal_actions, output.values, strict=True):

@@ -67,14 +67,14 @@ class ProofSplitter:
     def _answer(self, position: PackedPositions, text: str) -> Answer:
         """Return what the proof needs to know about the actions of a proven position."""
         value = _prove(self._search, position, None)
-        known = {action.action: action for action in self._search.known()}
-        needed = set(known)
+        actions_by_number = {action.action: action for action in self._search.known()}
+        needed = set(actions_by_number)
         if value == WIN:
-            winning = [action for action in known.values() if action.value == WIN]
+            winning = [action for action in actions_by_number.values() if action.value == WIN]
             needed = {min(winning, key=lambda action: action.plies).action}
         visited, actions = 0, []
         for child in self._search.children(position):
-            action = known[child.action]
+            action = actions_by_number[child.action]
             if child.action not in needed:
                 action = KnownAction(child.action, *_NOT_NEEDED, 0)
             elif not child.result:

@@ -184,18 +184,18 @@ class Game:
             self._moves.append(_move_values(board, action, board.trace(action)))
         return len(self._moves) == self.ply
 
-    def catch_up(self, other: Game) -> Data:
+    def catch_up(self, copy: Game) -> Data:
         """Take over the moves of a longer copy of this game; return the state.
 
         After a restart of the server, the first page that restarts the game may have missed the
         last moves.
         """
         length = len(self._moves)
-        shared_moves = other._board.move_stack[:length]
-        is_longer = other.ply > self.ply == length and shared_moves == self._board.move_stack
-        if is_longer and other.board(length) == self.board():
-            self._board, self._moves, self.ply = other._board, other._moves, other.ply
-            self._stated_winner = other._stated_winner
+        shared_moves = copy._board.move_stack[:length]
+        is_longer = copy.ply > self.ply == length and shared_moves == self._board.move_stack
+        if is_longer and copy.board(length) == self.board():
+            self._board, self._moves, self.ply = copy._board, copy._moves, copy.ply
+            self._stated_winner = copy._stated_winner
             self.version += 1
         return self.show()
 

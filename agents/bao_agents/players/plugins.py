@@ -21,7 +21,7 @@ def find(name: str) -> Any:
     """
     module, _, function = name.partition(":")
     try:
-        made = getattr(importlib.import_module(module), function)
+        imported = getattr(importlib.import_module(module), function)
     except Exception as error:  # foreign code may raise anything
         advice = (
             "expected MODULE:NAME, with --path FOLDER for the module's folder, or that folder in "
@@ -34,7 +34,7 @@ def find(name: str) -> Any:
         ) from error
     if _hidden(module):  # it may be the one that is meant
         raise ValueError(f"{name:.200} may be either of two: {_where(module)}")
-    return made
+    return imported
 
 
 def _where(module: str) -> str:
