@@ -155,6 +155,13 @@ def test_moves_come_back(ruleset: str, spelling: str, seed: int) -> None:
                 read_move(text, packed, rules, spelling="runes")
 
 
+def test_takasia_of_the_dutch_rules_is_named() -> None:
+    start = "0,0,0,0,0,1,3,5/1,2,8,1,0,1,3,0/1,0,6,5,6,0,1,6/1,3,1,0,1,3,1,4 0,0 - N -"
+    packed = to_packed(parse_position(start, RULESETS["dutch"]))
+    with pytest.raises(NotationError, match="takasia: a3 is the only hole"):
+        read_move("a3L*", packed, RULESETS["dutch"])
+
+
 # --- the command line -------------------------------------------------------------------------
 
 
