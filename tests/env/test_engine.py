@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from bao_env import Engine
+from bao_env.engine.position import PLY
 from bao_env.engine.sampling import random_states
 from tests.processes import python
 
@@ -64,7 +65,9 @@ def test_a_second_thread_raises() -> None:
 
     call(engine, "step", mine, on_part_done=meanwhile)
     np.testing.assert_array_equal(theirs["positions"], games(engine)["positions"])
-    call(engine, "play_random", mine)
+    mine["positions"][:], mine["legal"][:], mine["winners"][:] = engine.new_games(SIZE)
+    call(engine, "play_random", mine | {"plies": 3})
+    assert (mine["positions"][:, PLY] == 3).all()
 
 
 def test_an_error_leaves_no_thread_at_work() -> None:
