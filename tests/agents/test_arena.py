@@ -184,6 +184,8 @@ def test_long_games_are_draws() -> None:
     assert match.score.draws > 20 and match.plies.max() == 10
     ends = [str(Board.from_transcript(game).outcome()) for game in match.games]
     assert ends.count("cut short") == match.score.draws
+    with pytest.raises(ValueError, match="pairs=0: expected at least 1"):
+        play_match(*players, pairs=0)
 
 
 def test_a_fault_loses_one_game() -> None:
