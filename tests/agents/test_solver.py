@@ -213,7 +213,10 @@ def test_memory_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="memory=65: only 64 megabytes are free"):
         Solver("zanzibar", memory=65)
     position = draw("zanzibar", 40, (22, 34), seed=7)[0][12]
-    assert Solver("zanzibar", nodes=10**9, memory=6).solve(position).winner is not None
+    solver = Solver("zanzibar", nodes=10**9, memory=6)
+    monkeypatch.setattr(solver._search, "begin", begin := Mock(wraps=solver._search.begin))
+    assert solver.solve(position).winner is not None
+    begin.assert_called_once()  # a position is solved once
     assert [check_memory(memory) for memory in (None, 1, 64)] == [None, 1 << 20, 64 << 20]
     for memory, most in ((6 << 20, 6 << 20), (None, 16 << 20)):  # a fourth of the free memory
         bits = table_bits(Limit(nodes=10**9), 1, memory)
