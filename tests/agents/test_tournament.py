@@ -184,9 +184,9 @@ def test_the_time_of_a_pool_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scheduler, "LocalPool", MagicMock())
     with Workers(2) as workers:
         workers._start_pool(["random"], RULES)
-        ready = workers._pool.submit.return_value  # type: ignore[union-attr]
-    assert ready.result.call_count == 2
-    futures, pool = [Future[Any](), Future[Any]()], MagicMock()
+        pool: Any = workers._pool
+    assert pool.submit.return_value.result.call_count == 2
+    futures = [Future[Any](), Future[Any]()]
     pool.submit.side_effect = futures
     timer = MagicMock()
     type(timer).left = PropertyMock(side_effect=[0.0])  # it is asked once
