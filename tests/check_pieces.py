@@ -6,7 +6,8 @@ The file holds the results of searches of positions: numbers for each action, wh
 the winner is known. The check derives the winner of the file's first position from the results of
 the others, with the moves of ``tests/reference.py``. Then it proves again the positions on which
 the proof rests: a random SHARE of them (all by default). Each is searched from an empty table, and
-without the evaluation, so in another order.
+without the evaluation, so in another order. The seeds in the stores alone say how hard a new
+position looks.
 
 With PLIES the file holds results about openings (``tests/prove_openings.py``). The check counts the
 positions after up to so many plies whose winner these results prove.
@@ -19,9 +20,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 from bao_agents.exact.proof_tree import Answer, Answers, ProofTree, read_answers
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
 from bao_agents.search.solver.proof_search import ProofSearch
+from bao_env.engine.layout import NUM_SEEDS
 from bao_env.engine.position import to_packed
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.notation.positions import parse_position
@@ -106,8 +110,8 @@ def prove_again(leaves: Leaves, ruleset: Ruleset) -> Iterator[str]:
         AssertionError: a leaf has another value.
     """
     search = ProofSearch(ruleset, 20)
-    search.table.first_phi.fill(64)  # no evaluation
-    search.table.first_delta.fill(64)
+    by_stores = 64 * 1.08 ** np.arange(NUM_SEEDS + 1)  # no evaluation
+    search.table.first_phi[:] = search.table.first_delta[:] = by_stores[:, None]
     for text, value in leaves.items():
         search.table.clear()
         search.begin(None)
