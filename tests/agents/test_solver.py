@@ -157,10 +157,10 @@ def test_a_table_that_grows_keeps_its_entries(monkeypatch: pytest.MonkeyPatch) -
     search = ProofSearch(RULESETS["zanzibar"], 10)
 
     def entries() -> dict[int, tuple[int, ...]]:
-        table, used = search.table, np.flatnonzero(search.table.numbers)
-        keys = table.keys[used] ^ table.numbers[used]
-        assert ((keys & np.uint64(len(table.keys) // WAYS - 1)) == used // WAYS).all()
-        numbers, work = table.numbers[used].tolist(), table.work[used].tolist()
+        table, filled = search.table, np.flatnonzero(search.table.numbers)
+        keys = table.keys[filled] ^ table.numbers[filled]
+        assert ((keys & np.uint64(len(table.keys) // WAYS - 1)) == filled // WAYS).all()
+        numbers, work = table.numbers[filled].tolist(), table.work[filled].tolist()
         return dict(zip(keys.tolist(), zip(numbers, work, strict=True), strict=True))
 
     position = draw("zanzibar", 40, (22, 34), seed=7)[0][12]
@@ -242,12 +242,12 @@ def test_game_that_is_over() -> None:
 
 
 def test_solve_passes_its_arguments_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, board = Mock(), Board("kujifunza")
-    monkeypatch.setattr(solver_module, "Solver", made)
+    solver_class, board = Mock(), Board("kujifunza")
+    monkeypatch.setattr(solver_module, "Solver", solver_class)
     limits: dict[str, Any] = {"nodes": 1, "seconds": 2.0, "threads": 3, "memory": 4}
-    assert solve(board, shortest=True, **limits) is made().solve.return_value
-    assert made.call_args_list[0] == call(board.ruleset, **limits)
-    [[position], options] = made().solve.call_args
+    assert solve(board, shortest=True, **limits) is solver_class().solve.return_value
+    assert solver_class.call_args_list[0] == call(board.ruleset, **limits)
+    [[position], options] = solver_class().solve.call_args
     assert position.tobytes() == board.packed.tobytes() and options == {"shortest": True}
 
 

@@ -205,9 +205,9 @@ def _prove_with_table(board: Board, args: argparse.Namespace) -> None:
         finally:  # a full disk must not hide a proof
             print(describe(search.solution()))
         if pieces and search.value != UNKNOWN:
-            file, answers = pieces
+            pieces_file, answers = pieces
             with (
-                continue_file(file, board.ruleset, answers) as append,
+                continue_file(pieces_file, board.ruleset, answers) as append,
                 Progress(unit="answer", initial=len(answers)) as bar,
             ):
                 for answer in search.split(args.nodes or _SPLIT_NODES, answers):
