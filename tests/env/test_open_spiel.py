@@ -9,9 +9,10 @@ pytest.importorskip("pyspiel")
 
 import pyspiel
 from open_spiel.python import rl_environment
+from open_spiel.python.observation import IIGObserverForPublicInfoGame
 
-import bao_env.adapters.open_spiel  # noqa: F401 - registers the game
 from bao_env import BaoVectorEnv
+from bao_env.adapters.open_spiel import BaoObserver
 
 
 def test_states() -> None:
@@ -27,6 +28,22 @@ def test_states() -> None:
         assert (state.returns() == [0.0, 0.0]) == ("cut short" in str(state))
         results.add(tuple(state.returns()))
     assert results == {(1.0, -1.0), (-1.0, 1.0), (0.0, 0.0)}
+
+
+def test_the_game_describes_itself() -> None:
+    game = pyspiel.load_game("python_bao", {"max_plies": 60})
+    assert (game.num_distinct_actions(), game.max_chance_outcomes()) == (64, 0)
+    assert (game.min_utility(), game.max_utility(), game.utility_sum()) == (-1, 1, 0)
+    assert (game.num_players(), game.max_game_length()) == (2, 60)
+    kind = game.get_type()
+    assert (kind.min_num_players, kind.max_num_players) == (2, 2)
+    assert kind.provides_information_state_string and not kind.provides_information_state_tensor
+    assert kind.provides_observation_string and kind.provides_observation_tensor
+    for perfect_recall, observer in (False, BaoObserver), (True, IIGObserverForPublicInfoGame):
+        asked = pyspiel.IIGObservationType(public_info=True, perfect_recall=perfect_recall)
+        assert type(game.make_py_observer(asked)) is observer
+    with pytest.raises(ValueError, match="call it without state"):
+        game.new_initial_state("state")
 
 
 def test_a_wrong_limit_of_plies_is_refused() -> None:

@@ -14,6 +14,7 @@ from stable_baselines3.common.monitor import Monitor
 
 from bao_env import BaoVectorEnv
 from bao_env.adapters import sb3
+from tests.positions import HOUSE_CHOICE
 
 
 def test_plays_the_games_of_the_vector_environment() -> None:
@@ -21,7 +22,7 @@ def test_plays_the_games_of_the_vector_environment() -> None:
     assert ours.env_is_wrapped(Monitor) == [True] * 6
     plain = BaoVectorEnv(6, opponent="greedy", max_plies=30, autoreset_mode="SameStep")
     ours.seed(4)
-    mine = ours.reset()
+    mine = first = ours.reset()
     theirs, infos = plain.reset(seed=4)
     assert [info["seat"] for info in ours.reset_infos] == infos["seat"].tolist()
     ends, lengths = set(), np.zeros(6, np.int64)
@@ -45,17 +46,28 @@ def test_plays_the_games_of_the_vector_environment() -> None:
                     assert info[key] == infos["final_info"][key][game]
                 episode = info["episode"]
                 assert (episode["r"], episode["l"]) == (rewards[game], lengths[game])
+                assert 0 <= episode["t"] < 3600
                 lengths[game] = 0
                 ends.add(bool(truncated[game]))
     assert ends == {False, True}
+    *_, lost, split = ours.step(plain.action_masks().argmin(axis=1))
+    assert lost.all() and all(info["illegal"] is True for info in split)
+    assert not np.array_equal(
+        ours.reset()["observation"], first["observation"]
+    )  # a seed is used once
+    ours.close()
+    assert ours.envs.closed
 
 
 def test_options_and_invalid_arguments() -> None:
     make = sb3.SB3VecEnv
     envs = make(3)
-    envs.set_options({"seat": "north"})
+    envs.set_options({"seat": "north", "position": HOUSE_CHOICE})
     envs.reset()
     assert [info["seat"] for info in envs.reset_infos] == [1, 1, 1]
+    assert envs.envs.board(2).text() == HOUSE_CHOICE
+    envs.reset()  # without the options
+    assert envs.envs.board(2).text() != HOUSE_CHOICE
     envs.set_options([{"seat": "north"}, {}, {}])
     with pytest.raises(ValueError, match="the same dict"):
         envs.reset()
