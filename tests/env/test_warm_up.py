@@ -6,14 +6,22 @@ written.
 
 from __future__ import annotations
 
+import logging
 import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from bao_env.compiled import notice
+from tests.conftest import Capsys
 from tests.processes import python
 
-pytestmark = pytest.mark.slow
+SLOW = pytest.mark.slow
 
 
 def run(code: str, cache: Path, quiet: str = "") -> subprocess.CompletedProcess[str]:
@@ -31,6 +39,80 @@ HASTE = "import itertools, time; time.monotonic = itertools.count(0, 5).__next__
 """Code after which the clock gains 5 s each time it is read, so that notices are printed."""
 
 
+FUNCTIONS: list[Callable[[], None]] = [lambda: None for _ in range(4)]
+"""Functions that are never compiled. Only the first three are announced."""
+
+
+@pytest.fixture
+def send(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return a function that sends the events of compiling, each with its time."""
+    monkeypatch.delenv("BAO_ENV_QUIET", raising=False)
+    monkeypatch.setattr(notice, "_functions", set())
+    for function in FUNCTIONS[:3]:
+        notice.announce(function)
+
+    def send(listener: Any, *events: tuple[float, str, int], folder: str | None = "cache") -> None:
+        for now, kind, number in events:
+            monkeypatch.setattr(time, "monotonic", lambda now=now: now)
+            stats = SimpleNamespace(cache_path=folder)
+            dispatcher = SimpleNamespace(py_func=FUNCTIONS[number], stats=stats)
+            getattr(listener, f"on_{kind}")(SimpleNamespace(data={"dispatcher": dispatcher}))
+
+    return send
+
+
+def test_notices_come_after_seconds_of_compiling(
+    send: Callable[..., None], capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first comes after 2 s, the others 15 s apart; other functions do not count."""
+    listener = notice._Notice()
+    send(listener, (100, "start", 0), (101, "start", 1), (101.5, "end", 1))
+    send(listener, (101.75, "start", 3), (101.875, "end", 3))
+    assert capsys.readouterr().err == ""
+    send(listener, (102, "end", 0))
+    assert capsys.readouterr().err == (
+        "bao_env: compiling what is used here for the first time (bao warm-up compiles everything "
+        "in advance)\n"
+    )
+    send(listener, (500, "start", 0), (501, "end", 0), (600, "start", 0), (613, "start", 1))
+    assert capsys.readouterr().err == ""  # 16 s of compiling
+    send(listener, (614, "end", 1), (615, "end", 0))
+    assert capsys.readouterr().err == "bao_env: compiling, 2 of at most 3 functions\n"
+    send(notice._Notice(), (0, "start", 0), (2, "end", 0), folder=None)
+    assert capsys.readouterr().err == (
+        "bao_env: compiling, at every start: no cache folder is writable; set NUMBA_CACHE_DIR\n"
+    )
+    monkeypatch.setenv("BAO_ENV_QUIET", "1")
+    send(notice._Notice(), (0, "start", 0), (2, "end", 0))
+    monkeypatch.setenv("BAO_ENV_QUIET", "")
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stderr", None)
+        send(notice._Notice(), (0, "start", 0), (2, "end", 0))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_numbas_debug_lines_stay_out_of_a_log(send: Callable[..., None]) -> None:
+    listener, logger = notice._DebugLog(), logging.Logger("numba", logging.NOTSET)
+    listener._logger = logger
+
+    def levels(*events: tuple[str, int]) -> list[int]:
+        seen = []
+        for kind, number in events:
+            send(listener, (0, kind, number))
+            seen.append(logger.level)
+        return seen
+
+    nested = ("start", 3), ("start", 0), ("start", 1), ("end", 1), ("end", 3), ("end", 0)
+    warned = [logging.NOTSET, *[logging.WARNING] * 4, logging.NOTSET]
+    assert levels(*nested) == warned == levels(*nested)
+    logger.setLevel(logging.DEBUG)  # the program's own level
+    assert levels(*nested) == [logging.DEBUG] * 6
+    listener = notice._DebugLog()
+    listener._logger = logger
+    assert levels(*nested) == [logging.DEBUG] * 6
+
+
+@SLOW
 def test_compiling_prints_notices(tmp_path: Path) -> None:
     code = f"{HASTE}; import bao_env; bao_env.Board().push('A6L')"
     cold, warm = (run(code, tmp_path / "cache").stderr for _ in range(2))
@@ -47,6 +129,7 @@ def test_compiling_prints_notices(tmp_path: Path) -> None:
     assert run(logged, tmp_path / "other cache", quiet="1").stderr == ""
 
 
+@SLOW
 @pytest.mark.parametrize(("suffix", "length"), [("nbi", 40), ("nbc", 0)])
 def test_damaged_cache_is_written_again(suffix: str, length: int, tmp_path: Path) -> None:
     run(LEGAL, tmp_path)
@@ -64,6 +147,7 @@ REFUSE = (
 """Code after which no folder is writable; root could write anywhere."""
 
 
+@SLOW
 def test_a_cache_that_cannot_be_written_is_read(tmp_path: Path) -> None:
     """In a container the cache is part of the image, and the home folder is empty."""
     cache, home = tmp_path / "cache", tmp_path / "home"
@@ -80,6 +164,7 @@ def test_a_cache_that_cannot_be_written_is_read(tmp_path: Path) -> None:
         folder.chmod(0o755)
 
 
+@SLOW
 @pytest.mark.parametrize(
     "refuse",
     [  # a full disk, on which Python must not write its own cache; and no writable folder
