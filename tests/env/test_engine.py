@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bao_env import Engine
+from bao_env import Engine, game
+from bao_env.engine.batch import step_batch
 from bao_env.engine.position import PLY
 from bao_env.engine.sampling import random_states
 from tests.processes import python
@@ -70,6 +71,30 @@ def test_a_second_thread_raises() -> None:
     assert (mine["positions"][:, PLY] == 3).all()
 
 
+def test_ctrl_c_has_its_chance_between_random_plies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plies are played in pieces, which do not change the games."""
+    engine, pieces = Engine(), list[int]()
+    at_once, one_by_one = games(engine), games(engine)
+
+    def run(size: int, work: Any) -> None:
+        pieces.append(size)
+        work(slice(0, size))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(engine, "run_in_blocks", run)
+        call(engine, "play_random", at_once | {"plies": 500})
+    assert pieces == [SIZE] * 3
+    for plies in (218, 218, 64):
+        call(engine, "play_random", one_by_one | {"plies": plies})
+    np.testing.assert_array_equal(at_once["positions"], one_by_one["positions"])
+
+
+def test_threads_share_whole_blocks() -> None:
+    parts: list[slice] = []
+    call(Engine(threads=2), "step", games(Engine(), 1100), on_part_done=parts.append)
+    assert {(part.start, part.stop) for part in parts} == {(0, 512), (512, 1100)}
+
+
 def test_an_error_leaves_no_thread_at_work() -> None:
     engine = Engine(threads=2)
     started, done = threading.Event(), threading.Event()
@@ -85,6 +110,12 @@ def test_an_error_leaves_no_thread_at_work() -> None:
     with pytest.raises(KeyboardInterrupt):
         call(engine, "step", games(engine), on_part_done=part_done)
     assert done.is_set()
+
+
+def test_only_long_calls_release_the_gil() -> None:
+    """A thread that makes many brief calls would keep the others waiting."""
+    options: list[Any] = [step_batch, game._advance]
+    assert [function.targetoptions["nogil"] for function in options] == [True, False]
 
 
 def _play_in_a_fork(engine: Engine, arrays: Arrays, queue: Any) -> None:
