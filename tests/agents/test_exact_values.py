@@ -26,7 +26,7 @@ from bao_env.engine.batch import Engine
 from bao_env.engine.position import META, PLY, mirrored, movers, unpack
 from bao_env.notation.positions import format_position
 from tests.conftest import Fails, Says
-from tests.positions import TAKASIA, draw, pack_texts
+from tests.positions import TAKASIA, WAITING, draw, pack_texts
 
 SETTINGS = DatasetSettings(
     RULESETS["kujifunza"], 3, 20_000, (8, 999), ("alphabeta:1", "alphabeta:2")
@@ -70,6 +70,9 @@ def test_parts_share_no_position_however_it_is_seen(dataset: tuple[Path, SolvedP
     np.testing.assert_array_equal(is_for_tests(mirrored(sample)), for_tests)
     positions, _ = pack_texts([TAKASIA], RULESETS["zanzibar"])  # bars A2
     assert unpack(mirrored(positions)[0]).barred == 6
+    waiting, _ = pack_texts([WAITING], RULESETS["dutch"])  # at A3
+    mirror = unpack(mirrored(waiting)[0])
+    assert (mirror.pending, mirror.pending_sown) == (5, 14)
     other_seat = sample.copy()
     other_seat[:, 4] ^= np.uint64(1 << 18)  # the other seat to move
     other_seat[:, 5] += np.uint64(1)

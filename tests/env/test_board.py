@@ -11,6 +11,7 @@ import pytest
 from bao_env.board import Board, Outcome, Termination
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.ruleset import RULESETS, Ruleset
+from bao_env.notation import NotationError
 from bao_env.notation.transcript import parse_transcripts
 from bao_env.render import svg_board
 from tests.positions import (
@@ -33,7 +34,8 @@ def test_push_and_pop_on_random_games(ruleset: str, first_player: int, seed: int
     """Every text of a position in a game can be read again, even at the end."""
     end = played(ruleset, seed, first_player)
     assert end.legal_actions == [] and end.legal_moves == []
-    assert Board.from_text(end.text(), ruleset).text() == end.text()
+    last = Board.from_text(end.text(), ruleset)
+    assert last.text() == end.text() and Board.from_transcript(last.transcript()) == last
     outcome = end.outcome()
     assert outcome is not None and end.is_game_over()
     assert Board.from_packed(end.packed, ruleset, outcome) == end
@@ -94,6 +96,11 @@ def test_a_transcript() -> None:
         "south: A\nruleset: zanzibar\nspelling: kibao\n1: 7<* 5>;\n2: 6>*;\n"
     )
     assert Board.from_transcript(parse_transcripts(board.transcript())[0]) == board
+    assert repr(board) == f"Board.from_text({OPENING!r}, 'zanzibar', 'A7L A5R A6R')"
+    for text in ("1: 7L;", "1: 7l*;"):
+        with pytest.raises(NotationError):
+            Board.from_transcript(text)
+        assert Board.from_transcript(text, strict=False).move_stack == [24]
     board = Board.from_text(WAITING, "dutch", "A3L")
     assert board.transcript() == f"ruleset: dutch\nposition: {WAITING}\n1: - 3L;\n"
     assert Board.from_text(HOUSE_CHOICE).move_text("A8R>", "kibao") == "8+"

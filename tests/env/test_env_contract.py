@@ -65,6 +65,8 @@ def test_the_contract_tells_the_truth() -> None:
     assert bao_v0.env is bao_env.env and bao_v0.raw_env is raw_env
     assert str(raw_env()) == raw_env.metadata["name"] == "bao_v0"
     assert raw_env.metadata["is_parallelizable"] is False
+    fps = [kind.metadata["render_fps"] for kind in (raw_env, BaoEnv, BaoVectorEnv)]
+    assert fps == [2, 2, 2] and BaoVectorEnv().num_envs == 1
     card = " ".join((bao_env.envs.__doc__ or "").split())
     board = get_observer("board").space
     assert isinstance(board, Box)
@@ -166,7 +168,7 @@ def test_an_opponent_answers_all_games_at_once(make: Make) -> None:
         assert env.opponent == opponent and agent.sizes == []
         step(env, 20)
         env.reset(options={"seat": "north"})
-        assert agent.sizes == [len(env.legal)] * 2
+        assert agent.sizes == [len(env.legal)] * 2 == [getattr(env, "num_envs", 1)] * 2
 
 
 @pytest.mark.parametrize("make", [BaoEnv, BaoVectorEnv])
@@ -176,10 +178,11 @@ def test_an_opponent_by_name_is_loaded_when_needed(
 ) -> None:
     """An environment loads the opponent when it is made, so a wrong name raises there. A reset with
     a seed loads it again if its play depends on a seed."""
-    seeds = []
+    seeds, cores = list[int](), list[int]()
 
     def load(name: str, ruleset: Any, seed: int, threads: int) -> Any:
         seeds.append(seed)
+        cores.append(threads)
         agent = RandomAgent(seed)
         agent.seeded = seeded  # type: ignore[attr-defined]
         return agent
@@ -190,6 +193,9 @@ def test_an_opponent_by_name_is_loaded_when_needed(
         env.reset(seed=number)
     assert len(seeds) == (4 if seeded else 1)
     assert not seeded or seeds[1] == seeds[2] != seeds[3]
+    assert {*cores} == {1}
+    BaoVectorEnv(opponent="mine", threads=3)
+    assert cores[-1] == 3
 
 
 # --- copies -------------------------------------------------------------------------------------
@@ -264,3 +270,4 @@ def test_a_specification_is_json() -> None:
     )
     assert env_of_json.unwrapped.ruleset == bao_env.RULESETS["dutch"]
     assert BaoEnv().sample_legal_actions() == raw_env().sample_legal_actions() == 0
+    assert not BaoVectorEnv(9).action_masks().any()

@@ -102,3 +102,5 @@ def test_a_board_draws_these_marks() -> None:
     legal = action_marks(MarkKind.LEGAL, board.packed, board.ruleset, board.legal_actions)
     assert board.svg(legal=True) == svg_board(board.position, marks=legal)
     assert board.svg() == board._repr_svg_() == svg_board(board.position)
+    north = svg_board(board.position, marks=legal, viewer=NORTH, width=500)
+    assert board.svg(legal=True, viewer="north", width=500) == north != svg_board(board.position)

@@ -102,6 +102,7 @@ def test_games_side_by_side_look_as_each_alone(opponent: Any, seed: int) -> None
     """
     arguments: Any = {"opponent": opponent, "opening_plies": 0, "max_plies": 4}
     arguments |= {"render_mode": "rgb_array", "seat": opponent and "north"}
+    arguments |= {"ruleset": "kujifunza" if opponent else "zanzibar", "first_player": "south"}
     games, rng = BaoVectorEnv(2, **arguments), np.random.default_rng(seed)
     alone, over = [BaoEnv(**arguments), BaoEnv(**arguments)], [True, True]
     games.reset(seed=seed)

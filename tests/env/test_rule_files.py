@@ -16,9 +16,8 @@ from tests.conftest import Says
 def test_a_file_changes_switches(tmp_path: Path, encoding: str, says: Says) -> None:
     path = tmp_path / "mild.toml"
     path.write_text('base = "dutch"\ntakasia = "none"\nsow_limit = 500\n', encoding)
-    assert load_ruleset(path) == RULESETS["dutch"].replace(
-        name="mild", takasia="none", sow_limit=500
-    )
+    mild = RULESETS["dutch"].replace(name="mild", takasia="none", sow_limit=500)
+    assert load_ruleset(path) == mild and load_ruleset(path).name == "mild"
     says(f"bench perft 3 --ruleset {path}")
     path.write_text("sow_limit = 500".ljust(8192))  # the longest file
     assert load_ruleset(path) == RULESETS["zanzibar"].replace(name="mild", sow_limit=500)
@@ -40,6 +39,8 @@ def test_a_shipped_name_belongs_to_shipped_rules() -> None:
     for name, shipped in RULESETS.items():
         assert Ruleset.from_dict(shipped.to_dict()).name == name == shipped.name
     assert own == Ruleset("mine", house_min=8) != Ruleset("zanzibar+")
+    for name, changed in ("a", "a+"), ("x" * 100, "x" * 99 + "+"):
+        assert Ruleset(name).replace(house_min=8).name == changed
 
 
 @given(st.text(max_size=30))

@@ -72,7 +72,8 @@ def test_a_full_pool_keeps_the_first_and_the_newest() -> None:
 
 
 def test_probabilities_of_the_members() -> None:
-    pool = OpponentPool("random", newest=0.5, seed=0)
+    pool = OpponentPool("random", seed=0)
+    assert (pool.size, pool.newest) == (20, 0.5)
     for agent in (GreedyAgent(), RandomAgent(1), RandomAgent(2)):
         pool.add(agent)
     draws = []
@@ -151,7 +152,9 @@ def test_games_name_the_member_that_they_were_played_against() -> None:
     assert [member.number for member in pool.members] == [0, 3]
     single, envs = BaoEnv(pool), BaoVectorEnv(4, pool, autoreset_mode="SAME_STEP")
     for weights, number in (([1, 0], 0), ([0, 2], 3)):
-        pool.draw(weights)
+        for _ in range(9):
+            pool.draw(weights)
+            assert pool.playing.number == number
         single.reset(seed=1)
         envs.reset(seed=1)
         over = False

@@ -84,7 +84,7 @@ def test_games_come_back_alone_and_joined(games: list[Transcript], between: str)
     games_as_text = [format_transcript(game) for game in games]
     assert [read_one(text) for text in games_as_text] == games
     assert parse_transcripts(between.join(games_as_text)) == games
-    assert parse_transcripts("\ufeff" + between.join(games_as_text)) == games
+    assert parse_transcripts("\ufeff" + between.join(games_as_text), "games.txt") == games
 
 
 @pytest.mark.parametrize(
@@ -112,6 +112,10 @@ def test_games_without_moves() -> None:
     game."""
     head = "south: A\nnorth: B\nwinner: North\n"
     assert len(parse_transcripts(f"{head}\n{head}\n{head}1: 7L*;\n")) == 3
+    longest = f"note: {'x' * (MAX_GAME - 7)}"  # and a line break
+    assert len(parse_transcripts(longest)) == 1
+    with pytest.raises(NotationError, match="too long"):
+        parse_transcripts(f"{longest}x")
 
 
 def test_commands_read_large_files_in_utf_8(tmp_path: Path, says: Says) -> None:
@@ -217,6 +221,10 @@ def test_a_board_keeps_head_and_comments() -> None:
     later.pop()
     later.pop()
     assert later.record().opening_plies == 1
+    begun = Board.from_transcript("0: ; hello\n")
+    for move in ("7L", "5R", "6R"):
+        begun.push(move)
+    assert begun.transcript() == "ruleset: zanzibar\n1: 7L* 5R; hello\n2: 6R*;\n"
 
 
 @EVERY_RULESET
@@ -228,7 +236,13 @@ def test_an_end_that_no_move_shows_is_written_and_read(ruleset: str, seed: int) 
     for outcome in ends:
         comments = {len(game.move_stack): "c"}
         record = game.record()._replace(outcome=outcome, head={"a": "b"}, comments=comments)
-        assert replay(read_one(format_transcript(transcribe(record)))) == record
+        text = format_transcript(transcribe(record))
+        assert replay(read_one(text)) == record
+        late = comments | {len(game.move_stack) + 1: "after the end"}
+        assert transcribe(record._replace(comments=late)) == transcribe(record)
+        board = Board.from_transcript(text)
+        assert board.outcome() == outcome and eval(repr(board), {"Board": Board}) == board
+        assert Board.from_packed(board.packed, ruleset, outcome) == board
     assert Board.from_transcript(f"result: draw\n{game.transcript()}").outcome() == CUT_SHORT
 
 
@@ -237,6 +251,7 @@ def test_an_error_has_its_parts() -> None:
     with pytest.raises(NotationError) as caught:
         replay(read_one(game, "omar.txt"))
     error = caught.value
-    assert (error.file, error.line, error.token) == ("omar.txt", 16, "5R")
+    assert (error.file, error.line, error.number, error.token) == ("omar.txt", 16, 9, "5R")
+    assert hash(error) and repr(error) == f"NotationError({error.reason!r})"
     assert list(error.legal) == ["5L*", "5R*"]
     assert replay(read_one(game), strict=False).outcome is not None

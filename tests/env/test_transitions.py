@@ -64,3 +64,5 @@ def test_a_game_that_stopped_is_truncated() -> None:
         assert data.seats.tolist() == [0, 0, 1, 1] and not data.rewards.any()
         assert data.truncated.tolist() == [False, True] * 2 and not data.terminated.any()
         assert data.next_masks.any(axis=1).all()
+    board = Board.from_text("start", moves="7L 5R")
+    assert transitions([board.record()]).seats.tolist() == [0]  # North never sees a next turn
