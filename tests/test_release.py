@@ -32,7 +32,6 @@ def test_what_stops_a_release(tag: str, head: str, reason: str) -> None:
 def test_a_package_names_the_commit_of_its_own_code(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    pytest.importorskip("hatchling")
     make = runpy.run_path(str(ROOT / ".ci" / "hatch_build.py"))["BuildHook"]
     hook = make(str(ROOT), {}, None, None, str(tmp_path), "wheel")
     commit = hook._commit()
