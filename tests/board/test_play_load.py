@@ -401,7 +401,8 @@ class Sleeping:
     def act(self, positions, legal):
         time.sleep(600)
 offer(pytest.MonkeyPatch(), Sleeping())
-sys.exit(main(["play", "--no-browser", "--port", "0"]))
+sys.argv[1:] = ["play", "--no-browser", "--port", "0"]
+sys.exit(main())
 """
 
 
