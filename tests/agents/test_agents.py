@@ -92,7 +92,8 @@ def test_choice_depends_on_the_seed(spec: str) -> None:
         ("alphabeta:06", "alphabeta", ("", Limit(plies=6))),
         ("alphabeta:100 ms", "alphabeta", ("", Limit(seconds=0.1))),
         ("guided:kibao:20000n", "guided-by", ("kibao", Limit(nodes=20000))),
-        ("solver:2s", "solver", ("", Limit(seconds=2))),
+        ("guided:2s", "guided", ("", Limit(seconds=2))),
+        ("mcts:2s", "mcts", ("", Limit(seconds=2))),
         ("kibao", "network", ("kibao", Limit())),
         (
             f"{CHECKPOINTS}/kibao.safetensors",

@@ -113,7 +113,7 @@ def _package(name: PlayerName, setting: Setting) -> Agent:
 # --- the table ----------------------------------------------------------------------------------
 
 _NODES = {"n": Unit("nodes")}
-_TIME = {"ms": Unit("ms", 1, 5_000, 500)}
+_TIME = {"ms": Unit("ms", 1, 5_000, 500), "s": Unit("s")}
 
 KINDS = (
     Kind("random", "random", {"random": "uniformly random legal actions"}, _random, searches=False),
@@ -143,7 +143,7 @@ KINDS = (
             "mcts:100ms": "Monte Carlo tree search for 100 milliseconds a move",
         },
         _mcts,
-        {"": Unit("playouts", 2, 100_000, 1000), "ms": Unit("ms")},
+        {"": Unit("playouts", 2, 100_000, 1000), "ms": Unit("ms"), "s": Unit("s")},
     ),
     Kind(
         "network",
@@ -184,7 +184,7 @@ KINDS = (
             "solver:200000n": "the same for 200,000 nodes a move",
         },
         _solver,
-        {"s": Unit("s"), **_TIME, **_NODES},
+        {**_TIME, **_NODES},
     ),
     Kind(
         "pipe",
