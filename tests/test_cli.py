@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import io
 import math
 import os
@@ -13,8 +14,10 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 import webbrowser
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from subprocess import PIPE
 from types import SimpleNamespace
@@ -27,7 +30,7 @@ from bao_agents.cli import main as cli
 from bao_agents.cli import play
 from bao_agents.cli.main import COMMANDS
 from bao_agents.cli.main import main as bao
-from bao_agents.cli.options import write_json
+from bao_agents.cli.options import new_file, write_json
 from bao_agents.cli.play import open_page
 from bao_agents.support import progress
 from bao_agents.support.provenance import current_commit
@@ -196,6 +199,15 @@ def test_results_replace_no_file_of_a_player(
     assert all(file.read_text() == file.name for file in tmp_path.iterdir())
 
 
+def test_a_folder_that_takes_no_files_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: (path, mode) != (str(tmp_path), os.W_OK))
+    with pytest.raises(argparse.ArgumentTypeError, match="no files can be written in the folder"):
+        new_file(str(tmp_path / "new"))
+    assert new_file("new") == "new"
+
+
 def test_games_are_not_written_to_a_file_called_minus(capsys: Capsys) -> None:
     """``--json -`` and ``--csv -`` print."""
     assert bao(["match", "random", "greedy", "--pairs", "1", "--games", "-"]) == 2
@@ -311,6 +323,41 @@ def test_missing_user_module_is_not_an_extra(monkeypatch: pytest.MonkeyPatch) ->
         bao(["train"])
 
 
+@pytest.mark.parametrize(
+    ("error", "status", "text"),
+    [
+        (MemoryError(), 2, "error: not enough memory\n"),
+        (MemoryError("the table"), 2, "error: not enough memory: the table\n"),
+        (OSError(2, "No such file", "mine"), 2, "error: mine: No such file\n"),
+        (OSError("no disk"), 2, "error: no disk\n"),
+        (BrokenExecutor(), 1, "error: a worker process died, possibly because memory ran out: "),
+        (SystemExit(3), 3, ""),
+    ],
+)
+def test_an_error_has_its_status(
+    error: BaseException,
+    status: int,
+    text: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capsys,
+) -> None:
+    def fail(args: argparse.Namespace) -> None:
+        raise error
+
+    monkeypatch.setattr(cli, "find", lambda name: lambda parser: fail)
+    assert bao(["replay"]) == status
+    assert capsys.readouterr().err.startswith(text)
+
+
+def test_an_error_of_the_code_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(args: argparse.Namespace) -> None:
+        raise RuntimeError("a mistake")
+
+    monkeypatch.setattr(cli, "find", lambda name: lambda parser: fail)
+    with pytest.raises(RuntimeError, match="a mistake"):
+        bao(["replay"])
+
+
 def test_ctrl_c(monkeypatch: pytest.MonkeyPatch, capsys: Capsys) -> None:
     def stopped(args: argparse.Namespace) -> None:
         raise KeyboardInterrupt("the same command continues")
@@ -418,6 +465,37 @@ def test_the_board_is_served_as_the_options_say(
     assert timer.call_args.args[1:] == (open_page, [page])
     says(f"play --host {host} --no-browser --checkpoints {tmp_path}")
     assert timer.call_count == 1 and roster.call_args.args == ([tmp_path], 0)
+
+
+def test_a_host_has_its_family_of_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("socket.create_server", create_server := MagicMock())
+    for host, family in (("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6)):
+        play._listen(host, 65535)
+        create_server.assert_called_with((host, 65535), family=family)
+    with pytest.raises(ValueError, match="a port of at most 65535"):
+        play._listen("::1", 65536)
+
+
+@pytest.mark.parametrize("owns_process", [False, True])
+def test_python_is_as_before_when_the_board_ends(
+    owns_process: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Meanwhile, the server's thread runs soon, and games compile in another thread."""
+    exits, during, interval = list[int](), list[Any](), sys.getswitchinterval()
+    compiling = MagicMock(side_effect=lambda: during.append(threading.current_thread().daemon))
+
+    async def serve(*, sockets: list[Any]) -> None:
+        end = time.monotonic() + 10
+        while not (is_frozen := gc.get_freeze_count() > 0) and time.monotonic() < end:
+            await asyncio.sleep(0.01)
+        during.extend([sockets, sys.getswitchinterval(), is_frozen])
+
+    monkeypatch.setattr("bao_agents.play.seated_game.compile_moves", compiling)
+    monkeypatch.setattr("os._exit", exits.append)
+    server, listener = MagicMock(serve=serve), MagicMock()
+    play._serve(server, listener, owns_process=owns_process)
+    assert during == [True, [listener], 0.0005, True] and exits == [0] * owns_process
+    assert sys.getswitchinterval() == interval and gc.get_freeze_count() == 0
 
 
 @pytest.mark.parametrize(("name", "is_opened"), [("/usr/bin/w3m", False), ("firefox", True)])

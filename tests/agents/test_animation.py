@@ -62,14 +62,11 @@ def test_frames_take_their_time() -> None:
     assert [time for _, time in frames(board)] == [1200, *moved, 450]
     with_words = [1160, 1260, 200, 1000, 1090, 90, 1160, 1090, 90, 90, 1000]
     assert [time for _, time in frames(board, words=True)] == [1200, *with_words, 450]
-    texts = [
-        shape.text
-        for shapes, _ in frames(board, words=True)
-        for shape in shapes
-        if isinstance(shape, Text)
-    ]
-    for event in Board.from_text(*MOVE[:2]).trace("3R"):
-        assert event.sentence in texts
+    sentences = [event.sentence for event in Board.from_text(*MOVE[:2]).trace("3R")]
+    shown = [sentences[number] for number in (0, 1, 1, 2, 3, 3, 4, 5, 5, 5, 6, 6)]
+    for words, texts in ((True, shown), (False, ["South: 3R"] * (len(moved) + 1))):
+        for (shapes, _), text in zip([*frames(board, words=words)][1:], texts, strict=True):
+            assert text in [shape.text for shape in shapes if isinstance(shape, Text)]
 
 
 @pytest.mark.parametrize("ruleset", RULESETS)

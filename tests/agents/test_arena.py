@@ -265,7 +265,7 @@ def test_the_numbers_are_those_of_the_games(ruleset: str, tmp_path: Path, says: 
         assert printed[1:5] == [str(won), "0", str(60 - won), f"{100 * won / 60:.1f}"]
 
 
-def test_tables_for_papers_and_programs(says: Says) -> None:
+def test_tables_for_papers_and_programs(says: Says, fails: Fails) -> None:
     """The tables say how they were made, and name their units."""
     line = "match random greedy alphabeta:1 --pairs 2 "
     rows = list(csv.DictReader(says(line + "--csv -").splitlines()))
@@ -284,9 +284,10 @@ def test_tables_for_papers_and_programs(says: Says) -> None:
     assert head + "\n" == title and comment.startswith("<!--\n") and comment.endswith("\n-->")
     assert all(f"\n{name}: {value}\n" in comment for name, value in source.items())
     assert len(table.splitlines()) == 4 and "\n| greedy " in table
-    assert "95% interval: greedy, alphabeta:1" in says(
-        line
-    )  # the note says that intervals are a rough guide
+    note = "Too few games for a reliable 95% interval: greedy, alphabeta:1.\n"
+    assert note in says(line)
+    for option in ("--csv -", "--json -", "--format latex"):  # stdout has the table alone
+        assert note in fails(f"{line} {option}", status=0)
 
 
 def test_pictures_name_the_player_and_the_rules(tmp_path: Path, says: Says) -> None:

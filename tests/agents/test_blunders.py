@@ -22,6 +22,8 @@ from bao_agents.exact.solved_positions import (
     without_sides,
 )
 from bao_agents.nets.checkpoint_files import CHECKPOINTS
+from bao_agents.players.player import NamedPlayer
+from bao_agents.players.registry import load
 from bao_agents.search.limits import Limit
 from bao_agents.search.solver.player import PROOF_PART, SolverAgent
 from bao_agents.search.solver.solver import Solver
@@ -143,6 +145,8 @@ def test_the_command(solved: SolvedPositions, tmp_path: Path, says: Says) -> Non
         assert float(printed[column]) == pytest.approx(percentage, abs=0.06)
     assert max(map(len, out.splitlines())) <= 80
     assert "of kujifunza" in says(f"{line} --csv -")  # the positions shipped for these rules
+    table = says(f"{line} --positions {tmp_path}/solved.npz --format markdown")
+    assert table.startswith("Won games given away, kujifunza\n") and "\n| random " in table
 
 
 def test_the_report_names_the_networks_that_played(
@@ -158,9 +162,17 @@ def test_the_report_names_the_networks_that_played(
         network.unlink(missing_ok=True)
         return classify(*args)
 
+    loaded = list[Any]()
+
+    def note(*player: Any, **settings: Any) -> NamedPlayer:
+        loaded.append(settings)
+        return load(*player, **settings)
+
+    monkeypatch.setattr("bao_agents.players.registry.load", note)
     monkeypatch.setattr("bao_agents.cli.blunders.classify", classify_and_remove)
     line = f"blunders random {network} --ruleset kujifunza --positions {tmp_path}/solved.npz"
-    report = json.loads(says(f"{line} --threads 1 --json -"))
+    report = json.loads(says(f"{line} --threads 1 --seed 5 --json -"))
+    assert loaded == [{"ruleset": KUJIFUNZA, "seed": 5, "threads": 1}] * 2
     assert report["made_with"]["networks"] == {str(network): mark}
     assert [result["fingerprint"] for result in report["results"]] == ["", mark]
 

@@ -100,6 +100,7 @@ def test_command_line_of_pieces(says: Says, fails: Fails, tmp_path: Path) -> Non
     lines = says(f"solve --ruleset kujifunza --pieces {file} --nodes 300 --threads 1").splitlines()
     assert lines[0].startswith("South wins within ") and len(lines) == 17
     won = [line for line in lines[1:] if "South wins within " in line]
+    assert file.read_bytes().count(b"\n") > 3  # the head, and an answer of each piece
     assert 0 < len(won) <= 4  # SOLVED.md: only A3R, A6L, A3L and A6R win
     assert all(line.startswith(("A3", "A6")) for line in won)
     root, *after = (int(line.split()[-2]) for line in (lines[0].partition("(")[0] + " ", *won))
@@ -222,6 +223,8 @@ def test_a_table_and_a_proof_in_pieces_are_not_confused(
         content = file.read_bytes()
         assert f"{file} exists and is not a " in fails(f"{command} {option} {file}")
         assert file.read_bytes() == content
+    foreign = f"{command} --moves A1R --table {tmp_path}/new --pieces {files['--pieces']}"
+    assert "choose another name" in fails(foreign)
 
 
 @pytest.mark.parametrize("option", ["--pieces", "--table"])
@@ -291,7 +294,9 @@ def test_command_line_of_a_table(
         with monkeypatch.context() as patch:
             patch.setattr("os.fsync", terminate)
             patch.setattr(ResumableSearch, "run", search_and_hang_up)
-            assert "run the same command" in fails(begin, status=130)
+            stopped = fails(begin, status=130)
+            assert f"saving {file}: another Ctrl-C loses the work since" in stopped
+            assert "run the same command" in stopped
     finally:
         signal.signal(hangup, hangup_handler)
     assert signal.getsignal(signal.SIGTERM) is handler

@@ -12,7 +12,10 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -364,6 +367,9 @@ def test_our_engine_answers_what_a_file_asks() -> None:
     assert (
         words == ["info", "ready", "move"] * 2
     )  # each answer comes when the player for it is loaded
+    ours.serve(iter(["bao 1"]))
+    with pytest.raises(ValueError, match="bao 2: expected version 1 of the protocol"):
+        ours.serve(iter(["bao 2"]))
     with pytest.raises(ValueError, match="go came too early"):
         ours.serve(iter(["seed 2", "go"]))
     with pytest.raises(ValueError, match="this one is nested too deeply"):
@@ -394,6 +400,86 @@ def test_our_engine_loads_its_player_with_the_settings_of_the_host(
         ours.serve(iter([f"{word} {2**bits - 1}"]))
         with pytest.raises(ValueError, match=f"{word} {2**bits}: expected a number from 0 to 2"):
             ours.serve(iter([f"{word} {2**bits}"]))
+
+
+@pytest.mark.parametrize(
+    ("settings", "answers"),
+    [
+        ([], ["ready", "move 20"]),
+        (["seed 5"], ["move 20", "info loading", "name mine", "ready"]),
+    ],
+)
+def test_our_engine_is_ready_with_its_settings(
+    settings: list[str], answers: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it thinks, it answers at once only if there are no new settings."""
+    lines, thinking, asked = list[str](), threading.Event(), threading.Event()
+
+    def choose(board: Board, *limit: Limit | None, **game: int | None) -> int:
+        if limit:  # a host has asked for a move
+            thinking.set()
+            assert asked.wait(60)
+        return 20
+
+    def requests() -> Iterator[str]:
+        yield from ASK.splitlines()
+        assert thinking.wait(60)
+        yield from [*settings, "isready"]
+        asked.set()
+
+    player = SimpleNamespace(choose=choose, limit=None, remembers=False)
+    monkeypatch.setattr("bao_agents.cli.engine.load", lambda spec, **settings: player)
+    monkeypatch.setattr("bao_agents.cli.engine.fingerprint", lambda *player: None)
+    EngineProtocol("mine", lines.append).serve(requests())
+    assert lines == ["info loading", "name mine", "ready", *answers]
+
+
+@pytest.mark.parametrize(
+    ("commit", "mark", "most_games", "told"),
+    [
+        ("abc", "", None, ["version abc", "remembers"]),
+        ("abc", "mark", 8, ["version abc mark", "remembers 8"]),
+        ("abc", None, 0, []),
+        ("unknown", "mark", 0, []),
+        ("abc-dirty", "mark", 0, []),
+    ],
+)
+def test_our_engine_says_what_it_is(
+    commit: str,
+    mark: str | None,
+    most_games: int | None,
+    told: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without a version, a host plays the games again. Here no games means a player without
+    memory."""
+    lines, players = list[str](), list[MagicMock]()
+
+    def load(spec: str, **settings: object) -> MagicMock:
+        players.append(MagicMock(remembers=most_games != 0, most_games=most_games))
+        return players[-1]
+
+    monkeypatch.setattr("bao_agents.cli.engine.load", load)
+    monkeypatch.setattr("bao_agents.cli.engine.current_commit", lambda: commit)
+    monkeypatch.setattr("bao_agents.cli.engine.fingerprint", lambda *player: mark)
+    daemons = list[bool]()
+
+    def requests() -> Iterator[str]:
+        daemons.append(threading.current_thread().daemon)  # an error must not wait for the host
+        yield "isready"
+
+    ours, board = EngineProtocol("mine", lines.append), Board()
+    ours.serve(requests())
+    assert daemons == [True]
+    assert lines == ["info loading", "name mine", *told, "ready"]
+    players[0].choose.assert_called_once_with(board)
+    players[1].choose.return_value, players[1].limit = 20, None
+    legal = " ".join(map(str, board.legal_actions))
+    for game in (2**63 - 1, None):
+        lines_of_game = [] if game is None else [f"game {game}"]
+        ours.serve(iter([*lines_of_game, f"position {board.text()}", f"legal {legal}", "go"]))
+        players[1].choose.assert_called_with(board, None, game=game)
+    assert lines[-1] == "move 20"
 
 
 def test_a_program_ends_with_its_host(tmp_path: Path) -> None:

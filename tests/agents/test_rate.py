@@ -187,13 +187,15 @@ def test_the_clock_starts_with_the_first_game(monkeypatch: pytest.MonkeyPatch) -
 def test_a_few_games_are_no_rating(pairs: int) -> None:
     draw = Pairs(points=np.full((pairs, 2), 0.5), plies=np.full((pairs, 2), 9))
     played = Played({Part("greedy", "random", tuple(range(pairs))): draw})
-    row = rate.to_dict("me", OnLadder(SMALL, "greedy", "greedy"), played, None)
+    plan = OnLadder(SMALL, "greedy", "greedy")
+    row = rate.to_dict("me", plan, played, None)
     assert row["games"] == 2 * pairs
     ends = [row[name] for name in ("elo", "elo_low", "elo_high", "scale_low", "scale_high")]
     if pairs == 4:
         assert row["rating"] == "8 games are too few" and ends == [None] * 5
     else:
         assert row["rating"].startswith("0 Elo (95% interval -") and None not in ends
+        assert (ends[3], ends[4]) == plan.scale_interval(played.results)
 
 
 def test_a_rating_may_be_precise_as_the_time_is_up() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 from unittest.mock import Mock, call
 
 import numpy as np
@@ -27,7 +27,7 @@ from bao_env.engine.action import actions_of
 from bao_env.engine.position import unpack
 from bao_env.notation import format_position
 from tests import reference
-from tests.conftest import Says
+from tests.conftest import Fails, Says
 from tests.positions import STUCK, board_of, draw, mixed_batch
 from tests.reference import WINS
 from tests.rulesets import every_ruleset
@@ -362,6 +362,17 @@ def test_the_command_passes_on_its_limits(
 )
 def test_a_solution_in_words(solution: Solution, words: str) -> None:
     assert describe(solution) == words
+
+
+def test_ctrl_c_ends_the_command(fails: Fails, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*arguments: object, **settings: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    for work in ("solve", "generate"):
+        monkeypatch.setattr(f"bao_agents.cli.solve.{work}", stop)
+    assert fails("solve", status=130) == "\nstopped\n"
+    advice = "\nstopped: run the same command to continue\n"
+    assert fails("solve --sample 4 --out new.npz", status=130) == advice
 
 
 def test_command_line(says: Says) -> None:

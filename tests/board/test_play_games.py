@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from typing import Any, NoReturn
@@ -10,14 +11,22 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from bao_agents.play.analysis import hints, review, south_chance
+from bao_agents.analysis import Analysis, Line, Reviewed
+from bao_agents.play.analysis import REVIEW_PLAYER, hints, review, south_chance
 from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
-from bao_agents.play.seated_game import Game, event_values
+from bao_agents.play.seated_game import (
+    Game,
+    event_values,
+    hand_way,
+    move_texts,
+    position_values,
+)
+from bao_agents.search.solver.solver import Solution
 from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS
 from tests.play import HOUSE, Table, ask, start
-from tests.positions import TAKASIA, WAITING
+from tests.positions import OPENING, TAKASIA, WAITING
 
 pytestmark = pytest.mark.usefixtures("patience")
 
@@ -101,6 +110,19 @@ def test_undo_and_redo(client: TestClient) -> None:
         assert "load it again" in game(request, 409, ply=3, **values)["error"]
 
 
+def test_the_latest_side_lines_are_kept(client: TestClient) -> None:
+    game, state = start(client)
+    play_on(game, state, 8)
+    kept = []
+    for number in range(7):
+        legal = game("goto", ply=0)["state"]["legal"]
+        state = game("play", action=legal[(number + 1) % 4]["action"], ply=0)["state"]
+        lengths = [len(line["moves"]) for line in state["lines"]]
+        kept.append((len(lengths), max(lengths)))
+    # The page shows six moves of the first line, which is dropped when there are five others.
+    assert kept == [(1, 6), (2, 6), (3, 6), (4, 6), (5, 6), (5, 1), (5, 1)]
+
+
 def test_transcripts_go_round(client: TestClient) -> None:
     game, state = start(client, ruleset="dutch")
     state = play_on(game, state, 30)
@@ -127,6 +149,8 @@ def test_a_restarted_game_has_the_moves_of_all_its_pages(client: TestClient) -> 
     ):
         assert start(client, transcript=text, name=name)[1]["ply"] == plies
     assert start(client, transcript=texts[0], name=name)[1]["transcripts"][0] == texts[1]
+    own_name = game.path.rpartition("/")[2]
+    assert start(client, transcript=texts[0], name=own_name)[0].path == game.path
 
 
 def test_the_rules_say_who_begins(client: TestClient) -> None:
@@ -188,6 +212,11 @@ def test_house_choice(client: TestClient) -> None:
     options = [o for o in state["legal"] if o["pit"] == 7 and o["direction"] == 1]
     assert [option["house"] for option in options] == [0, 1]
     shared = game("choice", pit=7, direction=1, ply=0)["events"]
+    alone, before = start(
+        client, position=HOUSE.replace("0,0,1,", "0,0,0,", 1).replace("20,", "21,")
+    )
+    assert [option["action"] for option in before["legal"]] == [30, 31]
+    assert len(alone("choice", pit=7, direction=1, ply=0)["events"]) == len(shared)
     for option, kind in zip(options, ("house stop", "house played"), strict=True):
         played = game("play", action=option["action"], ply=0)["events"]
         assert played[: len(shared)] == shared
@@ -278,8 +307,27 @@ def test_the_state_is_all_that_the_page_shows(client: TestClient) -> None:
     )
     assert [fresh["must"], waiting["must"]] == ["takasa", "side"]
     assert {option["choice"] for option in waiting["legal"]} == {"end"}
-    assert {option["choice"] for option in late["legal"]} == {"way"}
+    capture = start(client, position=LAST_CAPTURE)[1]
+    for way in (fresh, late, capture):
+        assert {option["choice"] for option in way["legal"]} == {"way"}
     assert [late["has_store"], learner["has_store"]] == [True, False]
+
+
+LAST_CAPTURE = "1,9,0,9,1,11,1,0/1,1,3,0,4,1,0,3/0,0,1,0,0,0,0,0/6,3,1,5,1,0,0,2 0,0 - S -"
+"""The stores are empty, and South captures North's last seed of the front row."""
+
+
+def test_a_move_is_shown_before_it_is_made(client: TestClient) -> None:
+    """The events are those of the board, without the boards after them."""
+    board, (game, state) = Board.from_text(HOUSE), start(client, position=HOUSE)
+    values = [{**option, "events": board.trace(option["action"])} for option in state["legal"][2:]]
+    for move in values:
+        keys = ("kind", "seat", "seeds", "names", "words", "pits", "at")
+        events = [event_values(event, board.ruleset) for event in move["events"]]
+        move["events"] = [{key: event[key] for key in keys} for event in events]
+    assert game("preview", pit=7, ply=0)["moves"] == json.loads(json.dumps(values))
+    for viewer in (0, 1):
+        assert game("picture", ply=0, viewer=viewer)["svg"] == board.svg(viewer=viewer)
 
 
 def test_illegal_move_names_its_rule(client: TestClient) -> None:
@@ -287,7 +335,12 @@ def test_illegal_move_names_its_rule(client: TestClient) -> None:
     why = game("why", pit=4, direction=0, ply=0)
     assert why["rule"] == "Donkers 2.4b" and "must not start from a house" in why["words"]
     assert why["rule_text"].startswith("2.4 Takasa.")
-    assert game("why", pit=5, direction=0, ply=0)["words"] == ""  # it is legal
+    for position in (OPENING, HOUSE):
+        game, state = start(client, position=position)
+        legal = {(option["pit"], option["direction"]) for option in state["legal"]}
+        for pit, direction in itertools.product(range(16), range(2)):
+            words = game("why", pit=pit, direction=direction, ply=0)["words"]
+            assert (words == "") == ((pit, direction) in legal)
 
 
 def test_a_person_resigns(client: TestClient) -> None:
@@ -350,6 +403,43 @@ def test_work_for_visitors_keeps_to_its_nodes_and_threads(monkeypatch: pytest.Mo
     assert noted_settings == [{"lines": None, "threads": 3}] * 2 + [
         {"proof_nodes": 100_000, "threads": 3}
     ]
+
+
+def test_a_review_is_of_the_move_at_a_ply(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values are South's, whoever moved. A line has eight moves."""
+    game, state = start(client)
+    play_on(game, state, 3)
+    board = Board.from_transcript(game.state()["transcripts"][0])
+    played, after, unknown = board.pop(), board.copy(), Solution(None, None, False, (), 0)
+    while len(after.move_stack) < 12:
+        after.push(after.legal_actions[-1])
+    moves, win = tuple(after.move_stack[2:]), Solution(1, 9, True, (), 7)
+
+    def review_move(board: Board, ply: int, player: str, **limits: Any) -> Reviewed:
+        assert (len(board.move_stack), ply, player) == (3, 2, REVIEW_PLAYER)
+        lines = [Line(moves[0], 0.5, unknown, None, moves), Line(played, -1.0, win, None, ())]
+        return Reviewed(ply, 0, lines[1], Analysis(0.5, unknown, (*lines,)))
+
+    monkeypatch.setattr("bao_agents.play.analysis.review_move", review_move)
+    answer = game("review", ply=2)
+    assert [answer[name] for name in ("ply", "south", "mark", "given_away")] == [
+        2,
+        0.75,
+        "??",
+        False,
+    ]
+    for name, action, value, proof in (
+        ("played", played, 0.0, {"winner": 1, "plies": 9, "exact": True}),
+        ("best", moves[0], 0.75, None),
+    ):
+        values = {**move_texts(board, action), **hand_way(board, action)}
+        assert answer[name] == values | {"value": value, "probability": None, "win": proof}
+    for move, action in zip(answer["line"], moves[:8], strict=True):
+        texts = move_texts(board, action)
+        board.push(action)
+        assert move == texts | {"after": json.loads(json.dumps(position_values(board)))}
 
 
 # --- hints and evaluation -----------------------------------------------------------------------

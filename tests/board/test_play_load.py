@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -25,7 +26,7 @@ from bao_agents.play.computing import Allowance, Computing
 from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
 from bao_agents.play.server import create_app, make_server
-from tests.play import Lowest, ask, offer, start
+from tests.play import Lowest, ask, make_client, offer, start
 
 PATIENCE = 60.0
 """Seconds after which a test gives up."""
@@ -229,7 +230,7 @@ def test_work_counts_until_it_ends() -> None:
     asyncio.run(run())
 
 
-def test_who_used_much_time_waits() -> None:
+def test_who_used_much_time_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients who used little time do not wait."""
     done: list[str] = []
 
@@ -248,11 +249,37 @@ def test_who_used_much_time_waits() -> None:
 
     computing = Computing()
     asyncio.run(run())
-    waits = [computing._all_newcomers.use("", 0.05) for _ in range(12)]
-    assert waits[7] == 0 < waits[10]  # four newcomers together may use four credits at once
+    # A client may use a tenth of the time, a newcomer a fortieth; four newcomers share a tenth.
+    monkeypatch.setattr("bao_agents.play.computing.time", SimpleNamespace(monotonic=lambda: 0.0))
+    for allowance, credit, share in (
+        (computing._clients, 1, 0.1),
+        (computing._newcomers, 1, 0.025),
+        (computing._all_newcomers, 4, 0.1),
+    ):
+        waits = [allowance.use("one", 0.1) for _ in range(credit + 2)]
+        assert waits == pytest.approx([0] * (credit + 1) + [0.1 / share])
+    for cores, threads in ((1, 2), (3, 2), (8, 7)):  # one is left for the server
+        monkeypatch.setattr("bao_agents.play.computing.cores", lambda cores=cores: cores)
+        assert Computing()._threads._max_workers == threads
     allowance = Allowance(share=0.5, credit=1)
     assert allowance.use("compiles", 60) == 0  # one use costs at most twice the credit
-    assert 1.9 < allowance.use("compiles", 0) <= 2
+    assert allowance.use("compiles", 0) == 2
+
+
+def test_only_a_client_without_a_game_is_a_newcomer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client is charged before and after its request, and a newcomer for all newcomers, too."""
+    noted, client = list[tuple[float, str]](), make_client()
+
+    def note(allowance: Allowance, user: str, seconds: float) -> float:
+        noted.append((allowance._share, user))
+        return 0.0
+
+    monkeypatch.setattr(Allowance, "use", note)
+    game, _ = start(client)
+    game("look")
+    start(client)
+    newcomer, known = [(0.025, "testclient"), (0.1, "")] * 2, [(0.1, "testclient")] * 2
+    assert noted == newcomer * 3 + known * 4
 
 
 FLOODS = {
@@ -321,6 +348,8 @@ def test_client_that_leaves() -> None:
             open_socket(port, request(f"{game.path}/play", body)).close()
         until(lambda: game.state()["ply"] == 1)
         assert http.get("/api/setup").status_code == 200
+        with open_socket(port, b"nonsense\r\n\r\n") as wrong:
+            assert wrong.recv(1000).startswith(b"HTTP/1.1 400 ")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have one loopback address")
@@ -381,9 +410,9 @@ def test_forwarded_addresses_are_those_of_a_proxy(
         for number in range(MAX_GAMES_OF_CLIENT):
             http.headers["X-Forwarded-For"] = f"10.0.0.{number}"
             last_game, _ = start(http)
-        last_game("evaluation")
+            last_game("evaluation")
         assert http.get(game.path).status_code == (200 if proxy else 404)
-    assert threads == [None, 1 if proxy else None]
+    assert threads == [None, *[1 if proxy else None] * MAX_GAMES_OF_CLIENT]
 
 
 def test_late_bodies_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

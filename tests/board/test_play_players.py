@@ -84,6 +84,8 @@ def test_no_checkpoint_is_left_out_without_a_word(
     monkeypatch.setattr("bao_agents.play.roster._MAX_CHECKPOINTS", 1)
     assert [*Roster([folders[0]] * 2).files] == [*shipped(), "runs/net"]
     assert "runs has 2 checkpoints: the board offers the first 1," in capsys.readouterr().err
+    Roster([folders[1]])
+    assert capsys.readouterr().err == ""
 
 
 def test_own_players_and_rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,6 +172,9 @@ def test_networks_are_read_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     path.touch()
     hints(board, name, roster)
     assert read == [path] * 2
+    path.touch()
+    roster.act(name, board, 0)
+    assert read == [path] * 3
 
 
 def test_a_bot_gets_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,6 +187,20 @@ def test_a_bot_gets_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bao_agents.players.registry.load", note)
     assert Roster(seed=5).act("greedy", Board(), 0) in Board().legal_actions
     assert loaded == [{"ruleset": RULESETS["zanzibar"], "seed": 5, "threads": 1}]
+
+
+def test_a_bot_is_told_the_number_of_its_game(monkeypatch: pytest.MonkeyPatch) -> None:
+    games, client = list[int | None](), make_client()
+
+    def choose(player: NamedPlayer, board: Board, *, game: int | None = None) -> int:
+        games.append(game)
+        return board.legal_actions[0]
+
+    monkeypatch.setattr(NamedPlayer, "choose", choose)
+    for table in [start(client, seats=["greedy", "greedy"])[0] for _ in range(2)]:
+        for ply in range(2):
+            table("bot", ply=ply)
+    assert games == sorted(games) and len({*games}) == 2
 
 
 def test_bots_play_with_the_extra_play_alone() -> None:

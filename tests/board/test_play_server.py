@@ -7,32 +7,52 @@ import json
 import random
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
 from bao_agents.analysis import analyse
+from bao_agents.exact.solved_positions import shipped_won_positions
 from bao_agents.play import server
 from bao_agents.play.board_parts import LAYOUTS, board_parts
-from bao_agents.play.puzzles import RATED_LEVELS, SEEDS, puzzles, puzzles_file, rate
+from bao_agents.play.puzzles import (
+    PER_LENGTH,
+    RATED_LEVELS,
+    SEEDS,
+    Puzzle,
+    choose,
+    main,
+    puzzles,
+    puzzles_file,
+    rate,
+    write,
+)
 from bao_agents.play.refused import Refused
 from bao_agents.play.roster import LEVELS, Roster
 from bao_agents.play.rule_texts import NUMBER, rule_numbers, rule_text
 from bao_agents.play.seated_game import Game
-from bao_agents.play.server import client_of, create_app
+from bao_agents.play.server import client_of, create_app, make_server
 from bao_agents.play.sessions import Sessions
-from bao_agents.search.solver.solver import solve
+from bao_agents.search.solver.solver import Solution, solve
 from bao_env.board import Board, EventKind
+from bao_env.engine.action import pack_action
+from bao_env.engine.position import unpack
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.game import SEAT_NAMES
-from bao_env.notation.positions import action_to_move
-from bao_env.render.drawing import COLOUR_NAMES, drawing
+from bao_env.notation.positions import action_to_move, format_position
+from bao_env.render.drawing import COLOUR_NAMES, drawing, ground
 from bao_env.render.shapes import Circle, Text
+from bao_env.render.svg import svg_shapes
 from bao_env.rules_in_words import rules_in_words
 from tests.env.test_kernel import random_mixture
 from tests.play import HOUSE, ask, start
+from tests.positions import OPENING
 
 pytestmark = pytest.mark.usefixtures("patience")
 
@@ -80,6 +100,11 @@ def test_the_board_answers_under_its_addresses_and_names() -> None:
         assert answer.status_code == status, (host, origin)
 
 
+def test_a_server_ends_soon_and_reads_short_heads() -> None:
+    config = make_server(create_app(Roster())).config
+    assert (config.timeout_graceful_shutdown, config.h11_max_incomplete_event_size) == (1, 32768)
+
+
 def test_sessions_are_limited() -> None:
     """The least recently used session is dropped."""
     sessions = Sessions(4, 3)
@@ -102,6 +127,26 @@ def test_sessions_are_limited() -> None:
         sessions.call(lambda item: item, names[2])
     sessions.add(5, "a fourth")
     assert [sessions.call(lambda item: item, name) for name in (names[0], second)] == [0, 10]
+
+
+def test_a_recently_used_session_is_dropped_only_for_its_owner(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = SimpleNamespace(monotonic=lambda: clock.seconds)
+    monkeypatch.setattr("bao_agents.play.sessions.time", clock)
+    clock.seconds = 0.0
+    sessions = Sessions(2, 1)
+    first, second = (sessions.add(owner, owner)[0] for owner in ("one client", "another"))
+    assert [sessions.call(str, name) for name in (first, second)] == ["one client", "another"]
+    clock.seconds = 300.0
+    with pytest.raises(Refused, match="no room for another game"):
+        sessions.add("new", "a third")
+    own, dropped = sessions.add("new", "another")
+    assert dropped and [sessions.call(str, name) for name in (first, own)] == ["one client", "new"]
+    clock.seconds = 600.5
+    assert not sessions.add("new", "a third")[1]
+    with pytest.raises(Refused, match="does not have this game"):
+        sessions.call(str, first)
 
 
 # --- the page -----------------------------------------------------------------------------------
@@ -141,9 +186,13 @@ def test_parts_are_those_of_the_drawing(layout: str, viewer: int) -> None:
 def test_a_page_asks_for_its_drawing(
     client: TestClient, path: str, arguments: tuple[str, int, bool]
 ) -> None:
-    """Round pits have round marks; arrows point to two sides."""
+    """Only rules with houses have two square pits. Round pits have round marks; arrows point to two
+    sides."""
+    layout, viewer, house = arguments
     parts = client.get(f"/api/board/{path}").json()
-    assert parts == json.loads(json.dumps(board_parts(*arguments)))
+    assert parts == json.loads(json.dumps(board_parts(layout, viewer, house)))
+    assert parts["ground"] == svg_shapes(ground(LAYOUTS[layout], viewer, house=house))
+    assert sum(hollow["owned"] is not None for hollow in parts["hollows"]) == 2 * house
     for mark in parts["marks"].values():
         assert "<circle" in mark["round"] and "<circle" not in mark["square"]
         assert "<rect" in mark["square"] and mark["left"] != mark["right"]
@@ -186,6 +235,8 @@ def test_all_rules_have_texts_and_swahili_has_words(thorough: bool) -> None:
             while (legal := game.board().legal_actions) and game.ply < 60:
                 for pit, direction in itertools.product(range(16), range(2)):
                     why = game.why_not(pit, direction, game.ply)
+                    actions = {pack_action(pit, direction, house) for house in (0, 1)}
+                    assert (why["words"] == "") == bool(actions & set(legal))
                     if why["words"] and not why["words"].endswith(" is empty"):
                         reasons.add(f"reason {why['rule']}")
                         rules.add(why["rule"])
@@ -363,6 +414,10 @@ def test_few_moves_solve_a_puzzle(client: TestClient, ruleset: str, thorough: bo
     order = [(puzzle.plies, -puzzle.levels) for puzzle in shipped]
     assert client.get("/api/setup").json()["puzzles"] == ["kujifunza", "zanzibar"]
     assert order == sorted(order) and {3, 5, 7, 9, 11} < {plies for plies, _ in order}
+    answers = [ask(client, "/api/puzzles", ruleset=ruleset, number=n) for n in (1, len(shipped))]
+    texts = [answer["state"]["text"] for answer in answers]
+    assert texts == [puzzle.position for puzzle in (shipped[0], shipped[-1])]
+    assert ask(client, "/api/puzzles", ruleset=ruleset)["state"]["text"] == texts[0]
     for number in range(1, len(shipped) + 1, 1 if thorough else 9):
         answer = ask(client, "/api/puzzles", ruleset=ruleset, number=number)
         board, puzzle = Board.from_text(answer["state"]["text"], ruleset), shipped[number - 1]
@@ -377,6 +432,91 @@ def test_few_moves_solve_a_puzzle(client: TestClient, ruleset: str, thorough: bo
                 wins.append(action_to_move(action))
         assert tuple(wins) == puzzle.winning and 3 * len(wins) <= len(board.legal_actions)
     ask(client, "/api/puzzles", 404, ruleset=ruleset, number=len(shipped) + 1)
+
+
+def test_the_rules_with_the_easiest_puzzle_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first puzzle counts: its plies, then the levels that solve it."""
+    tries = {
+        "zanzibar": [(3, 2), (9, 0)],
+        "kujifunza": [(3, 1), (3, 8)],
+        "malawi": [(2, 0), (3, 8)],
+    }
+
+    def some(rules: Ruleset) -> tuple[Puzzle, ...]:
+        return tuple(Puzzle("", n, (), (1.0,) * levels) for n, levels in tries.get(rules.name, ()))
+
+    monkeypatch.setattr("bao_agents.play.api.puzzles", some)
+    client = TestClient(create_app(Roster()), base_url=HOST)
+    assert client.get("/api/setup").json()["puzzles"] == ["malawi", "zanzibar", "kujifunza"]
+
+
+@pytest.mark.parametrize(
+    ("winning", "plies", "answer", "is_chosen"),
+    [
+        (0b101, 3, (3, True), True),  # two of six moves win
+        (0b10101, 3, (3, True), False),
+        (0, 3, (3, True), False),
+        (0b101, 2, (2, True), False),
+        (0b101, 21, (21, True), True),
+        (0b101, 22, (22, True), False),
+        (0b101, 7, (5, True), False),
+        (0b101, 7, (7, False), False),
+    ],
+)
+def test_a_puzzle_has_few_winning_moves_and_a_win_of_a_known_length(
+    winning: int,
+    plies: int,
+    answer: tuple[int, bool],
+    is_chosen: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A position is chosen once. Further files add at most six puzzles of a length."""
+    rules, won = RULESETS["kujifunza"], shipped_won_positions(RULESETS["kujifunza"])
+    assert won is not None
+    won = replace(
+        won[:9],
+        legal=np.full(9, 0b10101010101, np.uint64),
+        winning=np.full(9, winning, np.uint64),
+        plies=np.full(9, plies, np.int16),
+    )
+    solver = MagicMock()
+    solver.return_value.solve.return_value = Solution(0, *answer, (), 0)
+    monkeypatch.setattr("bao_agents.play.puzzles.Solver", solver)
+    texts = [format_position(unpack(position)) for position in won.positions]
+    expected = [Puzzle(text, plies, ("A1L", "A1R")) for text in texts]
+    assert [*choose(won)] == expected * is_chosen
+    assert [*choose(won[:2], [won, won])] == expected[:PER_LENGTH] * is_chosen
+    assert [*choose(won, [won[:1]])] == expected * is_chosen
+    solver.assert_called_with(rules, nodes=2_000_000)
+    if solver.return_value.solve.called:
+        assert solver.return_value.solve.call_args.kwargs == {"shortest": True}
+
+
+def test_the_file_of_puzzles_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only new puzzles are rated."""
+    rules = RULESETS["kujifunza"]
+    shipped, won = puzzles(rules), shipped_won_positions(rules)
+    assert won is not None
+    content, rated = puzzles_file(rules).read_bytes(), list[Puzzle]()
+    monkeypatch.setattr("bao_agents.play.puzzles._FOLDER", tmp_path)
+    write(sorted(shipped, key=lambda puzzle: (-puzzle.plies, puzzle.levels)), rules)
+    assert puzzles_file(rules).read_bytes() == content
+    new = Puzzle(OPENING, 2, ("A6L", "A6R"))
+
+    def rate_new(puzzle: Puzzle, rules: Ruleset) -> tuple[float, ...]:
+        rated.append(puzzle)
+        return (0.5, 0.25)
+
+    def note(*positions: Any) -> list[Puzzle]:
+        assert [len(positions[0]), *map(len, positions[1])] == [len(won)] * 2
+        return [*(puzzle._replace(solved=()) for puzzle in shipped[:3]), new]
+
+    monkeypatch.setattr("bao_agents.play.puzzles.choose", note)
+    monkeypatch.setattr("bao_agents.play.puzzles.rate", rate_new)
+    main("kujifunza", "kujifunza")
+    rated_new = new._replace(solved=(0.5, 0.25))
+    assert rated == [new] and rated_new.levels == 1
+    assert puzzles.__wrapped__(rules) == (rated_new, *shipped[:3])
 
 
 @pytest.mark.parametrize("ruleset", ["zanzibar", "kujifunza"])
@@ -398,5 +538,7 @@ def test_a_client_of_ipv6_is_a_network() -> None:
     of = [
         client_of({"client": (address, 1)}) for address in (network, network[:-1] + "9", neighbour)
     ]
-    assert of[0] == of[1] != of[2]
+    assert of == [f"2001:db8:1:{number}::/64" for number in (2, 2, 3)]
+    assert client_of({"client": ("fd00:0:0:1::5", 1)}) == "fd00:0:0:1::/64"
+    assert client_of({"client": None}) == ""
     assert client_of({"client": ("::ffff:10.0.0.1", 1)}) == "10.0.0.1"

@@ -205,6 +205,10 @@ def test_replay_prints_all_of_a_position_a_move_and_a_game(
     shown = f"{after}\nposition: {after.text()}\n"
     assert says("replay start --move 7L*") == f"{start}\n{''.join(events)}{shown}"
     assert "no files" in fails("replay start start --move 7L*")
+    learner = Board("kujifunza")
+    for option in ("", f"--move {learner.legal_moves[0]}"):
+        shown_first = says(f"replay start --ruleset kujifunza {option}")
+        assert shown_first.startswith(f"{learner}\n")
     file, games = tmp_path / "games", list[str]()
     for head, name in (("", "game"), ("south: A\n", "A"), ("south: A\nnorth: B\ntitle: T\n", "T")):
         for winner in ("", "winner: Omar\n"):
@@ -216,6 +220,20 @@ def test_replay_prints_all_of_a_position_a_move_and_a_game(
     file.write_text("1: 7L;\n")  # without its star
     assert "7L" in fails(f"replay {file}")
     assert "1 moves, all legal" in says(f"replay {file} --any-stars")
+
+
+def test_replay_names_rules_that_the_head_does_not_say(tmp_path: Path, says: Says) -> None:
+    file, rules, stated = tmp_path / "game.txt", RULESETS["zanzibar"], RULESETS["kibao"]
+    line = f"\nrules: {rules.contrast(stated)}, which the header says\n"
+    for head, option, is_other in (
+        ("ruleset: kibao\n", "--ruleset zanzibar", True),
+        ("ruleset: kibao\n", "", False),
+        ("ruleset: no such rules\n", "--ruleset zanzibar", False),
+        ("", "--ruleset zanzibar", False),
+    ):
+        file.write_text(f"{head}1: 7L*;\n")
+        out = says(f"replay {file} {option}")
+        assert (line in out, "header says" in out) == (is_other, is_other)
 
 
 def test_replay_prints_an_end_that_only_the_head_says(tmp_path: Path, says: Says) -> None:

@@ -19,6 +19,7 @@ from bao_agents.search.limits import Limit
 from bao_agents.support.provenance import current_commit
 from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS
+from bao_env.envs.aec import raw_env
 from tests.conftest import Says
 from tests.record import recorded_numbers
 from tests.training.runs import options
@@ -43,26 +44,36 @@ def test_bench_measures_and_prints_json(monkeypatch: pytest.MonkeyPatch, says: S
     rules = RULESETS["zanzibar"]
     vector = vector_case(rules, 3, 1, np.float32, AutoresetMode.NEXT_STEP)
     monkeypatch.setattr(bench_engine, "BaoVectorEnv", env := MagicMock())
-    vector_case(rules, 3, 2, np.uint8, AutoresetMode.SAME_STEP)
+    vector_case(rules, 3, 2, np.uint8, AutoresetMode.SAME_STEP).play(2)
+    assert env.return_value.step.call_count == 2
     settings = {"dtype": np.uint8, "autoreset_mode": AutoresetMode.SAME_STEP}
     env.assert_called_once_with(3, opponent=None, ruleset=rules, threads=2, **settings)
-    monkeypatch.setattr(bench_engine, "raw_env", env := MagicMock())
-    aec_case(rules)
+    aec = raw_env(ruleset=rules)
+    monkeypatch.setattr(aec, "step", step := MagicMock(wraps=aec.step))
+    monkeypatch.setattr(bench_engine, "raw_env", env := MagicMock(return_value=aec))
+    aec_case(rules).play(200)  # several games
     env.assert_called_once_with(ruleset=rules)
+    assert step.call_count == 200
+    monkeypatch.setattr(bench_engine, "Engine", engine := MagicMock())
+    engine.return_value.new_games.return_value = ["games"]
+    kernel_case(rules, 3, 2).play(2)
+    engine.assert_called_once_with(rules, 2)
+    [[games, _, plies]] = engine.return_value.play_random.call_args_list[0][:1]
+    assert (games, plies) == ("games", 2)
     monkeypatch.undo()
     assert kernel_case(rules, 3, 1).play(2) == vector.play(2) == aec_case(rules).play(6) == 6
 
 
 def test_a_bench_counts_plies_a_second(monkeypatch: pytest.MonkeyPatch, says: Says) -> None:
-    """A call takes two seconds on the clock of this test, and four of processor time."""
+    """A call takes 20 ms on the clock of this test, and 40 ms of processor time."""
     calls = list[int]()
 
     def play(count: int) -> int:
         calls.append(count)
-        return 8_000_000 * count
+        return 80_000 * count
 
     clock = SimpleNamespace(
-        perf_counter=lambda: 2.0 * sum(calls), process_time=lambda: 4.0 * sum(calls)
+        perf_counter=lambda: 0.02 * sum(calls), process_time=lambda: 0.04 * sum(calls)
     )
     timer = SimpleNamespace(autorange=lambda: (10, 4.0))  # ten calls in four seconds
     monkeypatch.setattr(benchmark, "time", clock)
@@ -70,7 +81,10 @@ def test_a_bench_counts_plies_a_second(monkeypatch: pytest.MonkeyPatch, says: Sa
     monkeypatch.setattr(bench_engine, "all_cases", lambda *_: [Case("mine", 8, 2, play)])
     table = says("bench engine --rounds 3 --seconds 2")
     assert calls == [1, 5, 5, 5]
-    assert table.splitlines()[-1].split() == ["mine", "8", "2", "4.000", "2.000"]
+    assert f"\ncommit {current_commit()}, " in table
+    head, row = (line.split() for line in table.splitlines()[-2:])
+    assert head == ["million", "plies", "a", "second", "batch", "threads", "rate", "per", "core"]
+    assert row == ["mine", "8", "2", "4.000", "2.000"]
 
 
 def test_search_bench_searches(monkeypatch: pytest.MonkeyPatch, says: Says) -> None:
@@ -78,7 +92,8 @@ def test_search_bench_searches(monkeypatch: pytest.MonkeyPatch, says: Says) -> N
     rates = json.loads(says("bench search --positions 4 --rounds 1 --seconds 0.01 --json -"))
     assert rates["made_with"]["commit"] == current_commit()
     assert rates["made_with"]["command"].endswith("--seconds 0.01 --json -")
-    assert {"alphabeta:4, nodes", "mcts, random playouts"} <= {*rates["per_second"]}
+    searches = [f"alphabeta:{depth}, nodes" for depth in (4, 6, 8, 10)]
+    assert [*rates["per_second"]] == [*searches, "mcts, random playouts"]
     assert all(1e3 < rate < 1e8 for rate in rates["per_second"].values())
     measured = MagicMock(side_effect=lambda cases, *_: [case.rates.append(7.0) for case in cases])
     monkeypatch.setattr(bench_search, "measure", measured)
@@ -89,7 +104,12 @@ def test_search_bench_searches(monkeypatch: pytest.MonkeyPatch, says: Says) -> N
     monkeypatch.setattr(bench_search, "AlphaBetaAgent", agent := MagicMock())
     alphabeta_case(rules, sample(rules, 4), 5)
     agent.assert_called_once_with(rules, Limit(plies=5), threads=1)
-    assert mcts_case(rules, sample(rules, 4)).play(2) == 2 * 4 * PLAYOUTS
+    positions = sample(rules, 8)
+    assert mcts_case(rules, positions).play(2) == 2 * 8 * PLAYOUTS
+    monkeypatch.setattr(bench_search, "MctsAgent", agent := MagicMock())
+    mcts_case(rules, positions).play(2)
+    agent.assert_called_once_with(rules, Limit(nodes=PLAYOUTS), threads=1)
+    assert [len(call.args[0]) for call in agent.return_value.act.call_args_list] == [8, 8]
 
 
 def test_training_bench_prints_a_table(says: Says) -> None:
