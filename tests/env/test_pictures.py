@@ -82,6 +82,11 @@ def test_a_ring_is_on_the_pit_and_the_arrow_where_the_hand_sows(ruleset: str) ->
             hand = hand_way(board, action)
             assert (hand["pit"], hand["start"], hand["way"]) == (pit, start, direction)
             starts_in_own_pit.add(start == pit)
+        legal = action_marks(MarkKind.LEGAL, board.packed, board.ruleset, board.legal_actions)
+        has_arrows = not (
+            waits or (first.kind is EventKind.SIDE and board.position.store[board.turn])
+        )
+        assert all(mark.ring and bool(mark.directions) is has_arrows for mark in legal)
     assert starts_in_own_pit == {True, False}
 
 
@@ -94,6 +99,7 @@ def test_hole_5_is_square_if_it_is_a_house() -> None:
             if isinstance(shape, Rect) and shape.w == shape.h == 2 * RADIUS
         }
         assert len(squares) == houses
+        assert board.svg() == svg_board(board.position, house=board.ruleset.house)
 
 
 def test_a_board_draws_these_marks() -> None:

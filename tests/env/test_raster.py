@@ -7,6 +7,7 @@ import io
 import pickle
 import signal
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,10 @@ from bao_env.envs.aec import raw_env
 from bao_env.envs.single import BaoEnv
 from bao_env.envs.vector import BaoVectorEnv
 from bao_env.render import svg_board
-from bao_env.render.drawing import drawing
+from bao_env.render.drawing import HEIGHT, WIDTH, drawing
 from bao_env.render.marks import MarkKind, action_marks
 from bao_env.render.raster import rgb_array
-from bao_env.render.shapes import Text
+from bao_env.render.shapes import Rect, Text
 from tests.conftest import Capsys
 from tests.positions import OPENING
 from tests.processes import python
@@ -56,6 +57,17 @@ def test_all_but_texts_is_the_svg() -> None:
     image = pygame.image.load(io.BytesIO(svg.encode()), "board.svg")
     expected = pygame.surfarray.array3d(image).transpose(1, 0, 2)
     assert np.array_equal(rgb_array(shapes), expected)
+
+
+@pytest.mark.parametrize("scale", [1, 2])
+def test_labels_are_centred(scale: int) -> None:
+    paper = Rect(0, 0, WIDTH, HEIGHT, 0, "#000000")
+    image = rgb_array([Text(300, 200, "888", 40, "#ffffff"), paper], scale).max(axis=2)
+    rows, columns = np.nonzero(image > 128)
+    assert (columns.min() + columns.max()) / 2 == pytest.approx(scale * 300, abs=2)
+    assert (rows.min() + rows.max()) / 2 == pytest.approx(scale * 200, abs=3 * scale)
+    assert 22 * scale < np.ptp(rows) < 38 * scale
+    assert len(np.unique(image)) > 9  # smooth edges
 
 
 # --- the window ---------------------------------------------------------------------------------
@@ -120,7 +132,12 @@ def test_games_side_by_side_look_as_each_alone(opponent: Any, seed: int) -> None
 
 
 @BOTH
-def test_human(kind: str, capsys: Capsys) -> None:
+def test_human(kind: str, capsys: Capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each picture is shown, and a pause follows."""
+    calls: list[Any] = []
+    monkeypatch.setattr(pygame.event, "pump", lambda: calls.append("pump"))
+    monkeypatch.setattr(pygame.display, "flip", lambda: calls.append(shown()))
+    monkeypatch.setattr(pygame.time, "Clock", lambda: SimpleNamespace(tick=calls.append))
     game = make(kind, render_mode="human")
     assert shown() is None
     for _ in range(2):  # the second time after closing
@@ -130,6 +147,10 @@ def test_human(kind: str, capsys: Capsys) -> None:
         game.step(20)
         assert np.array_equal(shown(), picture(20))
         assert game.render() is None
+        images = [image_of(OPENING), picture(20), picture(20)]
+        expected = [call for image in images for call in ("pump", image, 10_000)]
+        np.testing.assert_equal(calls, expected)
+        calls.clear()
         game.close()
         assert not pygame.display.get_init()
         game.close()
