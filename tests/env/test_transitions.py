@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from gymnasium.spaces import Box, Dict
 
 from bao_env import BaoEnv, Board
 from bao_env.engine.ruleset import RULESETS
@@ -53,7 +56,7 @@ def test_rows_are_the_steps_of_an_environment(ruleset: str, observation: str, se
                 )
                 row += 1
             assert data.results[row - 1] == reward == (1 if info["winner"] == seat else -1)
-    assert row == len(data.actions) and data.openings.sum() == 3 * len(boards)
+    assert row == len(data.actions) == len(data.openings) and data.openings.sum() == 3 * len(boards)
 
 
 def test_a_game_that_stopped_is_truncated() -> None:
@@ -63,6 +66,32 @@ def test_a_game_that_stopped_is_truncated() -> None:
         data = transitions([board.record()._replace(outcome=outcome)])
         assert data.seats.tolist() == [0, 0, 1, 1] and not data.rewards.any()
         assert data.truncated.tolist() == [False, True] * 2 and not data.terminated.any()
+        assert not data.results.any()
         assert data.next_masks.any(axis=1).all()
     board = Board.from_text("start", moves="7L 5R")
     assert transitions([board.record()]).seats.tolist() == [0]  # North never sees a next turn
+    with pytest.raises(ValueError, match="these games have no moves"):
+        transitions([Board().record()])
+
+
+class Parts:
+    """An observer that shows a dict: the seat, and the plies."""
+
+    space = Dict(seat=Box(0, 1, (1,), np.int8), plies=Box(0, 500, (1,), np.int64))
+
+    def fill(self, positions: Any, legal: Any, viewers: Any, arrays: Any) -> None:
+        self.may_write = [array.flags.writeable for array in (positions, legal, viewers)]
+        arrays["seat"][:, 0] = viewers
+        arrays["plies"][:, 0] = positions[:, 5]
+
+
+def test_observations_may_be_dicts() -> None:
+    record = Board.from_text("start", moves="7L 5R 6R").record()
+    parts = Parts()
+    data = transitions([record] * 2, parts)
+    assert parts.may_write == [False] * 3
+    assert data.observations["seat"].ravel().tolist() == [0, 1] * 2 == data.seats.tolist()
+    assert data.observations["plies"].ravel().tolist() == [0, 1] * 2
+    assert data.next_observations["plies"].ravel().tolist() == [2, 3] * 2
+    episode = transitions([record._replace(actions=record.actions[:2])], parts)
+    assert episode.observations["plies"].tolist() == [[0]]
