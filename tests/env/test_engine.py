@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from bao_env import Engine, game
-from bao_env.engine.batch import step_batch
+from bao_env.engine import batch
 from bao_env.engine.position import PLY
 from bao_env.engine.sampling import random_states
 from tests.processes import python
@@ -114,8 +114,13 @@ def test_an_error_leaves_no_thread_at_work() -> None:
 
 def test_only_long_calls_release_the_gil() -> None:
     """A thread that makes many brief calls would keep the others waiting."""
-    options: list[Any] = [step_batch, game._advance]
+    options: list[Any] = [batch.step_batch, game._advance]
     assert [function.targetoptions["nogil"] for function in options] == [True, False]
+
+
+def test_functions_for_compiled_code_refuse_python() -> None:
+    with pytest.raises(TypeError, match=r"^_restart_finished\(\) has no Python wrapper"):
+        batch._restart_finished(*[np.zeros(1)] * 5)
 
 
 def _play_in_a_fork(engine: Engine, arrays: Arrays, queue: Any) -> None:

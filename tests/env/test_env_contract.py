@@ -143,6 +143,14 @@ def test_seeds(make: Make) -> None:
     assert not same(games(None), games(None))
 
 
+@EVERY_ENV
+def test_every_legal_action_is_drawn(make: Make) -> None:
+    env = make()
+    env.reset(seed=1)
+    drawn = {int(np.ravel(env.sample_legal_actions())[0]) for _ in range(60)}
+    assert drawn == {20, 22, 24, 26}
+
+
 # --- opponents ----------------------------------------------------------------------------------
 
 
@@ -172,28 +180,30 @@ def test_an_opponent_answers_all_games_at_once(make: Make) -> None:
 
 
 @pytest.mark.parametrize("make", [BaoEnv, BaoVectorEnv])
-@pytest.mark.parametrize("seeded", [False, True])
+@pytest.mark.parametrize("seeded", [False, True, None])
 def test_an_opponent_by_name_is_loaded_when_needed(
-    make: Make, seeded: bool, monkeypatch: pytest.MonkeyPatch
+    make: Make, seeded: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An environment loads the opponent when it is made, so a wrong name raises there. A reset with
     a seed loads it again if its play depends on a seed."""
-    seeds, cores = list[int](), list[int]()
+    seeds, cores, rules = list[int](), list[int](), set[str]()
 
     def load(name: str, ruleset: Any, seed: int, threads: int) -> Any:
         seeds.append(seed)
         cores.append(threads)
+        rules.add(ruleset.name)
         agent = RandomAgent(seed)
-        agent.seeded = seeded  # type: ignore[attr-defined]
+        if seeded is not None:  # without the attribute, it depends on a seed
+            agent.seeded = seeded  # type: ignore[attr-defined]
         return agent
 
     monkeypatch.setattr("bao_env.bots.load_from_packages", load)
-    env = make(opponent="mine")
+    env = make(opponent="mine", ruleset="dutch")
     for number in (1, 1, None, 2):
         env.reset(seed=number)
-    assert len(seeds) == (4 if seeded else 1)
-    assert not seeded or seeds[1] == seeds[2] != seeds[3]
-    assert {*cores} == {1}
+    assert len(seeds) == (1 if seeded is False else 4)
+    assert seeded is False or seeds[1] == seeds[2] != seeds[3]
+    assert {*cores} == {1} and rules == {"dutch"}
     BaoVectorEnv(opponent="mine", threads=3)
     assert cores[-1] == 3
 

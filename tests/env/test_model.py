@@ -178,6 +178,7 @@ def compare_state(env: Any, game: int, model: Model) -> None:
     if isinstance(env, raw_env):
         actor, waiting = (env.possible_agents[seat] for seat in (model.actor, 1 - model.actor))
         assert env.agent_selection == env.possible_agents[model.board.turn]
+        assert env.last()[1] == env.rewards[env.agent_selection]
         for seat, agent in enumerate(env.possible_agents):
             np.testing.assert_equal(env.observe(agent), model.observation(seat))
         np.testing.assert_equal(env.state(), env.observe(env.agent_selection)["observation"])

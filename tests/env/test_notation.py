@@ -25,7 +25,7 @@ from bao_env.notation import (
     parse_position,
 )
 from bao_env.notation.game_record import replay
-from bao_env.notation.moves import SPELLINGS, format_move, read_move
+from bao_env.notation.moves import SPELLINGS, format_move, may_start, read_move
 from bao_env.notation.transcript import format_transcript, parse_transcripts
 from tests.conftest import Fails, Says
 from tests.positions import (
@@ -153,6 +153,11 @@ def test_moves_come_back(ruleset: str, spelling: str, seed: int) -> None:
                     read_move(f"{typed}*", packed, rules, spelling=spelling, strict=False)
             with pytest.raises(ValueError, match="unknown spelling 'runes'; expected donkers or"):
                 read_move(text, packed, rules, spelling="runes")
+
+
+def test_where_a_move_may_start() -> None:
+    packed = to_packed(parse_position(OPENING, ZANZIBAR))
+    assert [a for a in range(64) if may_start(packed, ZANZIBAR, a)] == [*range(20, 28)]
 
 
 def test_takasia_of_the_dutch_rules_is_named() -> None:

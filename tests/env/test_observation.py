@@ -9,9 +9,10 @@ import numpy as np
 from bao_env import RULESETS, BaoVectorEnv
 from bao_env.engine.action import actions_of
 from bao_env.engine.position import movers
+from bao_env.notation import move_to_action
 from bao_env.observation.observer import get_observer, make_observations
 from tests import reference
-from tests.positions import draw, pack_texts, some_positions
+from tests.positions import LONE_KICHWA, draw, pack_texts, some_positions
 from tests.reference import FRONT, OPPONENT, SIDE, WINS
 from tests.rulesets import EVERY_RULESET
 
@@ -179,3 +180,12 @@ def test_afterstates_are_where_the_actions_lead(ruleset: str) -> None:
     assert tuple(map(actions_of, afterstates.legal)) == legal and any(results)
     observations = observe("replies", ruleset, afterstates.positions, afterstates.legal)
     np.testing.assert_array_equal(afterstates.observations, observations)
+
+
+def test_an_action_that_loses_at_once() -> None:
+    envs = BaoVectorEnv(1, ruleset="kujifunza", opponent=None)
+    envs.reset(options={"position": LONE_KICHWA})
+    afterstates = envs.afterstates()
+    lost = afterstates.actions == move_to_action("A1L")
+    np.testing.assert_array_equal(afterstates.results, -lost.astype(int))
+    assert lost.any()

@@ -51,3 +51,6 @@ def test_openings_leave_something_to_play() -> None:
         env.reset(seed=seed)
         plies.add(env.position.ply)
     assert plies == {0, 2}
+    alone = BaoVectorEnv(50, opponent=None)
+    alone.reset(seed=1)
+    assert not alone.positions[:, PLY].any()

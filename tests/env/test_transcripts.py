@@ -144,13 +144,13 @@ def test_the_stated_winner() -> None:
 
 
 def test_the_stated_end() -> None:
-    moves = Board.from_text("start", "zanzibar", "A7L 5R").transcript()
-    for end, winner in (
-        ("cut short", None),
-        ("Illegal action", NORTH),
-        ("front row empty\nwinner: North", NORTH),
+    for end, moves, winner in (
+        ("cut short", "7L* 5R", None),
+        ("Illegal action", "7L* 5R", NORTH),
+        ("Illegal action", "7L*", SOUTH),
+        ("front row empty\nwinner: North", "7L* 5R", NORTH),
     ):
-        outcome = Board.from_transcript(f"end: {end}\n{moves}").outcome()
+        outcome = Board.from_transcript(f"end: {end}\n1: {moves};\n").outcome()
         assert outcome is not None and outcome.winner == winner
 
 
