@@ -271,8 +271,8 @@ def test_the_numbers_of_games_have_63_bits() -> None:
 
 
 def test_matches_play_no_more_games_than_are_remembered() -> None:
-    """A player with room for four games remembers all ten games of a match from the first move
-    on."""
+    """A player with room for four games, or for two, remembers all ten games of a match from the
+    first move on."""
 
     class Counted(NamedPlayer):
         def __init__(self, limit: int) -> None:
@@ -287,11 +287,12 @@ def test_matches_play_no_more_games_than_are_remembered() -> None:
             self.asked = max(self.asked, len(legal))
             return super().act(positions, legal, **options)
 
-    players = [Counted(limit) for limit in (20, 4)]
+    players = [Counted(limit) for limit in (20, 4, 2)]
     greedy = bao_agents.load("greedy")
-    plies = [play_match(player, greedy, pairs=5, seed=1).plies for player in players]
-    np.testing.assert_array_equal(plies[0], plies[1])
-    assert players[0].asked > 4 >= players[1].asked
+    plies = [play_match(player, greedy, pairs=5, seed=1).plies.tolist() for player in players]
+    assert plies[0] == plies[1] == plies[2]
+    # In the first ply it plays South in half of the games.
+    assert [player.asked for player in players[1:]] == [2, 1] and players[0].asked > 4
 
 
 @pytest.mark.parametrize("spec", SEARCHES)

@@ -56,6 +56,8 @@ def test_wilson_of_known_proportions() -> None:
         (1, 29, 0.0061, 0.1718),
     ):
         assert wilson_interval(hits / n, n) == pytest.approx((low, high), abs=6e-5)
+    for n in range(1, 100):  # rounding makes no bound of a clean sweep finite
+        assert (wilson_interval(0.0, n)[0], wilson_interval(1.0, n)[1]) == (0.0, 1.0)
 
 
 @every_ruleset("zanzibar")
@@ -180,10 +182,17 @@ def test_match_is_fair_and_reproducible(ruleset: str) -> None:
 
 def test_long_games_are_draws() -> None:
     players = RandomAgent(1), RandomAgent(2)
-    match = play_match(*players, pairs=20, max_plies=10, names=("a", "b"))
+    ended = list[int]()
+    match = play_match(
+        *players, pairs=20, max_plies=10, names=("a", "b"), progress=ended.append
+    )
     assert match.score.draws > 20 and match.plies.max() == 10
+    assert len(ended) == 2 and sum(ended) == 40
     ends = [str(Board.from_transcript(game).outcome()) for game in match.games]
     assert ends.count("cut short") == match.score.draws
+    only_opening = play_match(*players, pairs=2, max_plies=8)
+    assert only_opening.plies.tolist() == [[8, 8]] * 2 and only_opening.moves.tolist() == [0, 0]
+    assert only_opening.score.draws == 4
     with pytest.raises(ValueError, match="pairs=0: expected at least 1"):
         play_match(*players, pairs=0)
 

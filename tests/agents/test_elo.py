@@ -177,6 +177,21 @@ def test_ratings_of_two_players_are_an_elo_difference() -> None:
     assert (elo - half, elo + half) == pytest.approx((low, high), abs=0.5)  # from score_pairs
 
 
+@pytest.mark.parametrize(
+    ("counts", "error"),
+    [
+        ((0, 0, 1, 0, 0), math.sqrt(2)),  # two independent games of variance 1/4
+        ((1, 0, 0, 0, 1), 2.0),  # two pairs vary four times as much as independent games
+        ((0, 0, 2, 0, 0), math.sqrt(0.5)),  # ... at least half as much
+    ],
+)
+def test_ratings_of_one_or_two_pairs(counts: tuple[int, ...], error: float) -> None:
+    ratings = rate({("a", "b"): pairs_of(counts)}, anchor="b")
+    half = 1.959964 * error * 400.0 / math.log(10.0)
+    assert ratings.elo.tolist() == [0.0, 0.0]
+    assert ratings.high.max() == pytest.approx(half) == -ratings.low.min()
+
+
 def test_names_do_not_decide_who_has_a_rating() -> None:
     """In each group a single player gets 0: the one who met the most others, or else the
     strongest."""

@@ -228,6 +228,10 @@ def test_a_ladder_is_made_from_a_tournament(tmp_path: Path, says: Says) -> None:
     assert new_ladder.model_copy(update={"anchors": (greedy,)}).changed() == ["greedy"]
 
 
+def test_quick_anchors_play_as_when_they_were_rated() -> None:
+    assert SMALL.changed() == []
+
+
 @pytest.mark.slow
 def test_shipped_anchors_play_as_when_they_were_rated() -> None:
     """If an anchor plays differently, the ratings are void: make a new ladder with a new number."""

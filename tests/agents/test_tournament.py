@@ -17,7 +17,7 @@ from dataclasses import replace
 from multiprocessing import current_process
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock, PropertyMock
+from unittest.mock import MagicMock, PropertyMock, call
 from zlib import crc32
 
 import numpy as np
@@ -30,7 +30,7 @@ from bao_agents.arena.event import Event
 from bao_agents.arena.openings import draw_openings
 from bao_agents.arena.pairs import Pairs
 from bao_agents.arena.plan import Gauntlet, Part, Plan, Results, RoundRobin, cut, pairings
-from bao_agents.arena.pools import LocalPool
+from bao_agents.arena.pools import LocalPool, RayPool
 from bao_agents.arena.report import (
     cells,
     crosstable,
@@ -133,13 +133,21 @@ def test_a_gauntlet_stops_where_it_is_decided() -> None:
                 break
     assert [len(pairs) for pairs in pairings(results).values()] == [52, 52]
     assert plan.next_round(results) == []
+    assert plan.is_stopped("even", results) and not replace(plan, pairs=52).is_stopped(
+        "even", results
+    )
+    for pairs, is_due in ((49, False), (50, True)):
+        part = Part("me", "even", tuple(range(pairs)))
+        assert plan.is_decided({part: drawn(part, 1.0, 1.0)}) == is_due
 
 
 def test_more_openings_only_add_parts() -> None:
     few, many = (RoundRobin("abc", pairs).next_round({}) for pairs in (50, 60))
     assert {*few} < {*many} and len(many) == 9
-    few, many = (Gauntlet("a", "b", pairs).next_round({}) for pairs in (100, 1000))
-    assert {*few[:-1]} < {*many} and len(few) >= 16 and len(many) <= 100
+    few, many = (Gauntlet("a", "b", pairs).next_round({}) for pairs in (100, 300))
+    assert {*few[:-1]} < {*many}
+    sizes = [len(part.numbers) for part in many]
+    assert sizes == [1] * 16 + [2] * 8 + [4] * 8 + [8] * 8 + [16] * 8 + [25, 19]
 
 
 # --- workers --------------------------------------------------------------------------------------
@@ -236,6 +244,26 @@ def test_faults_of_ray_are_one_line(
     assert message in message_printed and "much more" not in message_printed
 
 
+def test_ray_is_asked_for_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An address with a port is tried first, because Ray itself would try for minutes."""
+    ray, connect = MagicMock(), MagicMock()
+    ray.exceptions.RayError = RayError
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.setattr("bao_agents.arena.pools.socket.create_connection", connect)
+    monkeypatch.setattr(sys, "path", ["a", "b"])
+    for variable in ("auto", ""):
+        monkeypatch.setenv("RAY_ADDRESS", variable)
+        for address in ("host:6379", "local", ""):
+            with RayPool(address) as pool:
+                pool.submit(max, 1, 2)
+    addresses = ["host:6379", "local", "auto", "host:6379", "local", None]
+    paths = {"env_vars": {"PYTHONPATH": os.pathsep.join("ab")}}
+    options = {"runtime_env": paths, "logging_level": "WARNING"}
+    assert ray.init.call_args_list == [call(address, **options) for address in addresses]
+    assert connect.call_args_list == [call(("host", 6379), timeout=5.0)] * 2
+    assert ray.remote.call_args_list == [call(num_cpus=1)] * 6 and ray.shutdown.call_count == 6
+
+
 @pytest.mark.slow
 def test_a_pool_ends_without_a_word(capfd: pytest.CaptureFixture[str]) -> None:
     """A pool prints nothing even if it ends while calls run and others have been cancelled."""
@@ -289,7 +317,7 @@ RESULT = json.dumps(
     {
         "points": [[1.0, 0.0]] * 5,
         "plies": [[30, 40]] * 5,
-        "moves": [30, 40],
+        "moves": [0, 40],
         "seconds": [0.25, 0.5],
         "faults": [[], ["crashed: exit status 1"]],
         "commits": ["older"],
@@ -342,7 +370,16 @@ def test_results_of_a_moved_checkpoint_are_taken(
     assert (with_player(moved).read(PART) is None) == is_old
 
 
-@pytest.mark.parametrize(("old", "new"), [("[0.25, ", "[1e308, "), ("[30, 40], ", "")])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("[0.25, ", "[1000000001.0, "),
+        ("[0, 40]", f"[0, {10**12 + 1}]"),
+        ("[1.0, ", "[1.5, "),
+        ("[1.0, ", "[0.75, "),
+        ("[30, 40], ", ""),
+    ],
+)
 def test_what_cannot_be_added_is_not_taken(old: str, new: str) -> None:
     """test_files_from_others draws other kinds of damage."""
     with pytest.raises(ValueError, match=r"validation error|expected one length"):
@@ -397,6 +434,9 @@ def test_players_get_the_threads_and_seeds_of_a_part(monkeypatch: pytest.MonkeyP
         expected = np.random.SeedSequence([1, *key, 0]).generate_state(2).tolist()
         assert seeds == [{"ruleset": RULES, "seed": seed, "threads": 3} for seed in expected]
     assert warmed == [("greedy", RULES), ("random", RULES)] * 2
+    event().play(PART)  # as in a pool
+    assert [settings["threads"] for settings in loaded[4:]] == [1, 1]
+    del loaded[4:]
     events.program(0, "greedy", RULES)
     events.program.cache_clear()
     assert loaded[4:] == [{"ruleset": RULES, "threads": 1}]
