@@ -256,9 +256,9 @@ def test_choose_passes_on_the_game_and_the_limit(remembers: bool, limit: Limit |
     agent = Search()
     player = NamedPlayer("search", agent)
     player.remembers = remembers
-    player.choose(Board(), limit, game=7)
+    player.choose(Board(), limit, game=0)
     options = {name: np.ravel(value).tolist() for name, value in agent.options.items()}
-    assert options.pop("games", None) == ([7] if remembers else None)
+    assert options.pop("games", None) == ([0] if remembers else None)
     assert options == ({} if limit is None else {"limit": [*limit]})
 
 

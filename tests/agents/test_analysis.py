@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,8 +18,11 @@ from bao_agents.exact.solved_positions import shipped_won_positions
 from bao_agents.players import registry
 from bao_agents.players.player import NamedPlayer
 from bao_agents.players.registry import load
+from bao_agents.search.limits import Limit
 from bao_agents.search.solver.solver import Solution, Solver
+from bao_agents.support.opinion import Opinion
 from bao_env.board import Board
+from bao_env.bots import RandomAgent
 from bao_env.engine.action import actions_of
 from bao_env.engine.ruleset import RULESETS
 from bao_env.game import SEAT_NAMES
@@ -103,6 +107,82 @@ UNPROVEN = Solution(None, None, False, (), 0)
 def test_marks_begin_at_a_loss(loss: float, mark: str) -> None:
     played = Line(20, -loss, UNPROVEN, None, (20,))
     assert Reviewed(0, 0, played, Analysis(0.0, UNPROVEN, (played,))).mark == mark
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+def test_marks_of_proven_moves(seat: int) -> None:
+    won, lost = UNPROVEN._replace(winner=seat), UNPROVEN._replace(winner=1 - seat)
+    for before, after, mark, gives_win_away in (
+        (won, lost, "??", True),
+        (won, UNPROVEN, "?!", False),
+        (lost, lost, "", False),
+        (lost, UNPROVEN, "", False),
+        (UNPROVEN, lost, "??", False),
+    ):
+        played = Line(20, -0.5, after, None, (20,))
+        reviewed = Reviewed(0, seat, played, Analysis(0.5, before, (played,)))
+        assert (reviewed.mark, reviewed.gives_win_away) == (mark, gives_win_away)
+        assert reviewed.leaves_win_open == (mark == "?!")
+
+
+@pytest.mark.parametrize("seat", [0, 1])
+def test_an_analysis_joins_opinions_and_proofs(seat: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Proven moves get their proof, with one more ply; the others keep the player's order. A best
+    move that the player does not continue is continued by a search."""
+    board = Board("kujifunza", seat)
+    a, b, c, d, e, f = board.legal_actions[:6]
+    after = {action: board.copy() for action in (a, b, c, d, e, f)}
+    for action, board_after in after.items():
+        board_after.push(action)
+    known, noted = dict[bytes, Solution](), list[Any]()
+
+    def know(position: Board, winner: int, plies: int, *line: int) -> Solution:
+        return known.setdefault(position.packed.tobytes(), Solution(winner, plies, True, line, 9))
+
+    class Known(Solver):
+        def solve(self, packed: Any, **settings: Any) -> Solution:
+            return known.get(packed.tobytes(), UNPROVEN)
+
+    class Continuing:
+        def __init__(self, *rules: Any, **settings: Any) -> None:
+            noted.append((*rules, settings))
+
+        def search(self, packed: Any) -> Any:
+            noted.append(packed.tolist())
+            return SimpleNamespace(line=(7, 8))
+
+    class Opinionated(RandomAgent):
+        def analyse(self, *_: Any) -> list[Opinion]:
+            opinions = (d, 0.9), (c, 0.8), (f, 0.3), (e, 0.3), (a, -0.5), (b, -0.6)
+            return [Opinion(action, score, None, ()) for action, score in opinions]
+
+    monkeypatch.setattr(analysis, "Solver", Known)
+    monkeypatch.setattr(analysis, "AlphaBetaAgent", Continuing)
+    player = NamedPlayer("opinionated", Opinionated())
+    loser = 1 - seat
+    know(after[a], seat, 6, 1, 2), know(after[b], seat, 2, 3)
+    know(after[c], loser, 5), know(after[d], loser, 9)
+    won = analyse(board, player, lines=None)
+    assert [(line.actions, line.score, line.proof.plies) for line in won.lines] == [
+        ((b, 3), 1.0, 3),
+        ((a, 1, 2), 1.0, 7),
+        ((f,), 0.3, None),
+        ((e,), 0.3, None),
+        ((d,), -1.0, 10),
+        ((c,), -1.0, 6),
+    ]
+    assert won[:2] == (1.0, Solution(seat, 3, False, (b, 3), 9)) and not noted
+    known.clear()
+    proof = know(board, loser, 8, c, 4)
+    know(after[d], loser, 9)
+    lost = analyse(board, player, lines=2)
+    assert lost[:2] == (-1.0, proof) and [line.actions for line in lost.lines] == [(c, 4), (f,)]
+    known.clear()
+    unknown = analyse(board, player)
+    assert unknown[:2] == (0.9, UNPROVEN)
+    assert [line.actions for line in unknown.lines] == [(d, 7, 8), (c,), (f,)]
+    limit, position = Limit(nodes=100_000), after[d].packed.tolist()
+    assert noted == [(board.ruleset, limit, {"threads": 1}), position]
 
 
 @pytest.mark.parametrize(("seat", "values"), [(0, ("+0.50", "+0.25")), (1, ("-0.50", "-0.25"))])

@@ -183,13 +183,18 @@ def test_match_is_fair_and_reproducible(ruleset: str) -> None:
 def test_long_games_are_draws() -> None:
     players = RandomAgent(1), RandomAgent(2)
     ended = list[int]()
-    match = play_match(
-        *players, pairs=20, max_plies=10, names=("a", "b"), progress=ended.append
-    )
+    match = play_match(*players, pairs=20, max_plies=10, names=("a", "b"), progress=ended.append)
     assert match.score.draws > 20 and match.plies.max() == 10
     assert len(ended) == 2 and sum(ended) == 40
     ends = [str(Board.from_transcript(game).outcome()) for game in match.games]
     assert ends.count("cut short") == match.score.draws
+    keys = "event", "south", "north", "opening plies"
+    heads = [
+        [game.get(key) for key in keys] for game in parse_transcripts("\n".join(match.games[:4]))
+    ]
+    assert heads == [
+        [event, *names, "8"] for event in ("pair 1", "pair 2") for names in (("a", "b"), ("b", "a"))
+    ]
     only_opening = play_match(*players, pairs=2, max_plies=8)
     assert only_opening.plies.tolist() == [[8, 8]] * 2 and only_opening.moves.tolist() == [0, 0]
     assert only_opening.score.draws == 4
@@ -205,6 +210,7 @@ def test_a_fault_loses_one_game() -> None:
 
         def act(self, positions: np.ndarray, legal: np.ndarray) -> np.ndarray:
             actions = super().act(positions, legal)
+            assert len(actions)  # it is not asked about nothing
             if not self.failed:
                 self.failed = True
                 raise PlayerFault("me", "was late", actions[:1].tolist())
@@ -277,7 +283,9 @@ def test_the_numbers_are_those_of_the_games(ruleset: str, tmp_path: Path, says: 
 def test_tables_for_papers_and_programs(says: Says, fails: Fails) -> None:
     """The tables say how they were made, and name their units."""
     line = "match random greedy alphabeta:1 --pairs 2 "
-    rows = list(csv.DictReader(says(line + "--csv -").splitlines()))
+    table = says(line + "--csv -")
+    rows = list(csv.DictReader(table.splitlines()))
+    assert "\r" not in table
     assert [row["opponent"] for row in rows] == ["greedy", "alphabeta:1"]
     openings = "random, --opening-plies 8 --balance 1"
     source = {"ruleset": "zanzibar", "seed": "1", "openings": openings}

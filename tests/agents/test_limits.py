@@ -148,7 +148,7 @@ def test_a_search_is_compiled_before_a_clock_runs() -> None:
 def test_a_player_whose_time_is_used_up_has_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock applies to players without a limit, too; other players get the time that is left on
     it. Getting ready takes none of it, and each move adds the increment."""
-    seconds, seconds_left = 0.0, list[float]()
+    seconds, seconds_left, times_ready = 0.0, list[float](), 0
 
     def wait() -> None:
         nonlocal seconds
@@ -159,10 +159,15 @@ def test_a_player_whose_time_is_used_up_has_lost(monkeypatch: pytest.MonkeyPatch
             wait()
             return super().act(*arguments, **options)
 
+        def processor_seconds(self) -> float:
+            return seconds
+
     class Told(RandomAgent):
         limit = Limit(seconds=1.0)
 
         def get_ready(self) -> None:
+            nonlocal times_ready
+            times_ready += 1
             wait()
 
         def act(self, *arguments: Any, limit: Limit | None = None) -> Any:
@@ -172,12 +177,13 @@ def test_a_player_whose_time_is_used_up_has_lost(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(games, "time", SimpleNamespace(perf_counter=lambda: seconds))
     names, clock = ("slow", "told"), Clock(1.0, 0.125)
-    pairs = play_match(Slow(1), Told(2), pairs=1, balance=None, clock=clock, names=names)
-    assert pairs.points.tolist() == [[0, 0]]
+    pairs = play_match(Slow(1), Told(2), pairs=2, balance=None, clock=clock, names=names)
+    assert pairs.points.tolist() == [[0, 0]] * 2
     # Slow has 1.0, 0.725, 0.45 and 0.175 s left before its moves.
-    assert pairs.faults == (["lost on time, by 0.225 s"] * 2, [])
-    assert pairs.moves.tolist() == [6, 7]
-    assert sorted(seconds_left) == [1.0, 1.0, 1.125, 1.125, 1.25, 1.25, 1.375]
+    assert pairs.faults == (["lost on time, by 0.225 s"] * 4, [])
+    assert pairs.moves.tolist() == [12, 14] and pairs.seconds[0] == pytest.approx(16 * 0.4)
+    assert seconds_left == sorted(seconds_left) and times_ready == 14
+    assert seconds_left[::2] == [1.0, 1.0, 1.125, 1.125, 1.25, 1.25, 1.375]
     assert all("\nend: lost on time\n" in game for game in pairs.games)
 
 

@@ -32,6 +32,7 @@ from bao_agents.players import pipe
 from bao_agents.players.pipe import PipeAgent
 from bao_agents.players.registry import load, parse
 from bao_agents.search.limits import Clock, Limit
+from bao_agents.support.cores import cores
 from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.envs.single import BaoEnv
@@ -46,10 +47,12 @@ READY = "import sys, time; line = sys.stdin.readline\nwhile line() != 'isready\\
 PLAY = READY + "print('ready', flush=True); line(); legal = line().split()[1:]; line()\n"
 HOSTILE = {
     "late": (
-        PLAY + "begun = time.process_time()\nwhile time.process_time() < begun + 0.2: pass\n"
+        "import time\nwhile time.process_time() < 0.2: pass\n"  # this time is not counted
+        + PLAY
+        + "begun = time.process_time()\nwhile time.process_time() < begun + 0.2: pass\n"
         "time.sleep(60)",
         # It gets as much processor time as the machine has to spare.
-        r"gave no answer within 0\.5 s, and used 0\.(?!00)\d\d s of processor time$",
+        r"gave no answer within 0\.5 s, and used 0\.(?!00)[0-3]\d s of processor time$",
     ),
     "mute": (
         "import time; time.sleep(60)",
@@ -188,8 +191,8 @@ def test_time_limit() -> None:
     [
         (None, "movetime 200"),
         (Limit(nodes=5), "movetime 200"),
-        (Limit(seconds=0.1), "movetime 100"),
-        (Limit.by_clock(Clock(0.2, 0.3)), "clock 200 300"),
+        (Limit(seconds=1.2), "movetime 1200"),
+        (Limit.by_clock(Clock(2.0, 3.0)), "clock 2000 3000"),
     ],
 )
 def test_margin(limit: Limit | None, told: str, tmp_path: Path) -> None:
@@ -209,6 +212,24 @@ def test_margin(limit: Limit | None, told: str, tmp_path: Path) -> None:
     assert agent.act(*Board().batch(), limit=limit).tolist() == Board().legal_actions[:1]
     assert children() == started
     assert sys.platform != "linux" or 0.0 <= agent.processor_seconds() < 0.3
+
+
+def test_a_program_is_told_its_settings(tmp_path: Path) -> None:
+    """The program repeats what it was told as its version. Its name has at most 40 characters."""
+    file = tmp_path / "bot.py"
+    file.write_text(
+        "import sys; told = []\n"
+        "while (line := sys.stdin.readline()) != 'isready\\n': told.append(line.strip())\n"
+        "print('name', 50 * 'x'); print('version', *told); print('ready', flush=True)\n"
+        "sys.stdin.read()"
+    )
+    command = f"{sys.executable} {file}"
+    told = PipeAgent(command, ZANZIBAR, 7, threads=3, memory=50), PipeAgent(command, ZANZIBAR)
+    assert [agent.fingerprint for agent in told] == [
+        "bao 1 ruleset zanzibar seed 7 threads 3 memory 50",
+        f"bao 1 ruleset zanzibar seed 0 threads {cores()}",
+    ]
+    assert told[0].name == 40 * "x"
 
 
 @pytest.mark.parametrize("spec", ["alphabeta:500n", "zanzibar"])

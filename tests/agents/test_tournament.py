@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -40,6 +41,7 @@ from bao_agents.arena.report import (
     standings,
     summary,
 )
+from bao_agents.arena.resumable import part_file
 from bao_agents.arena.scheduler import Timer, Workers, play
 from bao_agents.cli.main import main as bao
 from bao_agents.cli.tournament import COLUMNS
@@ -50,7 +52,7 @@ from bao_agents.players.names import PlayerName
 from bao_agents.players.registry import load
 from bao_agents.search.limits import Clock
 from bao_agents.support.progress import Progress
-from bao_agents.support.provenance import provenance
+from bao_agents.support.provenance import current_commit, provenance
 from bao_env.engine.ruleset import RULESETS
 from tests.conftest import Capsys, Fails, Says
 from tests.processes import start
@@ -194,6 +196,11 @@ def test_the_time_of_a_pool_ends(monkeypatch: pytest.MonkeyPatch) -> None:
         workers._start_pool(["random"], RULES)
         pool: Any = workers._pool
     assert pool.submit.return_value.result.call_count == 2
+    with monkeypatch.context() as failing:
+        failing.setattr(registry, "warm_up", warm_up := MagicMock(side_effect=ValueError))
+        failing.setattr(scheduler, "wait_for_others", wait := MagicMock())
+        scheduler._get_ready(["random", "greedy"], RULES)
+    assert warm_up.call_count == 2 and wait.call_count == 1
     futures = [Future[Any](), Future[Any]()]
     pool.submit.side_effect = futures
     timer = MagicMock()
@@ -403,7 +410,7 @@ def test_games_of_a_player_without_a_fingerprint_are_played_again(
         return replace(own_event, fingerprints=fingerprints)
 
     marks = {own(mark).fingerprints["own:make"] for mark in ("'one'", "'two'", "'one'  # and more")}
-    assert len(marks) == 3 and None not in marks
+    assert len(marks) == 3 and {len(mark or "") for mark in marks} == {16}
     with pytest.raises(ValueError, match="fingerprint of own:make is a int: expected a"):
         own("3")
     own_event = own("None")
@@ -434,7 +441,7 @@ def test_players_get_the_threads_and_seeds_of_a_part(monkeypatch: pytest.MonkeyP
         expected = np.random.SeedSequence([1, *key, 0]).generate_state(2).tolist()
         assert seeds == [{"ruleset": RULES, "seed": seed, "threads": 3} for seed in expected]
     assert warmed == [("greedy", RULES), ("random", RULES)] * 2
-    event().play(PART)  # as in a pool
+    assert event().play(PART).commits == {current_commit()}  # as in a pool
     assert [settings["threads"] for settings in loaded[4:]] == [1, 1]
     del loaded[4:]
     events.program(0, "greedy", RULES)
@@ -449,6 +456,12 @@ def test_a_bar_counts_the_games(tmp_path: Path) -> None:
         with Workers(1) as workers, Progress(file=io.StringIO()) as bar:
             play(new_event, RoundRobin(["greedy", "random"], pairs), workers, bar, results)
             assert (bar.n, bar.total) == (2 * pairs, 2 * pairs)
+
+
+def test_the_file_of_a_part_is_named_after_its_settings() -> None:
+    """The order of keys does not matter, and another version must find the same file."""
+    digest = hashlib.sha256(b'[{"a": 2, "b": 1}]').hexdigest()[:16]
+    assert part_file(Path("c"), "d", [{"b": 1, "a": 2}], ".json") == Path(f"c/d-{digest}.json")
 
 
 def test_player_that_changes_meanwhile_raises() -> None:
@@ -538,6 +551,7 @@ def test_tables() -> None:
             moves=np.array([1000, 1000]),
             seconds=np.array([0.1, 12.34]),
             faults=([], ["says: <b>", "late"]),
+            games=("a game",),
         ),
         ("c", "a"): Pairs(
             points=np.array([[0, 0], [1, 0]]),
@@ -546,6 +560,10 @@ def test_tables() -> None:
             seconds=np.array([1.0, 0.3936]),
         ),
     }
+    pairs = results["a", "b"]
+    assert pairs.swapped().swapped().to_json() == pairs.to_json()
+    assert (pairs + pairs).faults == ([], ["says: <b>", "late"] * 2)
+    assert (pairs.swapped() + pairs.swapped()).faults == (["says: <b>", "late"] * 2, [])
     rows = standings(results, anchor="b")
     assert [row["mean_plies"] for row in rows] == [40.0, 50.0, 30.0]
     assert rows[-1]["faults"] == ["says: <b>", "late"]
