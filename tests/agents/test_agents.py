@@ -255,6 +255,7 @@ def test_choose_passes_on_the_game_and_the_limit(remembers: bool, limit: Limit |
 
     agent = Search()
     player = NamedPlayer("search", agent)
+    assert repr(player) == "<player search>"
     player.remembers = remembers
     player.choose(Board(), limit, game=0)
     options = {name: np.ravel(value).tolist() for name, value in agent.options.items()}

@@ -214,6 +214,11 @@ def test_a_clean_sweep_is_as_in_a_match() -> None:
     ladder = rate({("a", "b"): sweep, ("b", "c"): sweep, ("a", "c"): sweep}, anchor="b")
     assert ladder.elo.tolist() == [math.inf, 0.0, -math.inf]
     assert ladder.low[0] == pytest.approx(-ladder.high[2]) == pytest.approx(low)
+    chain = rate({("a", "b"): sweep, ("b", "c"): sweep, ("c", "d"): sweep})
+    assert chain.names == ("a", "b", "c", "d")  # b is the strongest of those who met two players
+    assert chain.elo[:3].tolist() == [math.inf, 0.0, -math.inf]
+    unknown = chain.elo[3], chain.low[3], chain.high[3]  # d has never met b
+    assert unknown == pytest.approx((math.nan, -math.inf, math.inf), nan_ok=True)
     lone = rate({("a", "b"): sweep})  # no other has a finite rating, so its 0 says nothing
     assert 0.0 in lone.elo.tolist() and np.isnan(lone.low[lone.elo == 0.0]).all()
     ratings = rate({("a", "b"): sweep, ("c", "b"): 1.0 - close, ("a", "c"): sweep})

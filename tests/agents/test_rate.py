@@ -224,8 +224,9 @@ def test_a_ladder_is_made_from_a_tournament(tmp_path: Path, says: Says) -> None:
     assert [round(row["elo"], 1) for row in report["results"][::-1]] == new_ladder.ratings.tolist()
     widths = [anchor.high - anchor.low for anchor in new_ladder.anchors]
     assert 2 * Z95 * np.sqrt(np.diag(new_ladder.covariance)) == pytest.approx(widths)
-    greedy = new_ladder.anchors[1].model_copy(update={"answers": "0" * 16})
-    assert new_ladder.model_copy(update={"anchors": (greedy,)}).changed() == ["greedy"]
+    for mark in ("answers", "fingerprint"):
+        greedy = new_ladder.anchors[1].model_copy(update={mark: "0" * 16})
+        assert new_ladder.model_copy(update={"anchors": (greedy,)}).changed() == ["greedy"]
 
 
 def test_quick_anchors_play_as_when_they_were_rated() -> None:
