@@ -261,6 +261,9 @@ def test_choose_passes_on_the_game_and_the_limit(remembers: bool, limit: Limit |
     options = {name: np.ravel(value).tolist() for name, value in agent.options.items()}
     assert options.pop("games", None) == ([0] if remembers else None)
     assert options == ({} if limit is None else {"limit": [*limit]})
+    player.limit = None
+    with pytest.raises(ValueError, match="player search takes no limit"):
+        player.choose(Board(), Limit(nodes=5))
 
 
 def test_the_numbers_of_games_have_63_bits() -> None:

@@ -18,7 +18,13 @@ import pytest
 from PIL import Image
 
 from bao_agents.arena.elo import wilson_interval
-from bao_agents.arena.openings import BALANCED, MatchOpenings, draw_openings, read_openings
+from bao_agents.arena.openings import (
+    BALANCED,
+    MatchOpenings,
+    draw_openings,
+    parse_openings,
+    read_openings,
+)
 from bao_agents.arena.pairs import play_match
 from bao_agents.arena.report import limit_ms, notes, notes_of, plot
 from bao_agents.arena.scheduler import play
@@ -166,6 +172,20 @@ def test_openings_between_comments_count_once(tmp_path: Path) -> None:
         np.testing.assert_array_equal(openings.actions, plain.actions)
         with pytest.raises(ValueError, match="3 different openings"):
             read_openings(file, "zanzibar", 4, seed=1)
+
+
+def test_an_opening_must_not_end_the_game(tmp_path: Path) -> None:
+    board, player, words = Board("kujifunza"), RandomAgent(1), list[str]()
+    while not board.is_game_over():
+        words.append(board.move_text(int(player.act(*board.batch())[0])))
+        board.push(words[-1])
+    file = tmp_path / "openings"
+    file.write_text(f"{board.text()}\t{' '.join(words)}")
+    with pytest.raises(ValueError, match="line 1: the opening ends the game"):
+        read_openings(file, "kujifunza", 1, seed=1)
+    text = " ".join(["south", *map(str, board.move_stack)])
+    with pytest.raises(ValueError, match="an opening ends the game"):
+        parse_openings([text], board.ruleset)
 
 
 @every_ruleset("zanzibar")
