@@ -24,7 +24,7 @@ from bao_agents.arena.event import Event
 from bao_agents.arena.ladder import DEFAULT, Ladder, load_ladder, shipped
 from bao_agents.arena.pairs import Pairs
 from bao_agents.arena.placement import OnLadder
-from bao_agents.arena.plan import Gauntlet, Part
+from bao_agents.arena.plan import PART_PAIRS, Gauntlet, Part
 from bao_agents.arena.scheduler import Workers
 from bao_agents.cli import games, rate
 from bao_agents.cli.games import Played
@@ -120,11 +120,22 @@ def test_the_scale_interval_has_the_error_of_the_opponent() -> None:
 
 
 def simulate(plan: OnLadder, elo: float) -> dict[Part, Pairs]:
-    """Return the results of a rating, drawn from the model."""
+    """Return the results of a rating, drawn from the model.
+
+    A round at most doubles the pairs, and begins with the slowest anchors.
+    """
     rng = np.random.default_rng(0)
     elos = {anchor.player: anchor.elo for anchor in plan.ladder.anchors}
+    times = {anchor.player: anchor.ms_a_move for anchor in plan.ladder.anchors}
     results: dict[Part, Pairs] = {}
     while parts := plan.next_round(results):
+        sizes = [len(part.numbers) for part in parts]
+        opponents_met = [part.second for part in parts]
+        assert 1 <= min(sizes) <= max(sizes) <= PART_PAIRS
+        assert sum(sizes) < max(20, sum(map(len, results.values()))) + len({*opponents_met})
+        assert not results or opponents_met == sorted(
+            opponents_met, key=times.__getitem__, reverse=True
+        )
         for part in parts:
             opponents = np.full(len(part.numbers), elos[part.second])
             results[part] = Pairs(points=drawn_points(rng, elo, opponents))
@@ -150,11 +161,15 @@ def test_nearest_anchors_are_played() -> None:
     elos = {anchor.player: anchor.elo for anchor in plan.ladder.anchors}
     middle = float(np.mean([*elos.values()]))
     away = [abs(elos[part.second] - middle) for part in first]
+    near = {part.second for part in first}
+    assert sum(len(part.numbers) for part in first) == len(near) * math.ceil(20 / len(near))
     assert away == sorted(away) and away[0] == min(abs(elo - middle) for elo in elos.values())
     results = simulate(plan, 1500.0)
     assert plan.placement(results).margin <= 30.0
-    near = [len(pairs) for part, pairs in results.items() if abs(elos[part.second] - 1500) < 350]
-    assert sum(near) > 0.7 * sum(map(len, results.values()))
+    near_pairs = [
+        len(pairs) for part, pairs in results.items() if abs(elos[part.second] - 1500) < 350
+    ]
+    assert sum(near_pairs) > 0.7 * sum(map(len, results.values()))
     assert "random" not in {part.second for part in results}
 
 
