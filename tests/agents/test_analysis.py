@@ -140,8 +140,8 @@ def test_an_analysis_joins_opinions_and_proofs(seat: int, monkeypatch: pytest.Mo
         return known.setdefault(position.packed.tobytes(), Solution(winner, plies, True, line, 9))
 
     class Known(Solver):
-        def solve(self, packed: Any, **settings: Any) -> Solution:
-            return known.get(packed.tobytes(), UNPROVEN)
+        def solve(self, *position: Any, **settings: Any) -> Solution:
+            return known.get(position[0].tobytes(), UNPROVEN)
 
     class Continuing:
         def __init__(self, *rules: Any, **settings: Any) -> None:
@@ -160,8 +160,10 @@ def test_an_analysis_joins_opinions_and_proofs(seat: int, monkeypatch: pytest.Mo
     monkeypatch.setattr(analysis, "AlphaBetaAgent", Continuing)
     player = NamedPlayer("opinionated", Opinionated())
     loser = 1 - seat
-    know(after[a], seat, 6, 1, 2), know(after[b], seat, 2, 3)
-    know(after[c], loser, 5), know(after[d], loser, 9)
+    know(after[a], seat, 6, 1, 2)
+    know(after[b], seat, 2, 3)
+    know(after[c], loser, 5)
+    know(after[d], loser, 9)
     won = analyse(board, player, lines=None)
     assert [(line.actions, line.score, line.proof.plies) for line in won.lines] == [
         ((b, 3), 1.0, 3),

@@ -273,6 +273,7 @@ def test_a_program_plays_all_parts_of_a_match(tmp_path: Path, says: Says) -> Non
     line = f"match 'front={spec}' random --pairs 60 --seed 3 --threads 1 --games {games}"
     says(line)
     assert starts.read_text() == "once once "  # the first one only says what it is
+    assert events.program.cache_info().currsize == 0  # they have ended
     event = Event(
         {"front": spec, "random": "random"},
         ZANZIBAR,

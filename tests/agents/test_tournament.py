@@ -6,16 +6,18 @@ import hashlib
 import io
 import json
 import os
+import queue
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from multiprocessing import current_process
+from multiprocessing import Pipe, current_process
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock, PropertyMock, call
@@ -25,7 +27,7 @@ import numpy as np
 import pytest
 
 from bao_agents.arena import event as events
-from bao_agents.arena import scheduler
+from bao_agents.arena import pools, scheduler
 from bao_agents.arena.elo import Sprt, score_pairs
 from bao_agents.arena.event import Event
 from bao_agents.arena.openings import draw_openings
@@ -269,6 +271,25 @@ def test_ray_is_asked_for_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ray.init.call_args_list == [call(address, **options) for address in addresses]
     assert connect.call_args_list == [call(("host", 6379), timeout=5.0)] * 2
     assert ray.remote.call_args_list == [call(num_cpus=1)] * 6 and ray.shutdown.call_count == 6
+
+
+def test_a_worker_ends_with_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It leaves Ctrl-C to its parent, and waits at the barrier for the others."""
+    exits, barrier, handle = queue.Queue[int](), MagicMock(), MagicMock()
+    monkeypatch.setattr(pools, "_pool_barrier", None)
+    monkeypatch.setattr("bao_agents.arena.pools.signal.signal", handle)
+    monkeypatch.setattr("bao_agents.arena.pools.os._exit", exits.put)
+    threads = set(threading.enumerate())
+    receiver, sender = Pipe(duplex=False)
+    pools._start_worker(receiver, barrier)
+    assert all(thread.daemon for thread in set(threading.enumerate()) - threads)
+    with pytest.raises(queue.Empty):
+        exits.get(timeout=0.05)
+    sender.close()
+    assert exits.get(timeout=10) == 1
+    handle.assert_called_once_with(signal.SIGINT, signal.SIG_IGN)
+    pools.wait_for_others()
+    barrier.wait.assert_called_once_with()
 
 
 @pytest.mark.slow
