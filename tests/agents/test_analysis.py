@@ -187,6 +187,27 @@ def test_an_analysis_joins_opinions_and_proofs(seat: int, monkeypatch: pytest.Mo
     assert noted == [(board.ruleset, limit, {"threads": 1}), position]
 
 
+def test_a_win_that_is_left_open_is_proven_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the player sees a mistake, the move gets as many nodes as the position had."""
+    board = Board("kujifunza")
+    start, (best, played) = board.packed.tobytes(), board.legal_actions[:2]
+    board.push(played)
+
+    class Late(Solver):
+        def solve(self, *position: Any, **settings: Any) -> Solution:
+            if position[0].tobytes() == start:
+                return Solution(0, 3, True, (best, 1, 2), 9)
+            return Solution(0, 6, True, (), 9) if settings["nodes"] == 400 else UNPROVEN
+
+    monkeypatch.setattr(analysis, "Solver", Late)
+    for score, plies in ((0.8, None), (0.5, 7), (-0.9, 7)):
+        agent = RandomAgent()
+        opinions = [Opinion(best, 0.9), Opinion(played, score)]
+        monkeypatch.setattr(agent, "analyse", lambda *_, told=opinions: told, raising=False)
+        reviewed = review_move(board, 0, NamedPlayer("opinionated", agent), proof_nodes=400)
+        assert (reviewed.played.proof.plies, reviewed.mark) == (plies, "")
+
+
 @pytest.mark.parametrize(("seat", "values"), [(0, ("+0.50", "+0.25")), (1, ("-0.50", "-0.25"))])
 def test_a_review_values_positions_for_south(
     seat: int, values: tuple[str, str], monkeypatch: pytest.MonkeyPatch

@@ -472,7 +472,7 @@ def test_players_get_the_threads_and_seeds_of_a_part(monkeypatch: pytest.MonkeyP
 
 def test_a_bar_counts_the_games(tmp_path: Path) -> None:
     """Those that were kept count at once."""
-    for pairs in (5, 9):
+    for pairs in (5, 5, 9):
         new_event, results = event(tmp_path, pairs=pairs), dict[Part, Pairs]()
         with Workers(1) as workers, Progress(file=io.StringIO()) as bar:
             play(new_event, RoundRobin(["greedy", "random"], pairs), workers, bar, results)
