@@ -395,7 +395,7 @@ def load(name, *, ruleset, **_):
         ValueError, match="unknown player 'fullest:3'"
     ):  # ladders and the board refuse it
         parse("fullest:3", checkpoints={})
-    with pytest.raises(ValueError, match="unknown player 'fullst': expected fullest:3"):
+    with pytest.raises(ValueError, match=r"^unknown player 'fullst': expected fullest:3"):
         bao_agents.load("fullst")
     with pytest.raises(ValueError, match=r"unknown player 'fullst'.*; unknown player 'fullst'"):
         get_agent("fullst")
@@ -456,7 +456,9 @@ for line in sys.stdin:
 """
 
 
-@pytest.mark.parametrize("name", [*SEARCHES, "greedy", "alphabeta:1", "pipe", "any_rules:player"])
+@pytest.mark.parametrize(
+    "name", [*SEARCHES, "greedy", "alphabeta:1", "pipe", "any_rules:player", "any_rules:greedy"]
+)
 def test_a_player_refuses_a_board_with_other_rules(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -464,7 +466,8 @@ def test_a_player_refuses_a_board_with_other_rules(
     plays by any rules."""
     (tmp_path / "silent.py").write_text(SILENT)
     (tmp_path / "any_rules.py").write_text(
-        "from types import SimpleNamespace\nfrom bao_env import RandomAgent\n"
+        "from types import SimpleNamespace\nfrom bao_env import GreedyAgent, RandomAgent\n"
+        "def greedy(ruleset, seed): return GreedyAgent()\n"
         "def player(ruleset, seed): return SimpleNamespace(act=RandomAgent(seed).act)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)

@@ -221,15 +221,18 @@ def test_a_program_is_told_its_settings(tmp_path: Path) -> None:
         "import sys; told = []\n"
         "while (line := sys.stdin.readline()) != 'isready\\n': told.append(line.strip())\n"
         "print('name', 50 * 'x'); print('version', *told); print('ready', flush=True)\n"
-        "sys.stdin.read()"
+        "open(sys.argv[1], 'w').write(sys.stdin.read())"
     )
-    command = f"{sys.executable} {file}"
+    end = tmp_path / "end"
+    command = f"{sys.executable} {file} {end}"
     told = PipeAgent(command, ZANZIBAR, 7, threads=3, memory=50), PipeAgent(command, ZANZIBAR)
     assert [agent.fingerprint for agent in told] == [
         "bao 1 ruleset zanzibar seed 7 threads 3 memory 50",
         f"bao 1 ruleset zanzibar seed 0 threads {cores()}",
     ]
     assert told[0].name == 40 * "x"
+    told[0].close()
+    assert end.read_text() == "quit\n"
 
 
 @pytest.mark.parametrize("spec", ["alphabeta:500n", "zanzibar"])

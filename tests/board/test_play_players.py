@@ -208,6 +208,7 @@ def test_bots_play_with_the_extra_play_alone() -> None:
 import sys
 for name in ("torch", "matplotlib"):
     sys.modules[name] = None
+import bao_agents
 from bao_agents.play.refused import Refused
 from bao_agents.play.roster import Roster
 from bao_agents.play.server import create_app
@@ -225,8 +226,13 @@ try:
     roster.act("zanzibar", board, 0)
 except Refused as refused:
     print(refused.message)
+try:
+    bao_agents.load("zanzibar")
+except ModuleNotFoundError as error:
+    print(error.name)
 """
-    assert "needs torch: pip install 'bao_env[train]'" in python(program).stdout
+    refusal, package = python(program).stdout.splitlines()[-2:]
+    assert "needs torch: pip install 'bao_env[train]'" in refusal and package == "torch"
 
 
 # --- players that fail --------------------------------------------------------------------------
