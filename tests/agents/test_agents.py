@@ -424,6 +424,9 @@ def test_an_error_names_the_module_that_was_imported(
     with pytest.raises(ValueError) as error:
         bao_agents.load("calendar:player")
     assert f"imported from {calendar.__file__}, not from {file}: rename" in str(error.value)
+    (tmp_path / "broken_bot.py").write_text("None.seeds")
+    with pytest.raises(ValueError, match=r"cannot be imported: AttributeError.*; expected MODULE:"):
+        bao_agents.load("broken_bot:player")
     (tmp_path / "empty_bot.py").touch()
     with pytest.raises(ValueError, match=r"from .*empty_bot\.py: expected it to define that name"):
         bao_agents.load("empty_bot:player")

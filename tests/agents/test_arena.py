@@ -340,6 +340,8 @@ def test_pictures_name_the_player_and_the_rules(tmp_path: Path, says: Says) -> N
     ]
     for zero, words in (("the opponent", " above the opponent"), ("random", "; 0 is random")):
         figure = plot(rows, "opponent", "greedy, kibao", zero)
+        assert figure.get_size_inches().tolist() == [6.0, 2.6]
+        assert type(figure.get_layout_engine()).__name__ == "ConstrainedLayoutEngine"
         [axes] = figure.axes
         assert axes.get_xlabel() == f"Elo{words} (95% intervals)"
         assert figure.get_suptitle() == "greedy, kibao"

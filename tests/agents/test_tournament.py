@@ -262,10 +262,10 @@ def test_ray_is_asked_for_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", ["a", "b"])
     for variable in ("auto", ""):
         monkeypatch.setenv("RAY_ADDRESS", variable)
-        for address in ("host:6379", "local", ""):
+        for address in ("host:6379", "named:head", ""):
             with RayPool(address) as pool:
                 pool.submit(max, 1, 2)
-    addresses = ["host:6379", "local", "auto", "host:6379", "local", None]
+    addresses = ["host:6379", "named:head", "auto", "host:6379", "named:head", None]
     paths = {"env_vars": {"PYTHONPATH": os.pathsep.join("ab")}}
     options = {"runtime_env": paths, "logging_level": "WARNING"}
     assert ray.init.call_args_list == [call(address, **options) for address in addresses]
@@ -290,6 +290,17 @@ def test_a_worker_ends_with_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     handle.assert_called_once_with(signal.SIGINT, signal.SIG_IGN)
     pools.wait_for_others()
     barrier.wait.assert_called_once_with()
+
+
+def test_a_pool_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, process = LocalPool(1), MagicMock()
+    monkeypatch.setattr(pool, "shutdown", shutdown := MagicMock())
+    monkeypatch.setattr(pool, "_processes", {1: process})
+    with pool:
+        pass
+    shutdown.assert_called_once_with(wait=False, cancel_futures=True)
+    process.terminate.assert_called_once_with()
+    assert pool._sender.closed
 
 
 @pytest.mark.slow
