@@ -248,6 +248,7 @@ def test_choose_passes_on_the_game_and_the_limit(remembers: bool, limit: Limit |
 
     class Search:
         limit = Limit(nodes=1)
+        searches_together = True
 
         def act(self, positions: Any, legal: Any, **options: Any) -> Any:
             self.options = options
@@ -260,7 +261,9 @@ def test_choose_passes_on_the_game_and_the_limit(remembers: bool, limit: Limit |
     player.choose(Board(), limit, game=0)
     options = {name: np.ravel(value).tolist() for name, value in agent.options.items()}
     assert options.pop("games", None) == ([0] if remembers else None)
-    assert options == ({} if limit is None else {"limit": [*limit]})
+    assert options == {"together": [True]} | ({} if limit is None else {"limit": [*limit]})
+    player.act(*Board().batch())
+    assert agent.options == {}
     player.limit = None
     with pytest.raises(ValueError, match="player search takes no limit"):
         player.choose(Board(), Limit(nodes=5))
@@ -460,7 +463,7 @@ for line in sys.stdin:
 
 
 @pytest.mark.parametrize(
-    "name", [*SEARCHES, "greedy", "alphabeta:1", "pipe", "any_rules:player", "any_rules:greedy"]
+    "name", [*SEARCHES, "greedy", "alphabeta:1", "pipe", "any_rules:player", "no_rules:player"]
 )
 def test_a_player_refuses_a_board_with_other_rules(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -469,9 +472,11 @@ def test_a_player_refuses_a_board_with_other_rules(
     plays by any rules."""
     (tmp_path / "silent.py").write_text(SILENT)
     (tmp_path / "any_rules.py").write_text(
-        "from types import SimpleNamespace\nfrom bao_env import GreedyAgent, RandomAgent\n"
-        "def greedy(ruleset, seed): return GreedyAgent()\n"
+        "from types import SimpleNamespace\nfrom bao_env import RandomAgent\n"
         "def player(ruleset, seed): return SimpleNamespace(act=RandomAgent(seed).act)\n"
+    )
+    (tmp_path / "no_rules.py").write_text(
+        "from bao_env import GreedyAgent\ndef player(ruleset, seed): return GreedyAgent()\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     if name == "pipe":

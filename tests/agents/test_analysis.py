@@ -135,6 +135,7 @@ def test_an_analysis_joins_opinions_and_proofs(seat: int, monkeypatch: pytest.Mo
     for action, board_after in after.items():
         board_after.push(action)
     known, noted = dict[bytes, Solution](), list[Any]()
+    line: tuple[int, ...] = ()
 
     def know(position: Board, winner: int, plies: int, *line: int) -> Solution:
         return known.setdefault(position.packed.tobytes(), Solution(winner, plies, True, line, 9))
@@ -154,7 +155,7 @@ def test_an_analysis_joins_opinions_and_proofs(seat: int, monkeypatch: pytest.Mo
     class Opinionated(RandomAgent):
         def analyse(self, *_: Any) -> list[Opinion]:
             opinions = (d, 0.9), (c, 0.8), (f, 0.3), (e, 0.3), (a, -0.5), (b, -0.6)
-            return [Opinion(action, score, None, ()) for action, score in opinions]
+            return [Opinion(action, score, None, line) for action, score in opinions]
 
     monkeypatch.setattr(analysis, "Solver", Known)
     monkeypatch.setattr(analysis, "AlphaBetaAgent", Continuing)
@@ -185,6 +186,10 @@ def test_an_analysis_joins_opinions_and_proofs(seat: int, monkeypatch: pytest.Mo
     assert [line.actions for line in unknown.lines] == [(d, 7, 8), (c,), (f,)]
     limit, position = Limit(nodes=100_000), after[d].packed.tolist()
     assert noted == [(board.ruleset, limit, {"threads": 1}), position]
+    line = (5, 6)
+    assert analyse(board, player).lines[0].actions == (d, 5, 6)
+    know(after[a], seat, 2)
+    assert analyse(board, player).lines[0].actions == (a,) and len(noted) == 2
 
 
 def test_a_win_that_is_left_open_is_proven_later(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +209,7 @@ def test_a_win_that_is_left_open_is_proven_later(monkeypatch: pytest.MonkeyPatch
         agent = RandomAgent()
         opinions = [Opinion(best, 0.9), Opinion(played, score)]
         monkeypatch.setattr(agent, "analyse", lambda *_, told=opinions: told, raising=False)
-        reviewed = review_move(board, 0, NamedPlayer("opinionated", agent), proof_nodes=400)
+        [reviewed] = review(board, NamedPlayer("opinionated", agent), proof_nodes=400)
         assert (reviewed.played.proof.plies, reviewed.mark) == (plies, "")
 
 

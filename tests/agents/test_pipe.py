@@ -215,13 +215,15 @@ def test_margin(limit: Limit | None, told: str, tmp_path: Path) -> None:
 
 
 def test_a_program_is_told_its_settings(tmp_path: Path) -> None:
-    """The program repeats what it was told as its version. Its name has at most 40 characters."""
+    """The program repeats what it was told as its version. Its name has at most 40 characters. It
+    is asked to quit, and its children are killed."""
     file = tmp_path / "bot.py"
     file.write_text(
-        "import sys; told = []\n"
+        "import os, sys, time; told = []; child = os.fork()\n"
+        "if not child: time.sleep(60)\n"
         "while (line := sys.stdin.readline()) != 'isready\\n': told.append(line.strip())\n"
         "print('name', 50 * 'x'); print('version', *told); print('ready', flush=True)\n"
-        "open(sys.argv[1], 'w').write(sys.stdin.read())"
+        "open(sys.argv[1], 'w').write(f'{child} {sys.stdin.read()}')"
     )
     end = tmp_path / "end"
     command = f"{sys.executable} {file} {end}"
@@ -232,7 +234,9 @@ def test_a_program_is_told_its_settings(tmp_path: Path) -> None:
     ]
     assert told[0].name == 40 * "x"
     told[0].close()
-    assert end.read_text() == "quit\n"
+    child, word = end.read_text().split()
+    assert word == "quit"
+    wait_for_end(int(child))
 
 
 @pytest.mark.parametrize("spec", ["alphabeta:500n", "zanzibar"])

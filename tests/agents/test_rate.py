@@ -196,6 +196,7 @@ def test_the_clock_starts_with_the_first_game(monkeypatch: pytest.MonkeyPatch) -
     with Workers(1) as workers, Progress(disable=True) as bar, pytest.raises(TimeoutError):
         scheduler.play(event, Gauntlet("greedy", ["random"], 16), workers, bar, results, 5)
     assert [len(pairs) for pairs in results.values()] == [1, 1]
+    assert now == 15.0  # it takes ten seconds until both players are ready
 
 
 @pytest.mark.parametrize("pairs", [4, 5])
