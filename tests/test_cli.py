@@ -205,7 +205,10 @@ def test_a_folder_that_takes_no_files_is_refused(
     monkeypatch.setattr("os.access", lambda path, mode: (path, mode) != (str(tmp_path), os.W_OK))
     with pytest.raises(argparse.ArgumentTypeError, match="no files can be written in the folder"):
         new_file(str(tmp_path / "new"))
-    assert new_file("new") == "new"
+    for name in ("x", "x" * 200):
+        assert new_file(name) == name
+    with pytest.raises(argparse.ArgumentTypeError, match="a file name of at most 200 bytes"):
+        new_file("x" * 201)
 
 
 def test_games_are_not_written_to_a_file_called_minus(capsys: Capsys) -> None:
@@ -347,6 +350,12 @@ def test_an_error_has_its_status(
     monkeypatch.setattr(cli, "find", lambda name: lambda parser: fail)
     assert bao(["replay"]) == status
     assert capsys.readouterr().err.startswith(text)
+
+
+@pytest.mark.parametrize("status", [None, 0, 3])
+def test_a_command_returns_its_status(status: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "find", lambda name: lambda parser: lambda args: status)
+    assert bao(["replay"]) == (status or 0)
 
 
 def test_an_error_of_the_code_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

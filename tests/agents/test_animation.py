@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageColor
 
-from bao_agents.cli.animation import frames
+from bao_agents.cli.animation import frames, write_gif
 from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS
 from bao_env.render.drawing import drawing
@@ -51,6 +51,32 @@ def test_replay_draws_the_game(tmp_path: Path, says: Says) -> None:
         pixels = np.asarray(picture.convert("RGB")).astype(int)
     gold = ImageColor.getrgb(MarkKind.LEGAL.colour)  # the name of the player to move
     assert np.abs(pixels - gold).sum(axis=2).min() < 12
+
+
+def test_a_film_takes_the_time_of_its_frames(tmp_path: Path) -> None:
+    board, file, times = Board.from_text("start", moves=["7L*"]), tmp_path / "move.gif", []
+    write_gif(file, board, words=True)
+    with Image.open(file) as picture:
+        for number in range(frames_of(picture)):
+            picture.seek(number)
+            times.append(picture.info["duration"])
+    assert sum(times) == sum(time for _, time in frames(board, words=True))
+
+
+def test_only_a_move_is_told_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: Says
+) -> None:
+    told, game = list[bool](), tmp_path / "game.txt"
+    game.write_text("1: 6L* 5L;")
+
+    def note(file: Path, board: Board, *, words: bool = False) -> None:
+        told.append(words)
+        file.touch()
+
+    monkeypatch.setattr("bao_agents.cli.animation.write_gif", note)
+    for what in ("start --move 7L*", game):
+        says(f"replay {what} --gif {tmp_path}/new.gif")
+    assert told == [True, False]
 
 
 def test_frames_take_their_time() -> None:

@@ -294,6 +294,7 @@ def test_the_numbers_are_those_of_the_games(ruleset: str, tmp_path: Path, says: 
                 south.append(record.outcome.winner == 0)
         won = sum(points.values())
         assert (row["opponent"], row["games"], row["drawn"]) == (opponent, 60, 0)
+        assert (row["sprt"], row["stopped_early"]) == (None, False)
         assert (row["won"], row["lost"], row["score"]) == (won, 60 - won, won / 60)
         assert (len(plies), np.mean(plies)) == (60, row["mean_plies"])
         assert row["south_score"] == np.mean(south)

@@ -431,6 +431,17 @@ def test_our_engine_loads_its_player_with_the_settings_of_the_host(
             ours.serve(iter([f"{word} {2**bits}"]))
 
 
+@pytest.mark.parametrize(("option", "seconds"), [([], 0.005), (["--overhead", "70"], 0.07)])
+def test_the_overhead_is_in_milliseconds(
+    option: list[str], seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bao_agents.cli.engine.EngineProtocol", protocol := MagicMock())
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(fileno=lambda: 0))
+    assert main(["engine", "greedy", *option]) == 0
+    assert (protocol.call_args.args[0], protocol.call_args.args[2]) == ("greedy", seconds)
+    protocol.return_value.serve.assert_called_once()
+
+
 @pytest.mark.parametrize(
     ("settings", "answers"),
     [
@@ -485,6 +496,7 @@ def test_our_engine_says_what_it_is(
     lines, players = list[str](), list[MagicMock]()
 
     def load(spec: str, **settings: object) -> MagicMock:
+        assert settings == {"ruleset": ZANZIBAR, "seed": 0, "threads": None, "memory": None}
         players.append(MagicMock(remembers=most_games != 0, most_games=most_games))
         return players[-1]
 

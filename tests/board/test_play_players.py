@@ -190,9 +190,9 @@ def test_a_bot_gets_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_bot_is_told_the_number_of_its_game(monkeypatch: pytest.MonkeyPatch) -> None:
-    games, client = list[int | None](), make_client()
+    games, client = list[int](), make_client()
 
-    def choose(player: NamedPlayer, board: Board, *, game: int | None = None) -> int:
+    def choose(player: NamedPlayer, board: Board, *, game: int) -> int:
         games.append(game)
         return board.legal_actions[0]
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bao_agents
+from bao_agents.cli.animation import write_image
 from bao_env.board import Board
 from bao_env.engine.position import to_packed
 from bao_env.engine.ruleset import RULESETS
@@ -261,15 +262,15 @@ def test_commands_write_pictures(
     content = picture.read_bytes()
     assert content.startswith(start)
     assert out.endswith(f"\n{picture}: {len(content) / 1e6:.2f} MB\n")
+    is_position = TAKASIA in line  # only a position shows its legal moves
+    board = Board.from_text(TAKASIA) if is_position else Board.from_transcript(EXAMPLE.read_text())
     if kind == "png":
+        write_image(tmp_path / "other.png", board.shapes(legal=is_position))
+        assert content == (tmp_path / "other.png").read_bytes()
         assert int.from_bytes(content[16:20]) == 3 * 820  # sharp enough for print
     if kind == "pdf":  # 300 dots an inch
         assert re.search(rb"/MediaBox \[ ?0 0 590\.4\d* ", content)
-    if kind == "svg":  # only a position shows its legal moves
-        is_position = TAKASIA in line
-        board = (
-            Board.from_text(TAKASIA) if is_position else Board.from_transcript(EXAMPLE.read_text())
-        )
+    if kind == "svg":
         assert content.decode() == board.svg(legal=is_position)
     assert f"expected a file name that ends in .{kind}" in fails(
         f"{line} --{kind} {tmp_path}/board.txt"
