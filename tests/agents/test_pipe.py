@@ -75,6 +75,7 @@ HOSTILE = {
         r"wrote '\\\\xff\\\\xfer\\x00",
     ),
     "dies": (PLAY + "sys.exit(3)", "crashed: exit status 3"),
+    "unfinished": (PLAY + "sys.stdout.write('info bye')", "ended: exit status 0"),
     "closes": (PLAY + "import os; os.close(1); time.sleep(60)", "closed its output"),
     "refuses": (
         READY + "print('error only\\x1b[2J kibao', flush=True); line()",
