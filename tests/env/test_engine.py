@@ -119,8 +119,9 @@ def test_only_long_calls_release_the_gil() -> None:
 
 
 def test_functions_for_compiled_code_refuse_python() -> None:
+    inner: Any = batch._restart_finished
     with pytest.raises(TypeError, match=r"^_restart_finished\(\) has no Python wrapper"):
-        batch._restart_finished(*[np.zeros(1)] * 5)
+        inner(*[np.zeros(1)] * 5)
 
 
 def _play_in_a_fork(engine: Engine, arrays: Arrays, queue: Any) -> None:
