@@ -400,8 +400,8 @@ def test_notes_about_faults_and_time() -> None:
     assert note.startswith("a used only 0.7 of its 10 ms a move. If other programs took the rest, ")
     assert [*notes_of("a", limit, 4.5, ["late"])] == ["a lost 1 game by faults: late"]
     for spec in ("solver:1s", "alphabeta:6", "guided:5n", "greedy"):
-        assert not [*notes_of("a", limit_ms(spec, None), 0.1, [])]
-    assert not [*notes_of("a", limit_ms("alphabeta:10ms", Clock(1.0)), 0.7, [])]
+        assert not [*notes_of("a", limit_ms(spec, None), 0.01, [])]
+    assert not [*notes_of("a", limit_ms("alphabeta:10ms", Clock(1.0)), 0.01, [])]
     assert not [*notes_of("a", limit, 1.0, [])]  # a tenth is enough
     assert [*notes_of("a", limit, 1.0, ["late", "dead"])] == ["a lost 2 games by faults: late"]
     commit = frozenset({current_commit()})

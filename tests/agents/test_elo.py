@@ -219,8 +219,9 @@ def test_a_clean_sweep_is_as_in_a_match() -> None:
     assert chain.elo[:3].tolist() == [math.inf, 0.0, -math.inf]
     unknown = chain.elo[3], chain.low[3], chain.high[3]  # d has never met b
     assert unknown == pytest.approx((math.nan, -math.inf, math.inf), nan_ok=True)
-    results = {("a", "b"): sweep[:1], ("a", "c"): sweep[:1], ("c", "b"): sweep}
-    assert rate(results, anchor="b").names == ("a", "c", "b")  # a has won all games, c most
+    for of_a, of_c in ((sweep[:1], sweep), (sweep, sweep[:2])):
+        results = {("a", "b"): of_a, ("a", "c"): sweep[:1], ("c", "b"): of_c}
+        assert rate(results, anchor="b").names == ("a", "c", "b")  # a has won all games, c most
     lone = rate({("a", "b"): sweep})  # no other has a finite rating, so its 0 says nothing
     assert 0.0 in lone.elo.tolist() and np.isnan(lone.low[lone.elo == 0.0]).all()
     ratings = rate({("a", "b"): sweep, ("c", "b"): 1.0 - close, ("a", "c"): sweep})
