@@ -25,7 +25,7 @@ from bao_agents.arena.openings import (
     parse_openings,
     read_openings,
 )
-from bao_agents.arena.pairs import play_match
+from bao_agents.arena.pairs import Pairs, play_match
 from bao_agents.arena.report import limit_ms, notes, notes_of, plot
 from bao_agents.arena.scheduler import play
 from bao_agents.cli import event_report
@@ -236,7 +236,7 @@ def test_a_fault_loses_one_game() -> None:
             actions = super().act(positions, legal)
             if not self.failed:
                 self.failed = True
-                raise PlayerFault("me", "was late", actions[:1].tolist())
+                raise PlayerFault("me", TimeoutError("was\nlate"), actions[:1].tolist())
             return actions
 
     match, match_without_faults = (
@@ -247,7 +247,7 @@ def test_a_fault_loses_one_game() -> None:
     assert ends[2] == "North wins: illegal action" and "\nend: " not in "".join(
         match_without_faults.games
     )
-    assert match.faults == (["was late"], [])
+    assert match.faults == Pairs.from_json(match.to_json()).faults == (["was late"], [])
     assert match.plies[1, 0] == 8 and match.points[1, 0] == 0.0  # only the opening was played
     other_games = np.arange(6) != 2
     np.testing.assert_array_equal(
