@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bao_training.curves import student_t
 from bao_training.plot import Curves
 from bao_training.run_tables import Line, read_lines
-from tests.conftest import Says
+from tests.conftest import Fails, Says
 
 
 @pytest.fixture
@@ -62,10 +62,13 @@ def test_the_file_is_what_its_name_says(runs: Path, name: str, begins: bytes, sa
     assert name in output
 
 
-def test_several_runs_are_not_drawn_into_one_of_them(runs: Path, says: Says) -> None:
+def test_several_runs_are_not_drawn_into_one_of_them(runs: Path, says: Says, fails: Fails) -> None:
     assert "in place" not in says("curve a/s0 a/s1")
     assert (runs / "curves.png").exists() and not (runs / "a/s0/curves.png").exists()
     assert "curves.png (in place of the earlier one)" in says("curve a/s0 a/s1")
+    (runs / "curves.png").write_bytes(b"\x89PNG of another program")
+    assert "curves.png exists, and bao curve has not drawn it" in fails("curve a/s0 a/s1")
+    assert (runs / "curves.png").read_bytes() == b"\x89PNG of another program"
     says("curve a/s1")
     assert (runs / "a/s1/curves.png").exists()
     (runs / "a/s0/metrics.png").write_text("of another program")

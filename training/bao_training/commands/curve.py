@@ -21,7 +21,13 @@ from bao_agents.cli.options import Run, picture_file
 from bao_agents.support.figures import save_figure
 from bao_agents.support.output import say
 from bao_training.plot import X_AXES, Curves
+from bao_training.run_settings import find_run
 from bao_training.run_tables import read_lines
+
+_TITLE = "bao curve"
+"""The title in the metadata of a picture, which shows who has drawn it."""
+_HEAD_BYTES = 4096
+"""The title is within these first bytes of a .png file."""
 
 
 def command(parser: argparse.ArgumentParser) -> Run:
@@ -51,11 +57,11 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 
 def _run(args: argparse.Namespace) -> None:
-    curves = Curves(read_lines(args.runs), args.metrics, args.x)
     file = args.out or _default_picture(args.runs)
+    curves = Curves(read_lines(args.runs), args.metrics, args.x)
     replaced = " (in place of the earlier one)" if not args.out and file.exists() else ""
     say(curves.table(), sys.stdout)
-    save_figure(curves.draw, file)
+    save_figure(curves.draw, file, _TITLE, {"drawn by": _TITLE})
     say(f"\n{file}{replaced}", sys.stdout)
 
 
@@ -63,8 +69,24 @@ def _default_picture(runs: Sequence[str]) -> Path:
     """Return the file of the picture of some runs: beside a single CSV, or in a single run.
 
     A picture with the name of the CSV may be another program's, or the report of ``bao rate``.
+
+    Raises:
+        ValueError: outside the folder of a run, there is a picture of this name that ``bao curve``
+            has not drawn.
     """
     source = Path(runs[0]) if len(runs) == 1 else Path()
+    file = (source if source.is_dir() else Path()) / "curves.png"
     if source.is_file():
-        return source.with_name(f"{source.stem}-curves.png")
-    return (source if source.is_dir() else Path()) / "curves.png"
+        file = source.with_name(f"{source.stem}-curves.png")
+    is_of_run = source.is_dir() and find_run(source)
+    if file.is_file() and not is_of_run and not _is_own(file):
+        raise ValueError(
+            f"{file} exists, and bao curve has not drawn it: move it, or name another file (--out)"
+        )
+    return file
+
+
+def _is_own(file: Path) -> bool:
+    """Return whether ``bao curve`` has drawn a picture."""
+    with file.open("rb") as picture:
+        return f"Title\0{_TITLE}".encode() in picture.read(_HEAD_BYTES)
