@@ -38,12 +38,18 @@ def drawn(lines: list[Line], metric: str) -> tuple[Any, str]:
 
 
 def test_words_are_runs_or_groups(runs: Path) -> None:
-    """The name of an existing folder or file is never a pattern."""
-    (runs / "a" / "s[01]").mkdir()
-    (runs / "a" / "s[01]" / "metrics.csv").write_text("steps,m\n1,2\n")
-    words = ["a/s0", "x=a/s[01]", "large=b/*"]
+    """The name of an existing folder or file is never a pattern, and may have an equals sign."""
+    for name in ("a/s[01]", "a/lr=0.1"):
+        (runs / name).mkdir()
+        (runs / name / "metrics.csv").write_text("steps,m\n1,2\n")
+    words = ["a/s0", "x=a/s[01]", "large=b/*", "a/lr=0.*"]
     lines = [(line.name, [*line.runs]) for line in read_lines(words)]
-    assert lines == [("a/s0", ["a/s0"]), ("x", ["a/s[01]"]), ("large", ["b/s0", "b/s1"])]
+    assert lines == [
+        ("a/s0", ["a/s0"]),
+        ("x", ["a/s[01]"]),
+        ("large", ["b/s0", "b/s1"]),
+        ("a/lr=0.1", ["a/lr=0.1"]),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -39,20 +39,19 @@ def read_lines(words: Sequence[str]) -> list[Line]:
     """Return the lines of a picture.
 
     Args:
-        words: a run's folder or a CSV file, or ``NAME=PATTERN`` for the mean over the runs that
-            match. The name of a folder or file that exists is never a pattern.
+        words: a run's folder or a CSV file, a pattern (``glob``) of them, or ``NAME=PATTERN`` for
+            the mean over the runs that match. What exists is neither a pattern nor has it a NAME:
+            a run may be called ``lr=0.1``.
 
     Raises:
         OSError, ValueError: a word names no run, or a file cannot be read.
     """
     lines = []
     for word in words:
-        name, equals, pattern = word.partition("=")
-        if not equals or os.path.exists(word):
-            name, pattern = "", word
-        paths = [pattern] if os.path.exists(pattern) else []
-        with suppress(RecursionError):  # glob calls itself for every slash
-            paths = paths or sorted(glob(pattern))
+        name, pattern, paths = "", word, _matches(word)
+        if not paths and "=" in word:
+            name, _, pattern = word.partition("=")
+            paths = _matches(pattern)
         if not paths:
             raise ValueError(
                 f"{word!r:.200}: no such run, or it cannot be read"
@@ -61,6 +60,15 @@ def read_lines(words: Sequence[str]) -> list[Line]:
         runs = {source: rows for path in paths for source, rows in read_runs(Path(path)).items()}
         lines += [Line(name, runs)] if name else [Line(run, {run: runs[run]}) for run in runs]
     return lines
+
+
+def _matches(pattern: str) -> list[str]:
+    """Return the paths that match a pattern, or the pattern itself if it is the path of a file."""
+    if os.path.exists(pattern):
+        return [pattern]
+    with suppress(RecursionError):  # glob calls itself for every slash
+        return sorted(glob(pattern))
+    return []
 
 
 def read_runs(path: Path) -> dict[str, Rows]:
