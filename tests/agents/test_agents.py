@@ -86,6 +86,9 @@ def test_choice_depends_on_the_seed(spec: str) -> None:
         bao_agents.load(spec, seed=seed).act(*arrays).tolist() for seed in (3, 3, 4)
     )
     assert first == repeated != reseeded
+    with pytest.raises(ValueError, match=f"{spec} keeps its seed: load it again"):
+        bao_agents.load(spec).reseed(4)
+    bao_agents.load("greedy").reseed(4)  # it has no random choices
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,13 @@ class NamedPlayer(Player):
         self._of_agent("get_ready")()
 
     def reseed(self, seed: int) -> None:
-        """See :meth:`Player.reseed`."""
+        """See :meth:`Player.reseed`.
+
+        Raises:
+            ValueError: the agent has random choices, but no method ``reseed``.
+        """
+        if self.seeded and not hasattr(self._agent, "reseed"):
+            raise ValueError(f"player {self.name} keeps its seed: load it again, with another seed")
         self._of_agent("reseed")(seed)
 
     def processor_seconds(self) -> float:
