@@ -25,6 +25,7 @@ from bao_agents.search.solver.solver import SLOT_BYTES, Solution, Solver, table_
 from bao_env import NORTH, RULESETS, SOUTH, Board
 from bao_env.engine.action import actions_of
 from bao_env.engine.position import unpack
+from bao_env.game import CUT_SHORT
 from bao_env.notation import format_position
 from tests import reference
 from tests.conftest import Fails, Says
@@ -239,6 +240,9 @@ def test_a_table_fits_its_limit(limit: Limit, threads: int, bits: int) -> None:
 
 def test_game_that_is_over() -> None:
     assert solve(Board.from_text(STUCK)) == Solution(NORTH, 0, True, (), 0)
+    board = Board()
+    board.end(CUT_SHORT)
+    assert solve(board) == Solution(None, None, False, (), 0)
 
 
 def test_solve_passes_its_arguments_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -479,6 +479,12 @@ WON = "1,1,0,5,7,0,4,8/3,0,2,0,2,0,5,1/1,1,2,1,2,0,3,1/0,2,0,2,0,2,1,3 2,2 - S -
 """South wins in 13 plies with three of eight moves, and loses with the others."""
 
 
+def test_nobody_has_won_a_game_that_was_cut_short(client: TestClient) -> None:
+    game, state = start(client, transcript="end: cut short\n1: 7L*;")
+    assert state["outcome"] == {"winner": None, "how": "cut short"}
+    assert game("evaluation") == {"south": 0.5, "proven": False, "win": None}
+
+
 def test_hints_and_evaluation_of_a_proven_win(client: TestClient) -> None:
     """Both say who wins and in how many plies, even after moves and after going back."""
     game, _ = start(client, position=WON)

@@ -49,6 +49,8 @@ def south_chance(
 ) -> dict[str, Any]:
     """Return South's chance of winning, 0 to 1, by proof or by an evaluator.
 
+    In a game that was cut short it is a half.
+
     Args:
         board: the game, which may be over.
         evaluator, roster, threads: as for :func:`hints`.
@@ -57,7 +59,8 @@ def south_chance(
         Refused: the evaluator is unknown or fails.
     """
     if (outcome := board.outcome()) is not None:
-        return {"south": float(outcome.winner == 0), "proven": True, "win": None}
+        south = 0.5 if outcome.winner is None else float(outcome.winner == 0)
+        return {"south": south, "proven": outcome.winner is not None, "win": None}
     analysis = _analyse(board, evaluator, roster, threads)
     return {
         "south": share_of(analysis.score, board.turn),

@@ -55,7 +55,8 @@ class Solution(NamedTuple):
     """The result of solving a position."""
 
     winner: int | None
-    """The seat that wins with perfect play, SOUTH (0) or NORTH (1); None if unknown."""
+    """The seat that wins with perfect play, SOUTH (0) or NORTH (1); None if unknown, or if the game
+    was cut short."""
     plies: int | None
     """Plies within which the winner can win; None if the winner is unknown."""
     is_shortest: bool
@@ -281,6 +282,7 @@ def solve(
         board = Board.from_text(board, ruleset)
     outcome = board.outcome()
     if outcome is not None:
-        return Solution(outcome.winner, 0, True, (), 0)
+        is_won = outcome.winner is not None
+        return Solution(outcome.winner, 0 if is_won else None, is_won, (), 0)
     solver = Solver(board.ruleset, nodes=nodes, seconds=seconds, threads=threads, memory=memory)
     return solver.solve(board.packed, shortest=shortest)
