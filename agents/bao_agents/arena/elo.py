@@ -23,7 +23,8 @@ Z95 = 1.959963984540054
 ELO_PER_LOGIT = 400.0 / math.log(10.0)
 """Elo points per unit of the natural logarithm of the odds."""
 REACH = 4000.0
-"""Maximum distance of a rating from the opponents' ratings, in Elo."""
+"""Maximum distance of a rating from the opponents' ratings, in Elo. Far beyond it an expected score
+is exactly 0 or 1."""
 LEAST_EFFECT = 0.5
 """Lower limit of the design effect: a few pairs may by chance show no variance at all."""
 _PAIR_SCORES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -289,8 +290,8 @@ class Sprt:
     bounds is left out, so more pairs between two checks make errors rarer and the match longer.
 
     Raises:
-        ValueError: ``elo0`` is not below ``elo1``, or ``alpha`` or ``beta`` is not within
-            (0, 0.5).
+        ValueError: ``elo0`` is not below ``elo1``, one of them is beyond :data:`REACH`, or
+            ``alpha`` or ``beta`` is not within (0, 0.5).
     """
 
     elo0: float
@@ -303,10 +304,10 @@ class Sprt:
     """Chance to accept H0 when H1 is true."""
 
     def __post_init__(self) -> None:
-        if not -math.inf < self.elo0 < self.elo1 < math.inf:
+        if not -REACH <= self.elo0 < self.elo1 <= REACH:
             raise ValueError(
-                f"SPRT of {self.elo0:g} against {self.elo1:g} Elo: expected two different numbers, "
-                "the lower one first"
+                f"SPRT of {self.elo0:g} against {self.elo1:g} Elo: expected two different numbers "
+                f"from {-REACH:g} to {REACH:g}, the lower one first"
             )
         for name, value in (("alpha", self.alpha), ("beta", self.beta)):
             if not 0.0 < value < 0.5:
