@@ -66,8 +66,11 @@ def new_file(text: str) -> str:
         raise argparse.ArgumentTypeError(f"there is no folder {folder[:200]}: make it first")
     if not os.access(folder, os.W_OK):
         raise argparse.ArgumentTypeError(f"no files can be written in the folder {folder[:200]}")
-    named = 0 < len(os.fsencode(name)) <= _LONGEST_NAME
-    if not named or (os.path.exists(text) and not os.path.isfile(text)):
+    if os.path.exists(text) and not os.path.isfile(text):
+        raise argparse.ArgumentTypeError(
+            f"{text[:200]!r} is a folder or a device: expected the name of a file"
+        )
+    if not 0 < len(os.fsencode(name)) <= _LONGEST_NAME:
         raise argparse.ArgumentTypeError(
             f"{text[:200]!r}: expected a file name of at most {_LONGEST_NAME} bytes"
         )
