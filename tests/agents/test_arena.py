@@ -222,7 +222,7 @@ def test_long_games_are_draws() -> None:
     only_opening = play_match(*players, pairs=2, max_plies=8)
     assert only_opening.plies.tolist() == [[8, 8]] * 2 and only_opening.moves.tolist() == [0, 0]
     assert only_opening.score.draws == 4
-    with pytest.raises(ValueError, match="pairs=0: expected at least 1"):
+    with pytest.raises(ValueError, match="pairs=0: expected an integer from 1"):
         play_match(*players, pairs=0)
 
 

@@ -22,11 +22,13 @@ from bao_agents.arena.games import GAME_OVER
 from bao_agents.evaluators.tables import SCALE
 from bao_agents.support.array_types import Uint8Array
 from bao_env.board import Board
+from bao_env.engine.argument_checks import MAX_COUNT, as_integer
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import SOUTH
 from bao_env.engine.position import Flags, Legal, PackedPositions, Seats, mirrored, to_packed
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.engine.sampling import random_actions, random_states
+from bao_env.envs.openings import MAX_OPENING_PLIES
 from bao_env.files import read_text
 from bao_env.game import SEAT_NAMES
 from bao_env.notation.positions import NotationError, parse_position
@@ -83,8 +85,11 @@ def draw_openings(
             in logits; None keeps all.
 
     Raises:
-        ValueError: ``balance`` is below 0, or there are too few different openings of this length.
+        ValueError: ``balance`` is below 0, ``count`` or ``plies`` is out of range or not an
+            integer, or there are too few different openings of this length.
     """
+    count = as_integer(count, "pairs", 1, MAX_COUNT)
+    plies = as_integer(plies, "opening_plies", 0, MAX_OPENING_PLIES)
     if balance is not None and not 0.0 <= balance < math.inf:
         raise ValueError(f"balance={balance}: expected a number of logits, 0 or more")
     engine = Engine(ruleset)

@@ -18,6 +18,7 @@ from bao_agents.search.limits import Clock
 from bao_agents.support.array_types import Float64Array, Int64Array
 from bao_agents.support.files import printable
 from bao_env.bots import Agent
+from bao_env.engine.argument_checks import MAX_COUNT, as_integer
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import opening
@@ -179,11 +180,10 @@ def play_match(
         progress: called after each ply with the number of games that have just ended.
 
     Raises:
-        ValueError: ``pairs`` is below 1, there are too few different openings, or a player chose an
+        ValueError: an argument is wrong, there are too few different openings, or a player chose an
             illegal action; the message says which.
     """
-    if pairs < 1:
-        raise ValueError(f"pairs={pairs}: expected at least 1")
+    max_plies = as_integer(max_plies, "max_plies", 1, MAX_COUNT)
     engine = Engine(get_ruleset(ruleset))
     openings = draw_openings(engine.ruleset, pairs, opening_plies, seed, balance)
     return play_pairs(
