@@ -275,7 +275,8 @@ def _check_turn(turn: Turn, index: int, packed: PackedPositions, underway: bool)
 def transcribe(record: GameRecord, spelling: str = "donkers") -> Transcript:
     """Return the transcript of a game, which :func:`replay` reads.
 
-    Comments after more actions than the game has are left out.
+    Comments after more actions than the game has are left out, and so are header lines about the
+    rules, the start and the spelling: the record itself has these.
 
     Raises:
         ValueError: ``spelling`` is unknown.
@@ -301,7 +302,7 @@ def transcribe(record: GameRecord, spelling: str = "donkers") -> Transcript:
             before = comments.get(numbers[count], "")
             comments[numbers[count]] = f"{before} {text}".strip()
     head = _format_start(record, spelling) | _format_end(record.outcome, by_moves=outcome)
-    own_keys = {key.casefold() for key in head}
+    own_keys = _START_KEYS | {key.casefold() for key in head}
     further = {key: text for key, text in record.head.items() if key.casefold() not in own_keys}
     return Transcript(further | head, tuple(turns), comments)
 

@@ -102,6 +102,8 @@ def test_a_transcript() -> None:
         with pytest.raises(NotationError):
             Board.from_transcript(text)
         assert Board.from_transcript(text, strict=False).move_stack == [24]
+    lines = {"Position": "x", "rules": "{}", "first player": "North", "spelling": "kibao"}
+    assert Board().transcript(lines) == Board().transcript()  # the game itself says these
     board = Board.from_text(WAITING, "dutch", "A3L")
     assert board.transcript() == f"ruleset: dutch\nposition: {WAITING}\n1: - 3L;\n"
     assert Board.from_text(HOUSE_CHOICE).move_text("A8R>", "kibao") == "8+"
