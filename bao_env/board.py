@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of
+from bao_env.engine.argument_checks import MAX_COUNT, as_integer, check_array
 from bao_env.engine.layout import SOUTH, Seat, seat_number
 from bao_env.engine.position import (
+    WORDS,
     Legal,
     PackedPositions,
     Position,
@@ -148,14 +151,16 @@ class Board:
         """Return a board that starts from a packed position of a game.
 
         Args:
-            packed: uint64[6]; it is not validated.
+            packed: uint64[6]; that it is a position of the game is not validated.
             ruleset: name of a rule set, or a :class:`Ruleset`.
             outcome: the outcome, if the rules alone do not give it (after an illegal action, for
                 example); None if they do.
 
         Raises:
-            ValueError: the rule set is unknown.
+            TypeError, ValueError: ``packed`` is not uint64[6], ``outcome`` is not an
+                :class:`Outcome`, or the rule set is unknown.
         """
+        check_array("packed", packed, np.uint64, (WORDS,))
         board = cls(ruleset)
         board._reset(board._ruleset, unpack(packed))
         board.end(outcome)
@@ -165,7 +170,12 @@ class Board:
         """Set an outcome that the rules alone do not give, such as a loss by an illegal action.
 
         None changes nothing.
+
+        Raises:
+            TypeError: ``outcome`` is neither an :class:`Outcome` nor None.
         """
+        if not isinstance(outcome, Outcome | None):
+            raise TypeError(f"outcome={outcome!r:.80}: expected an Outcome or None")
         if outcome not in (None, self._now.outcome):
             self._plies[-1] = self._now._replace(legal=0, outcome=outcome, stated=True)
 
@@ -328,12 +338,12 @@ class Board:
     def _named(self, move: str | int) -> int | None:
         """Return the action of an integer or a canonical name; None for other strings."""
         if not isinstance(move, str):
-            try:
-                return operator.index(move)
-            except TypeError:
-                raise TypeError(
-                    f"move {move!r}: expected a string, or an integer from 0 to {NUM_ACTIONS - 1}"
-                ) from None
+            with suppress(TypeError):
+                if not isinstance(move, bool):
+                    return operator.index(move)
+            raise TypeError(
+                f"move {move!r}: expected a string, or an integer from 0 to {NUM_ACTIONS - 1}"
+            )
         try:
             return move_to_action(move)
         except NotationError:
@@ -470,9 +480,10 @@ class Board:
             viewer: the seat at the bottom.
 
         Raises:
-            ValueError: ``viewer`` is not a seat.
+            ValueError: ``width`` is not an integer of at least 1, or ``viewer`` is not a seat.
         """
-        return svg_document(self.shapes(legal=legal, viewer=viewer), width)
+        pixels = as_integer(width, "width", 1, MAX_COUNT)
+        return svg_document(self.shapes(legal=legal, viewer=viewer), pixels)
 
     def shapes(self, *, legal: bool = False, viewer: Seat = SOUTH) -> list[Shape]:
         """Return the shapes that :meth:`svg` draws.

@@ -193,10 +193,13 @@ class SingleGame:
                 the message names the legal actions.
             TypeError: the action is not an integer.
         """
+        is_integer = not isinstance(action, bool)
         try:
             number = operator.index(action)
         except TypeError:
-            raise TypeError(f"action {action!r}: expected an integer from 0 to 63") from None
+            is_integer = False
+        if not is_integer:
+            raise TypeError(f"action {action!r}: expected an integer from 0 to 63")
         in_space = 0 <= number < NUM_ACTIONS
         if in_space and int(self.legal[0]) >> number & 1:
             return number
