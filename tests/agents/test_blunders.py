@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from bao_agents.arena.elo import wilson_interval
+from bao_agents.cli.main import main
 from bao_agents.exact.blunders import Blunders, classify
 from bao_agents.exact.exact_values import solve_sample
 from bao_agents.exact.sampling import Sample
@@ -31,7 +32,7 @@ from bao_agents.support.provenance import digest
 from bao_env.engine.action import actions_of
 from bao_env.engine.ruleset import RULESETS
 from bao_training.evaluation import Opponent
-from tests.conftest import Says
+from tests.conftest import Capsys, Says
 from tests.play import Lowest
 from tests.positions import draw
 from tests.training.runs import make, metrics, options
@@ -76,7 +77,7 @@ def test_counts_by_hand() -> None:
     assert counted == Blunders(moves=4, choices=3, mistakes=2)
     assert counted.of_moves == (0.5, *wilson_interval(0.5, 4))
     assert counted.of_choices == (2 / 3, *wilson_interval(2 / 3, 3))
-    classes = classify(won, Lowest())
+    classes = classify(won, mistakes)
     assert classes["all"]["all"] == counted
     assert classes["source"] == {"random": Blunders(3, 2, 1), "strong": Blunders(1, 1, 1)}
     assert classes["stage"] == {"namua": Blunders(0, 0, 0), "mtaji": counted}
@@ -97,7 +98,7 @@ def test_counts_by_hand() -> None:
     }
     assert Blunders(1, 0, 0).to_dict()["of_choices"] is None
     for plies, name in DISTANCES.items():
-        by_plies = classify(replace(won, plies=np.full(4, plies, np.int16)), Lowest())["plies"]
+        by_plies = classify(replace(won, plies=np.full(4, plies, np.int16)), mistakes)["plies"]
         assert [key for key, part in by_plies.items() if part.moves] == [name]
     keeps = replace(won[:1], legal=np.array([3], np.uint64), winning=np.array([1], np.uint64))
     assert not keeps.mistakes(Lowest()).any()  # it plays action 0, which wins
@@ -175,6 +176,33 @@ def test_the_report_names_the_networks_that_played(
     assert loaded == [{"ruleset": KUJIFUNZA, "seed": 5, "threads": 1}] * 2
     assert report["made_with"]["networks"] == {str(network): mark}
     assert [result["fingerprint"] for result in report["results"]] == ["", mark]
+
+
+def test_faults_are_told_and_ctrl_c_keeps_the_results_so_far(
+    solved: SolvedPositions, tmp_path: Path, capsys: Capsys
+) -> None:
+    solved.save(tmp_path / "solved.npz")
+    (tmp_path / "faulty.py").write_text(
+        "from bao_agents.players.faults import PlayerFault\n"
+        "class Faulty:\n"
+        "    def __init__(self, error): self.error = error\n"
+        "    def act(self, positions, legal): raise self.error\n"
+        "def late(ruleset, seed): return Faulty(PlayerFault('late', 'out of time'))\n"
+        "def stopped(ruleset, seed): return Faulty(KeyboardInterrupt())\n"
+    )
+    options = ["--ruleset=kujifunza", f"--positions={tmp_path}/solved.npz", f"--path={tmp_path}"]
+    players = ["faulty:late", "faulty:stopped", "random"]
+    assert main(["blunders", *players, *options, f"--json={tmp_path}/json"]) == 130
+    out, err = capsys.readouterr()
+    rows = [line.split()[:2] for line in out.splitlines() if line.startswith("faulty:")]
+    assert rows == [["faulty:late", str(len(solved.won))]]
+    assert (
+        f"faulty:late had faults in {len(solved.won)} positions, which count as mistakes where one "
+        "is possible: out of time\n"
+    ) in err
+    [result] = json.loads((tmp_path / "json").read_text())["results"]
+    assert result["player"] == "faulty:late"
+    assert result["faults"] == ["out of time"] * len(solved.won)
 
 
 def test_a_path_is_no_shipped_name(tmp_path: Path) -> None:

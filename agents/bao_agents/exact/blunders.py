@@ -14,7 +14,6 @@ import numpy as np
 
 from bao_agents.arena.elo import wilson_interval
 from bao_agents.exact.solved_positions import SolvedPositions
-from bao_env.bots import Agent
 from bao_env.engine.position import Flags
 from bao_env.game import Stage
 
@@ -90,17 +89,13 @@ class Blunders:
         }
 
 
-def classify(won: SolvedPositions, player: Agent) -> dict[str, dict[str, Blunders]]:
+def classify(won: SolvedPositions, mistakes: Flags) -> dict[str, dict[str, Blunders]]:
     """Count how often a player gives wins away: in total, by source, stage and plies to the win.
 
     Args:
-        won: won positions.
-        player: the player.
-
-    Raises:
-        ValueError: the player chooses an illegal action.
+        won: N won positions.
+        mistakes: bool[N], the result of :meth:`SolvedPositions.mistakes`.
     """
-    mistakes = won.mistakes(player)
     groups = {
         "all": {"all": np.ones(len(won), np.bool_)},
         "source": {name: won.source == name for name in np.unique(won.source).tolist()},

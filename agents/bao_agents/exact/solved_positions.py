@@ -124,20 +124,26 @@ class SolvedPositions:
         return self[is_for_tests(self.positions) == test]
 
     def mistakes(self, player: Agent) -> Flags:
-        """Return in which positions a player gives a win away, bool[N].
+        """Return in which positions a player gives a win away, bool[N]; see :meth:`ask`."""
+        return self.ask(player)[0]
 
-        A :class:`~bao_agents.players.faults.PlayerFault` counts as a mistake in positions where a
-        mistake is possible.
+    def ask(self, player: Agent) -> tuple[Flags, list[str]]:
+        """Ask a player for its action in each position.
+
+        Returns:
+            bool[N], the positions in which the player gives a win away; and the causes of its
+            faults (:class:`~bao_agents.players.faults.PlayerFault`). A fault counts as a mistake in
+            positions where a mistake is possible.
 
         Raises:
             ValueError: the player chooses an illegal action.
         """
         if not len(self):
-            return np.zeros(0, np.bool_)
+            return np.zeros(0, np.bool_), []
         named = as_player(player, "the player")
-        actions, _ = choose(named, self.positions.copy(), self.legal.copy())
+        actions, causes = choose(named, self.positions.copy(), self.legal.copy())
         keeps_win = is_legal(actions, self.winning)  # in a lost position no action is a mistake
-        return np.where(actions < 0, self.choices, ~keeps_win)
+        return np.where(actions < 0, self.choices, ~keeps_win), causes
 
     def save(self, path: str | Path) -> None:
         """Write a file for :meth:`load`. The same content always gives the same bytes.
