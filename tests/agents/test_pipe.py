@@ -36,7 +36,7 @@ from bao_agents.support.cores import cores
 from bao_env.board import Board
 from bao_env.engine.ruleset import RULESETS, Ruleset
 from bao_env.envs.single import BaoEnv
-from tests.conftest import Says
+from tests.conftest import Fails, Says
 from tests.processes import ROOT, start
 
 EXAMPLE = f"{sys.executable} {ROOT / 'training' / 'examples' / 'engine_bot.py'}"
@@ -77,6 +77,10 @@ HOSTILE = {
     "dies": (PLAY + "sys.exit(3)", "crashed: exit status 3"),
     "unfinished": (PLAY + "sys.stdout.write('info bye')", "ended: exit status 0"),
     "closes": (PLAY + "import os; os.close(1); time.sleep(60)", "closed its output"),
+    "deaf": (
+        READY + "import os; os.close(0); print('ready', flush=True); time.sleep(60)",
+        "closed its input$",
+    ),
     "refuses": (
         READY + "print('error only\\x1b[2J kibao', flush=True); line()",
         r"cannot continue: only\\x1b\[2J kibao",
@@ -333,6 +337,18 @@ def asked(ruleset: str) -> str:
 
 
 ASK = asked("zanzibar")
+
+
+def test_a_program_reports_one_version(tmp_path: Path, fails: Fails) -> None:
+    file = tmp_path / "bot.py"
+    file.write_text(PLAY.replace("'ready'", "'version', time.time(), '\\nready'"))
+    line = f"match 'pipe:{sys.executable} {file}' random --pairs 1 --threads 1 --balance 100"
+    assert fails(line).endswith("a program reports should stay the same while its play does\n")
+
+
+def test_our_engine_needs_an_input(monkeypatch: pytest.MonkeyPatch, fails: Fails) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    assert "its standard input, which is closed" in fails("engine greedy")
 
 
 def test_our_engine_hears_while_it_thinks() -> None:

@@ -94,10 +94,13 @@ class Event:
                 player = registry.load(parsed, ruleset=self.ruleset, seed=seed, threads=threads)
             current_fingerprint = fingerprint(parsed, player, self.ruleset)
             if current_fingerprint != self.fingerprints.get(spec, current_fingerprint):
-                raise ValueError(
-                    f"player {spec} has changed since the event began: start again with another "
-                    "--out, and do not change the player's file meanwhile"
+                advice = (
+                    "the version that a program reports should stay the same while its play does"
+                    if parsed.kind.is_program
+                    else "start again with another --out, and do not change the player's file "
+                    "meanwhile"
                 )
+                raise ValueError(f"player {spec} has changed since the event began: {advice}")
             players.append(player)
         try:
             for spec in (first, second):

@@ -248,6 +248,8 @@ def command(parser: argparse.ArgumentParser) -> Run:
 
 
 def _run(args: argparse.Namespace) -> None:
+    if sys.stdin is None:
+        raise ValueError("bao engine reads lines from its standard input, which is closed")
     out, sys.stdout = sys.stdout, sys.stderr  # text that a player prints is not an answer
     lock = threading.Lock()
 

@@ -371,7 +371,7 @@ class _Program:
             self._process.stdin.write("".join(f"{line}\n" for line in lines).encode())
             self._process.stdin.flush()
         except OSError:
-            self._fail_ended()
+            self._fail_ended("input")
 
     def read(self, seconds: float, *, waiting_for: str = "") -> tuple[str, str]:
         """Return the first word and the rest of the next line that is not an info line.
@@ -431,13 +431,14 @@ class _Program:
         """Stop the program because of its last line; see :meth:`fail`."""
         self.fail(f"wrote {self._quoted()}: expected {expected}")
 
-    def _fail_ended(self) -> NoReturn:
+    def _fail_ended(self, stream: str = "output") -> NoReturn:
+        """Stop the program because it has ended, or closed its ``stream``; see :meth:`fail`."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_PATIENCE)
         status = self._process.returncode
         self.crashed = bool(status)
         verb = "crashed" if status else "ended"
-        self.fail("closed its output" if status is None else f"{verb}: exit status {status}")
+        self.fail(f"closed its {stream}" if status is None else f"{verb}: exit status {status}")
 
     def fail(self, cause: str) -> NoReturn:
         """Stop the program, and raise PlayerFault with the cause."""
