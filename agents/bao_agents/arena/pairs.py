@@ -14,7 +14,7 @@ from bao_agents.arena.elo import Score, score_pairs
 from bao_agents.arena.games import GAME_OVER, MAX_MATCH_PLIES, MatchGames, play_games
 from bao_agents.arena.openings import BALANCE, OPENING_PLIES, MatchOpenings, draw_openings
 from bao_agents.players.player import as_player
-from bao_agents.search.limits import Clock
+from bao_agents.search.limits import LEAST_SECONDS, MAX_CLOCK, MAX_SECONDS, Clock
 from bao_agents.support.array_types import Float64Array, Int64Array
 from bao_agents.support.files import printable
 from bao_env.bots import Agent
@@ -180,10 +180,11 @@ def play_match(
         progress: called after each ply with the number of games that have just ended.
 
     Raises:
-        ValueError: an argument is wrong, there are too few different openings, or a player chose an
-            illegal action; the message says which.
+        TypeError, ValueError: an argument is wrong, there are too few different openings, or a
+            player chose an illegal action; the message says which.
     """
     max_plies = as_integer(max_plies, "max_plies", 1, MAX_COUNT)
+    _check_clock(clock)
     engine = Engine(get_ruleset(ruleset))
     openings = draw_openings(engine.ruleset, pairs, opening_plies, seed, balance)
     return play_pairs(
@@ -196,6 +197,25 @@ def play_match(
         names=names,
         progress=progress,
     )
+
+
+def _check_clock(clock: Clock | None) -> None:
+    """Check the clock of a match.
+
+    Raises:
+        TypeError: it is neither a :class:`Clock` nor None.
+        ValueError: a time is out of range.
+    """
+    if clock is None:
+        return
+    if not isinstance(clock, Clock):
+        raise TypeError(f"clock={clock!r:.80}: expected a Clock, such as Clock.parse('10s+0.1s')")
+    in_time = LEAST_SECONDS <= clock.seconds <= MAX_CLOCK and 0 <= clock.increment <= MAX_SECONDS
+    if not in_time:
+        raise ValueError(
+            f"clock={clock}: expected {LEAST_SECONDS} to {MAX_CLOCK:g} seconds, and an increment "
+            f"of 0 to {MAX_SECONDS:g}"
+        )
 
 
 def play_pairs(
