@@ -44,9 +44,9 @@ CALLS = {
 }
 
 
-def call(engine: Engine, name: str, arrays: Arrays, **options: Any) -> None:
-    """Call a method of the engine."""
-    getattr(engine, name)(*(arrays[key] for key in CALLS[name]), **options)
+def call(engine: Engine, name: str, arrays: Arrays, **options: Any) -> Any:
+    """Call a method of the engine, and return its result."""
+    return getattr(engine, name)(*(arrays[key] for key in CALLS[name]), **options)
 
 
 @pytest.mark.parametrize("method", CALLS)
@@ -82,10 +82,10 @@ def test_ctrl_c_has_its_chance_between_random_plies(monkeypatch: pytest.MonkeyPa
 
     with monkeypatch.context() as patched:
         patched.setattr(engine, "run_in_blocks", run)
-        call(engine, "play_random", at_once | {"plies": 500})
+        ended = call(engine, "play_random", at_once | {"plies": 500})
     assert pieces == [SIZE] * 3
-    for plies in (218, 218, 64):
-        call(engine, "play_random", one_by_one | {"plies": plies})
+    ends = [call(engine, "play_random", one_by_one | {"plies": n}) for n in (218, 218, 64)]
+    assert ended == sum(ends) and min(ends) > SIZE / 4
     np.testing.assert_array_equal(at_once["positions"], one_by_one["positions"])
 
 
