@@ -63,6 +63,7 @@ def test_los_of_pairs() -> None:
     ("points", "los"),
     [
         ([[1, 1], [1, 1]], 1.0),
+        ([[1, 0], [0, 1]], 0.5),
         ([[0, 0.5]], NormalDist().cdf(-1)),
         (6 * [[1, 0]] + [[1, 1]], NormalDist().cdf(1)),  # a shared pair adds no variance
     ],
@@ -213,6 +214,7 @@ def test_a_clean_sweep_is_as_in_a_match() -> None:
     low = score_pairs(sweep).elo[1]
     ladder = rate({("a", "b"): sweep, ("b", "c"): sweep, ("a", "c"): sweep}, anchor="b")
     assert ladder.elo.tolist() == [math.inf, 0.0, -math.inf]
+    assert ladder.high[0] == math.inf == -ladder.low[2]
     assert ladder.low[0] == pytest.approx(-ladder.high[2]) == pytest.approx(low)
     chain = rate({("a", "b"): sweep, ("b", "c"): sweep, ("c", "d"): sweep})
     assert chain.names == ("a", "b", "c", "d")  # b is the strongest of those who met two players
