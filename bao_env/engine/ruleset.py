@@ -149,8 +149,12 @@ class Ruleset:
             object.__setattr__(self, row, pits)
             if len(pits) != 8 or any(type(n) is not int or n < 0 for n in pits):
                 raise ValueError(f"{row}={pits!r}: expected eight counts of seeds, none negative")
+        if self.opening_store < 0:
+            raise ValueError(
+                f"opening_store={self.opening_store}: expected a count of seeds, not negative"
+            )
         side = sum(self.opening_front) + sum(self.opening_back) + self.opening_store
-        if self.opening_store < 0 or 2 * side != NUM_SEEDS:
+        if 2 * side != NUM_SEEDS:
             raise ValueError(
                 f"opening: each player must start with {NUM_SEEDS // 2} seeds on the board and in "
                 f"the store, not {side}"
