@@ -56,6 +56,10 @@ ENDLESS = "4,2,5,4,5,0,1,0/3,4,7,6,0,3,4,1/0,0,2,0,0,0,0,0/13,0,0,0,0,0,0,0 0,0 
 
 MAKES_TAKASIA = "0,0,0,0,0,0,2,6/0,1,1,2,2,0,2,0/0,0,1,3,4,4,6,1/1,4,2,1,0,3,12,6 0,0 - N -"
 """North's takasa a7R bars one of South's holes."""
+WON = "1,1,0,5,7,0,4,8/3,0,2,0,2,0,5,1/1,1,2,1,2,0,3,1/0,2,0,2,0,2,1,3 2,2 - S -"
+"""South wins in 13 plies with three of eight moves, and loses with the others."""
+SMOTHERS = "0,1,1,1,1,1,2,2/0,1,0,1,0,1,0,0/1,3,3,1,9,11,6,1/3,2,3,2,2,4,1,0 0,0 - N -"
+"""Six of North's eight moves leave South without a legal move; none empties the front row."""
 STUCK = "1,1,1,1,1,1,1,1/1,1,1,1,1,1,1,1/0,0,0,0,0,0,0,1/0,0,0,0,0,0,0,47 0,0 - S -"
 """South has no legal move: the game is over."""
 

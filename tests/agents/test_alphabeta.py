@@ -9,11 +9,13 @@ import threading
 import time
 from types import FrameType
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
-from bao_agents.evaluators.tables import load_tables
+from bao_agents.evaluators import tables
+from bao_agents.evaluators.tables import SCALE, load_tables
 from bao_agents.players.player import new_games
 from bao_agents.players.registry import load
 from bao_agents.search.alphabeta import game_tables
@@ -57,7 +59,7 @@ from bao_env.engine.successors import (
     SUCCESSOR_WORDS,
     successors,
 )
-from tests.positions import mixed_batch, seeds_of
+from tests.positions import SMOTHERS, WON, mixed_batch, seeds_of
 from tests.rulesets import every_ruleset
 from tests.searches import minimax, tables_evaluator
 
@@ -131,9 +133,17 @@ def test_line_leads_to_the_value() -> None:
     assert wins > 10
 
 
+def test_threads_share_the_nodes_of_a_position(monkeypatch: pytest.MonkeyPatch) -> None:
+    agent, limits = AlphaBetaAgent("zanzibar", Limit(nodes=100_001), threads=4), list[Limit]()
+    monkeypatch.setattr(agent, "_find", lambda question, *_: limits.append(question.limit))
+    agent.act(*Board().batch(), together=True)
+    assert set(limits) == {Limit(nodes=25_001)}
+
+
 def test_own_rules_borrow_the_nearest_tables() -> None:
     own = RULESETS["kujifunza"].replace(name="mine", sow_limit=500)
-    assert load_tables(own).cells is load_tables(RULESETS["kujifunza"]).cells
+    for rules in (own, RULESETS["kujifunza"]):
+        assert load_tables(rules).cells is tables._fitted()["kujifunza"]
 
 
 @pytest.mark.parametrize(
@@ -288,6 +298,58 @@ def test_an_analysis_does_not_depend_on_threads() -> None:
         load("alphabeta:20000n", threads=threads).analyse(board) for threads in (1, 2)
     )
     assert on_one == on_two and on_one
+    assert all(opinion.line for opinion in on_one)
+    winning = [
+        opinion.action
+        for opinion in load("alphabeta:1", ruleset="kibao").analyse(
+            Board.from_text(SMOTHERS, "kibao")
+        )
+        if opinion.score == 1.0
+    ]
+    assert winning == [10, 22, 24, 32, 36, 40]
+
+
+@pytest.mark.parametrize(
+    ("limit", "part"),
+    [
+        (Limit(plies=5), Limit(plies=4)),
+        (Limit(plies=1), Limit(plies=1)),
+        (Limit(seconds=16.0), Limit(seconds=4.0)),  # two of eight actions at once
+        (Limit(seconds=0.001), Limit(seconds=0.001)),
+        (Limit(nodes=16_007), Limit(nodes=2000)),
+        (Limit(nodes=7999), Limit(nodes=1000)),
+    ],
+)
+def test_the_actions_of_an_analysis_share_its_limit(
+    limit: Limit, part: Limit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent, board = AlphaBetaAgent("zanzibar", Limit(plies=2), threads=2), Board.from_text(WON)
+    assert len(board.legal_actions) == 8
+    results = [SearchResult(-1, 10 * i, 1, 1, (i,)) for i in range(8)]
+    monkeypatch.setattr(agent, "_search_all", search := Mock(return_value=results))
+    opinions = agent.analyse(board, limit)
+    assert search.call_args.args[1] == part
+    assert [opinion.action for opinion in opinions] == board.legal_actions  # the best first
+    assert [opinion.line for opinion in opinions] == [(i,) for i in range(8)]
+    assert -1 < opinions[-1].score < opinions[1].score < opinions[0].score == 0
+
+
+def test_a_capture_that_waits_is_analysed_for_its_player(monkeypatch: pytest.MonkeyPatch) -> None:
+    agent, board = AlphaBetaAgent("dutch", Limit(plies=2), threads=1), Board("dutch")
+    while not (waiting := [a for a in board.legal_actions if is_next(board, a)]):
+        board.push(board.legal_actions[0])
+    results = [SearchResult(-1, 1000, 1, 1, ())] * len(board.legal_actions)
+    monkeypatch.setattr(agent, "_search_all", lambda *_: results)
+    score = math.tanh(1000 / (2 * SCALE))
+    for opinion in agent.analyse(board):
+        assert opinion.score == pytest.approx(score if opinion.action in waiting else -score)
+
+
+def is_next(board: Board, action: int) -> bool:
+    """Return whether the same player is to move after an action."""
+    after = board.copy()
+    after.push(action)
+    return after.turn == board.turn
 
 
 def test_chooses_among_the_actions_of_the_mask() -> None:

@@ -28,10 +28,7 @@ from bao_env.engine.ruleset import RULESETS
 from bao_env.game import SEAT_NAMES
 from bao_env.notation.transcript import parse_transcripts
 from tests.conftest import Capsys, Says
-from tests.positions import board_of
-
-WON = "1,1,0,5,7,0,4,8/3,0,2,0,2,0,5,1/1,1,2,1,2,0,3,1/0,2,0,2,0,2,1,3 2,2 - S -"
-"""South wins in 13 plies with three of eight moves, and loses with the others."""
+from tests.positions import WON, board_of
 
 pytestmark = pytest.mark.usefixtures("patience")
 

@@ -17,7 +17,7 @@ import bao_agents
 from bao_agents.arena.pairs import play_match
 from bao_agents.nets import checkpoint
 from bao_agents.nets.checkpoint import Checkpoint, CheckpointError
-from bao_agents.nets.checkpoint_files import CHECKPOINTS, shipped
+from bao_agents.nets.checkpoint_files import CHECKPOINTS, beside, shipped
 from bao_agents.nets.player import NetworkAgent
 from bao_env import RULESETS, Board
 from tests.networks import make_network
@@ -63,6 +63,23 @@ def test_a_file_that_takes_the_place_of_another_is_read(saved: Path, tmp_path: P
     newer.replace(saved)
     assert saved.stat().st_size == times.st_size
     assert checkpoint.load_shared(saved, first.ruleset).info == {"steps": 6}
+
+
+def test_runs_and_files_beside_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in (
+        "runs/quick/final.safetensors",
+        "runs/b.safetensors",
+        "runs/c/d",
+        "e/f.safetensors",
+    ):
+        file = Path(name)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    runs = [str(Path("runs", name)) for name in ("b.safetensors", "quick")]
+    assert beside("quik") == beside(str(Path("runs", "quik"))) == runs
+    assert beside(str(Path("e", "g"))) == [str(Path("e", "f.safetensors"))]
+    assert beside(str(Path("none", "g"))) == []
 
 
 def test_shipped_checkpoints_play() -> None:

@@ -7,6 +7,7 @@ import hashlib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock, call
 
 import numpy as np
 import pytest
@@ -103,6 +104,24 @@ def test_finished_later_and_on_more_threads_it_is_the_same_file(
         len(whole_parts) == 1
         and {file: file.stat().st_mtime_ns for file in whole_parts} == whole_parts
     )
+
+
+def test_a_sample_is_drawn_with_all_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    load, games = Mock(side_effect=range(4)), Mock()
+    monkeypatch.setattr("bao_agents.players.registry.load", load)
+    monkeypatch.setattr(exact_values, "games", games)
+    for part in (4, 5):  # of random games, and of the players
+        assert exact_values.sample(SETTINGS, part, 7, 2) is games.return_value
+    assert load.call_args_list == [
+        call(name, ruleset=SETTINGS.ruleset, seed=part, threads=2)
+        for part, names in ((4, ("random", "random")), (5, SETTINGS.players))
+        for name in names
+    ]
+    options = {"opening_plies": exact_values.OPENING_PLIES, "plies": SETTINGS.plies}
+    assert games.call_args_list == [
+        call(SETTINGS.ruleset, 0, 1, 7, **options, seed=(3, 4)),
+        call(SETTINGS.ruleset, 2, 3, 7, **options, seed=(3, 5)),
+    ]
 
 
 def test_what_is_kept_of_a_sample() -> None:

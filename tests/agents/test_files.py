@@ -12,6 +12,7 @@ import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, BinaryIO
+from unittest.mock import Mock
 
 import filelock
 import pytest
@@ -315,7 +316,18 @@ def test_a_record_says_what_made_a_result(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setenv("GIT_DIR", str(tmp_path))  # as in a hook of another repository
     current_commit.cache_clear()
     assert current_commit() == lines["commit"]
-    copy = Path(__file__).parent / "agents" / "bao_agents" / "support" / "provenance.py"
+    source = Path("agents", "bao_agents", "support", "provenance.py")
+    (tmp_path / ".git").mkdir()
+    run = Mock()
+    run.return_value.stdout = "12ab-dirty\n"
+    with monkeypatch.context() as patch:
+        patch.setattr("bao_agents.support.provenance.__file__", str(tmp_path / source))
+        patch.setattr(subprocess, "run", run)
+        current_commit.cache_clear()
+        assert current_commit() == "12ab-dirty"
+    command = ["git", "-C", str(tmp_path), "describe", "--always", "--dirty"]
+    assert run.call_args.args == (command,) and run.call_args.kwargs["check"]
+    copy = Path(__file__).parent / source
     monkeypatch.setattr("bao_agents.support.provenance.__file__", str(copy))
     current_commit.cache_clear()
     assert current_commit() == UNKNOWN

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice, pairwise
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ from bao_agents.exact import proof_tree, resumable_search
 from bao_agents.exact.proof_tree import Answer, Node, ProofTree, read_answers
 from bao_agents.exact.resumable_search import ResumableSearch
 from bao_agents.search.solver import proof_search
-from bao_agents.search.solver.proof_number import UNKNOWN, WIN
+from bao_agents.search.solver.proof_number import PART, UNKNOWN, WIN
 from bao_agents.search.solver.proof_search import KnownAction, ProofSearch
 from bao_env import RULESETS, Board
 from bao_env.engine.layout import SOUTH
@@ -93,6 +94,25 @@ def test_pieces_prove_what_one_search_proves(
         assert len(list(prove_again(leaves, ruleset))) == len(leaves) > 1
         compared += 1
     assert compared > 1
+
+
+def test_a_job_gets_the_most_promising_open_leaf() -> None:
+    """It gets no position that is decided, repeated or given to another job."""
+    ruleset = RULESETS["kujifunza"]
+    position = packed_opening(ruleset)
+    tree = ProofTree(ruleset, position, {})
+    decided, asked = Node(position, (1, 0)), Node(position, (2, 2), is_asked=True)
+    leaf, later = Node(position, (3, 1)), Node(position, (4, 1))
+    inner = Node(position, after=[decided, tree.root, later, leaf, asked])
+    tree.root.after = [inner]
+    assert tree._pick(tree.root, []) == [tree.root, inner, leaf]
+    assert (tree.root.numbers, inner.numbers) == ((1, 1), (1, 2 + 3 // PART))
+    for node in (leaf, later):
+        node.is_asked = True
+    assert tree._pick(tree.root, []) == []
+    stuck = Node(to_packed(parse_position(STUCK, RULESETS["zanzibar"])))
+    stuck.sum_up()
+    assert (stuck.numbers, stuck.plies) == ((1, 0), 0)
 
 
 def test_command_line_of_pieces(says: Says, fails: Fails, tmp_path: Path) -> None:
@@ -265,6 +285,30 @@ def test_a_search_goes_on_from_its_file(
         assert len(visits) > 3 and min(growth) >= 1.25 and last > visits[-1]
         compared += 1
     assert compared > 2
+
+
+def test_steps_of_a_search_grow_to_a_minute_and_saves_are_rare(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ruleset = RULESETS["kujifunza"]
+    search = ResumableSearch(ruleset, packed_opening(ruleset), tmp_path / "table", 4, 1)
+    now, steps, saves = 0.0, list[float](), [0.0]
+
+    def step(nodes: int | None, end: float) -> None:
+        nonlocal now
+        steps.append(end - now)
+        now = end
+
+    monkeypatch.setattr(search, "_step", step)
+    monkeypatch.setattr(search, "save", lambda: saves.append(now))
+    monkeypatch.setattr(resumable_search, "deadline", lambda seconds: now + seconds)
+    monkeypatch.setattr(resumable_search, "nanoseconds", lambda: now)
+    monkeypatch.setattr(resumable_search, "time", SimpleNamespace(monotonic=lambda: now))
+    assert len(list(search.run(seconds=9000.0))) == len(steps) and now == 9000
+    *whole, last = steps
+    assert whole == pytest.approx([min(1.25**i, 60.0) for i in range(len(whole))])
+    assert 0 < last <= 60
+    assert [1800 <= end - begin < 1860 for begin, end in pairwise(saves)] == [True] * 4
 
 
 def test_command_line_of_a_table(

@@ -78,7 +78,13 @@ def test_compiled_network_has_the_same_outputs(hidden: tuple[int, ...]) -> None:
     np.testing.assert_allclose(out[:5], expected[:5], rtol=1e-4, atol=1e-4)
 
 
-def test_a_network_says_what_it_thinks(tmp_path: Path) -> None:
+def test_a_new_network_hardly_prefers_an_action() -> None:
+    head = PolicyNetwork([16]).head
+    norms = head.weight.norm(dim=1).tolist()
+    assert norms == pytest.approx([0.01] * len(norms)) and not head.bias.any()
+
+
+def test_a_network_says_what_it_thinks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "network.safetensors"
     network = make_network()
     checkpoint.save(file, Checkpoint(network.arrays(), RULESETS["zanzibar"]))
@@ -95,6 +101,11 @@ def test_a_network_says_what_it_thinks(tmp_path: Path) -> None:
     probabilities = [opinion.probability or 0.0 for opinion in by_action]
     np.testing.assert_allclose(probabilities, chances, rtol=1e-5)
     np.testing.assert_allclose([opinion.score for opinion in by_action], values, rtol=1e-5)
+    agent = NetworkAgent(network, RULESETS["zanzibar"])
+    outputs = agent.evaluate(positions, legal)
+    beyond = outputs._replace(values=np.array([1.5, -1.5, 0.5, 1, -1], np.float32))
+    monkeypatch.setattr(agent, "evaluate", lambda *_: beyond)
+    assert [opinion.score for opinion in sorted(agent.analyse(board))] == [1, -1, 0.5, 1, -1]
 
 
 @pytest.mark.parametrize("hidden", [[1], [65536], [1] * 64])

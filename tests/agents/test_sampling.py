@@ -64,6 +64,9 @@ def test_games_of_players(monkeypatch: pytest.MonkeyPatch) -> None:
     start = games("kujifunza", greedy, greedy, 1, opening_plies=(0, 0), plies=(0, 0), seed=3)
     check(start, "kujifunza", 1)  # there are no others
     monkeypatch.undo()
+    monkeypatch.setattr(sampling, "_ROUND", 4)  # the games of one round are not enough
+    check(games("kujifunza", greedy, greedy, 10, opening_plies=(2, 4), seed=3), "kujifunza", 10)
+    monkeypatch.undo()
     late = games("zanzibar", RandomAgent(1), RandomAgent(2), 100, plies=(44, 60), seed=3)
     check(late, "zanzibar", 100)
     assert late.positions[:, PLY].min() >= 44

@@ -22,14 +22,14 @@ from bao_agents.search.solver import solver as solver_module
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WAYS, WIN, prove
 from bao_agents.search.solver.proof_search import ProofSearch
 from bao_agents.search.solver.solver import SLOT_BYTES, Solution, Solver, table_bits
-from bao_env import NORTH, RULESETS, SOUTH, Board
+from bao_env import NORTH, RULESETS, SOUTH, Board, Outcome
 from bao_env.engine.action import actions_of
 from bao_env.engine.position import unpack
-from bao_env.game import CUT_SHORT
+from bao_env.game import CUT_SHORT, Termination
 from bao_env.notation import format_position
 from tests import reference
 from tests.conftest import Fails, Says
-from tests.positions import STUCK, board_of, draw, mixed_batch
+from tests.positions import SMOTHERS, STUCK, WON, board_of, draw, mixed_batch
 from tests.reference import WINS
 from tests.rulesets import every_ruleset
 from tests.searches import reachable_values, solved_values
@@ -216,8 +216,10 @@ def test_memory_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     position = draw("zanzibar", 40, (22, 34), seed=7)[0][12]
     solver = Solver("zanzibar", nodes=10**9, memory=6)
     monkeypatch.setattr(solver._search, "begin", begin := Mock(wraps=solver._search.begin))
+    monkeypatch.setattr(solver._search, "allow", allow := Mock(wraps=solver._search.allow))
     assert solver.solve(position).winner is not None
     begin.assert_called_once()  # a position is solved once
+    allow.assert_called_once_with(16)  # 5 MiB
     assert [check_memory(memory) for memory in (None, 1, 64)] == [None, 1 << 20, 64 << 20]
     for memory, most in ((6 << 20, 6 << 20), (None, 16 << 20)):  # a fourth of the free memory
         bits = table_bits(Limit(nodes=10**9), 1, memory)
@@ -239,10 +241,41 @@ def test_a_table_fits_its_limit(limit: Limit, threads: int, bits: int) -> None:
 
 
 def test_game_that_is_over() -> None:
-    assert solve(Board.from_text(STUCK)) == Solution(NORTH, 0, True, (), 0)
+    board = Board.from_text(STUCK)
+    assert solve(board) == Solution(NORTH, 0, True, (), 0)
+    assert Solver(nodes=9).solve(board.packed) == Solution(NORTH, 0, True, (), 2)
     board = Board()
     board.end(CUT_SHORT)
     assert solve(board) == Solution(None, None, False, (), 0)
+
+
+def test_a_win_may_leave_the_other_side_without_a_move() -> None:
+    ruleset = RULESETS["kibao"]
+    board = Board.from_text(SMOTHERS, ruleset)
+    search = ProofSearch(ruleset, 4)
+    search.begin(100)
+    assert search.prove(board.packed, 1, WIN) == WIN
+    [action] = search.line(board.packed, WIN, 1)
+    board.push(action)
+    assert board.outcome() == Outcome(NORTH, Termination.NO_LEGAL_MOVE)
+
+
+def test_what_a_table_has_lost_is_proven_again_for_the_line() -> None:
+    board = Board.from_text(WON)
+    search = ProofSearch(board.ruleset, 5)
+    search.begin(10**6)
+    value = search.prove(board.packed)
+    assert value == WIN and len(search.line(board.packed, value, None)) > 8
+
+
+def test_the_line_of_the_shortest_win() -> None:
+    """The winner is to move, then the loser."""
+    board, solver = Board.from_text(WON), Solver(nodes=10**6)
+    assert len(solver.solve(board.packed).line) > 13
+    for plies in (13, 12):
+        winner, *numbers, line, _ = solver.solve(board.packed, shortest=True)
+        assert (winner, *numbers, len(line)) == (SOUTH, plies, True, plies)
+        board.push(line[0])
 
 
 def test_solve_passes_its_arguments_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 from bao_agents.players.player import NamedPlayer
+from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.limits import Limit, nanoseconds
 from bao_agents.search.player import Question
 from bao_agents.search.solver.player import PROOF_PART, SolverAgent
 from bao_agents.search.solver.proof_number import LOSS, UNKNOWN, WIN
-from bao_agents.search.solver.proof_search import Distance, ProofSearch
-from bao_agents.search.solver.solver import Solver
+from bao_agents.search.solver.proof_search import Distance, KnownAction, ProofSearch
+from bao_agents.search.solver.solver import Solver, table_bits
 from bao_env import RULESETS, BaoVectorEnv, Board
+from bao_env.engine.action import actions_of
 from tests.positions import board_of, draw
 from tests.rulesets import every_ruleset
 from tests.searches import solved_values
@@ -76,32 +79,50 @@ def test_a_proof_gets_an_eighth_of_the_limit(value: int, monkeypatch: pytest.Mon
     [search] = agent._proofs
     first, second, *_ = board.legal_actions
     proof_limits: list[tuple[int, object]] = []
-    search_limits: list[Limit] = []
+    searched: list[tuple[Limit, list[int]]] = []
 
     def begin(nodes: int, deadline: int, threads: int) -> None:
+        assert threads == 1
         proof_limits.append((nodes, (deadline - start) / 1e9))
         search.nodes = 600
 
     def find(question: Question, thread: int) -> np.ndarray:
-        search_limits.append(question.limit)
+        searched.append((question.limit, actions_of(question.legal[0])))
         return np.array([[second, 0]])
 
     monkeypatch.setattr(search, "begin", begin)
     monkeypatch.setattr(search, "prove", lambda _: value)
-    monkeypatch.setattr(search, "known", list)
+    monkeypatch.setattr(search, "known", lambda: [KnownAction(first, 0, 9, 1)])  # it loses
     monkeypatch.setattr(search, "bisect", lambda *_: Distance(9, False, first))
     monkeypatch.setattr(agent, "_find", find)
     start, limit = nanoseconds(), Limit(seconds=800.0, nodes=8003)
     action = agent.act(*board.batch(), limit=limit)[0]
     if value == UNKNOWN:
-        assert action == second and search_limits == [Limit(seconds=800.0, nodes=7003)]
+        rest_limit = Limit(seconds=800.0, nodes=7003)
+        assert action == second and searched == [(rest_limit, board.legal_actions[1:])]
         assert proof_limits == [(1000, pytest.approx(100, abs=50))]
     else:
-        assert action == first and not search_limits
+        assert action == first and not searched
         assert proof_limits == [
             (1000, pytest.approx(100, abs=50)),
             (7403, pytest.approx(800, abs=50)),
         ]
+
+
+def test_alphabeta_chooses_among_what_a_proof_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several threads search a position together."""
+    limit, board = Limit(seconds=16.0), Board()
+    agent = SolverAgent("zanzibar", limit, threads=2)
+    monkeypatch.setattr(agent._proofs[0], "allow", allow := Mock())
+    first, second, *_ = board.legal_actions
+    monkeypatch.setattr(AlphaBetaAgent, "_choose_alone", lambda *_: first)
+    for left, expected in ((1 << first | 1 << second, first), (1 << second, second)):
+        legal = np.array([left], np.uint64)
+        monkeypatch.setattr(
+            agent, "_prove", lambda question, *_, legal=legal: question._replace(legal=legal)
+        )
+        assert agent.act(*board.batch(), together=True).tolist() == [expected]
+        allow.assert_called_with(table_bits(limit, 2, None))
 
 
 def test_nothing_is_kept_between_positions() -> None:
