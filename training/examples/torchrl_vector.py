@@ -80,7 +80,13 @@ def train(log: Log, steps: int = STEPS, seed: int = SEED) -> None:
     advantages = GAE(gamma=0.99, lmbda=0.95, value_network=value)
     loss_of = ClipPPOLoss(actor, value, entropy_coeff=0.01, normalize_advantage=True)
     optimizer = torch.optim.Adam(loss_of.parameters(), 1e-3)
-    collector = Collector(env, actor, frames_per_batch=FRAMES, total_frames=steps)
+    collector = Collector(
+        env,
+        actor,
+        frames_per_batch=FRAMES,
+        total_frames=steps,
+        auto_register_policy_transforms=False,  # those are for policies with a memory
+    )
 
     with tqdm(total=steps, unit="step", unit_scale=True) as bar:
         for number, batch in enumerate(collector, 1):
