@@ -1,5 +1,6 @@
 """Test the engine on a batch: invalid arrays, threads, processes and the cache."""
 
+import _thread
 import multiprocessing
 import os
 import subprocess
@@ -110,6 +111,16 @@ def test_an_error_leaves_no_thread_at_work() -> None:
     with pytest.raises(KeyboardInterrupt):
         call(engine, "step", games(engine), on_part_done=part_done)
     assert done.is_set()
+
+
+def test_threads_end_with_their_engine() -> None:
+    engine, others, end = Engine(threads=9), _thread._count(), time.monotonic() + 60
+    call(engine, "step", games(engine))
+    assert _thread._count() > others
+    del engine
+    while _thread._count() > others:
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def test_only_long_calls_release_the_gil() -> None:
