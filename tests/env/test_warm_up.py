@@ -1,12 +1,13 @@
 """Test the notice that functions are being compiled, and a cache that is damaged or cannot be
 written.
 
-``tests/wheel/run --warm-up train`` tests ``bao warm-up``, because that compiles for minutes.
+``bao warm-up`` compiles for minutes: ``tests/wheel/run --warm-up train`` runs all of it.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import subprocess
 import sys
 import time
@@ -17,8 +18,12 @@ from typing import Any
 
 import pytest
 
+from bao_agents.players.registry import PLAYERS
+from bao_env.board import Board
 from bao_env.compiled import notice
-from tests.conftest import Capsys
+from bao_env.observation.observer import OBSERVATIONS
+from bao_training.commands import warm_up
+from tests.conftest import Capsys, Fails, Says
 from tests.processes import python
 
 SLOW = pytest.mark.slow
@@ -112,6 +117,27 @@ def test_numbas_debug_lines_stay_out_of_a_log(send: Callable[..., None]) -> None
     listener = notice._DebugLog()
     listener._logger = logger
     assert levels(*nested) == [logging.DEBUG] * 6
+
+
+def test_what_bao_warm_up_runs(monkeypatch: pytest.MonkeyPatch, says: Says, fails: Fails) -> None:
+    """Every player that is named without a file chooses a move, which is told in words."""
+    monkeypatch.setenv("BAO_ENV_QUIET", "1")
+    observed, chosen, updates = list[str](), list[str](), list[str]()
+
+    def player(name: str) -> SimpleNamespace:
+        return SimpleNamespace(choose=lambda board: name)
+
+    monkeypatch.setattr(warm_up, "games", observed.append)
+    monkeypatch.setattr(warm_up, "training", lambda: updates.append("all"))
+    monkeypatch.setattr(warm_up, "load", player)
+    monkeypatch.setattr(Board, "trace", lambda board, move: chosen.append(move))
+    says("warm-up")
+    assert observed == [*OBSERVATIONS] and updates == ["all"]
+    others = {name for name in PLAYERS if name not in chosen}
+    assert chosen and all(re.match(r"runs/|pipe:|package\.", name) for name in others)
+    monkeypatch.setattr(warm_up, "not_kept", {test_what_bao_warm_up_runs})
+    assert "set NUMBA_CACHE_DIR to a writable folder" in fails("warm-up")
+    assert len(observed) == len(OBSERVATIONS)  # it fails at once
 
 
 @SLOW
