@@ -6,6 +6,8 @@ import itertools
 import json
 import random
 import re
+import runpy
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -521,6 +523,10 @@ def test_the_file_of_puzzles_is_made_again(tmp_path: Path, monkeypatch: pytest.M
     rated_new = new._replace(solved=(0.5, 0.25))
     assert rated == [new] and rated_new.levels == 1
     assert puzzles.__wrapped__(rules) == (rated_new, *shipped[:3])
+    monkeypatch.setattr(sys, "argv", ["puzzles.py", "kibau"])
+    monkeypatch.delitem(sys.modules, main.__module__)
+    with pytest.raises(KeyError, match="kibau"):
+        runpy.run_module(main.__module__, run_name="__main__")
 
 
 @pytest.mark.parametrize("ruleset", ["zanzibar", "kujifunza"])
