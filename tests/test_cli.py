@@ -80,15 +80,15 @@ def test_help_says_the_defaults(name: str) -> None:
     parser = argparse.ArgumentParser()
     cli.find(name)(parser)
     for action in parser._actions:
-        said = re.search(r"\(default: ([^%].*?)\)", action.help or "")
-        if said and action.default not in (None, []):
+        default_in_text = re.search(r"\(default: ([^%].*?)\)", action.help or "")
+        if default_in_text and action.default not in (None, []):
             values = action.default if isinstance(action.default, tuple) else (action.default,)
-            words = zip(values, said[1].split(), strict=True)
+            words = zip(values, default_in_text[1].split(), strict=True)
             assert all(type(value)(word) == value for value, word in words), action
 
 
 @pytest.mark.parametrize(
-    ("words", "least", "most"),
+    ("words", "lowest", "highest"),
     [
         ("bench engine --batches", 1, 2**63 - 1),
         ("bench engine --threads", 1, 2**63 - 1),
@@ -111,10 +111,10 @@ def test_help_says_the_defaults(name: str) -> None:
         ("solve --plies 0", 0, 2**63 - 1),
     ],
 )
-def test_a_number_has_its_bounds(words: str, least: float, most: int | None) -> None:
-    too_small = least - 1 if isinstance(least, int) else least / 2
-    too_large = [] if most is None else [most + 1]
-    for number in (least, *([] if most is None else [most])):
+def test_a_number_has_its_bounds(words: str, lowest: float, highest: int | None) -> None:
+    too_small = lowest - 1 if isinstance(lowest, int) else lowest / 2
+    too_large = [] if highest is None else [highest + 1]
+    for number in (lowest, *([] if highest is None else [highest])):
         cli.parse([*words.split(), str(number)])
     for number in (too_small, *too_large):
         with pytest.raises(ValueError, match=f"'{number}': expected a"):
@@ -450,11 +450,11 @@ def test_the_board_is_served_as_the_options_say(
     """The page opens at an address of this machine; the board answers under the machine's name."""
     monkeypatch.chdir(tmp_path)
     Path("runs").mkdir()
-    made = {
+    makers = {
         target: MagicMock()
         for target in ("play.roster.Roster", "play.server.create_app", "play.server.make_server")
     }
-    for target, maker in made.items():
+    for target, maker in makers.items():
         monkeypatch.setattr(f"bao_agents.{target}", maker)
     listener, timer, serve = MagicMock(), MagicMock(), MagicMock()
     listener.getsockname.return_value = ("address", 8020)
@@ -462,7 +462,7 @@ def test_the_board_is_served_as_the_options_say(
     monkeypatch.setattr(play, "_serve", serve)
     monkeypatch.setattr("threading.Timer", timer)
     out = says(f"play greedy --host {host} --port 0 --name proxy --ruleset kibao --seed 5")
-    roster, app, server = made.values()
+    roster, app, server = makers.values()
     page, is_open = f"http://{name}:8020/", host in ("0.0.0.0", "::")
     assert f"The board is at {page} (Ctrl-C stops it)\n" in out
     assert (f"On other machines, open http://{socket.gethostname()}:8020/" in out) == is_open

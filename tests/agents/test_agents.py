@@ -75,8 +75,8 @@ def test_random_agent_is_uniform() -> None:
         RandomAgent(0).act(positions, legal[1:])
     one_game = positions[:1], legal[:1]
     assert len({int(RandomAgent(seed).act(*one_game)[0]) for seed in range(40)}) > 1
-    one, other = (RandomAgent(seed) for seed in np.random.SeedSequence(0).spawn(2))
-    assert not np.array_equal(one.act(positions, legal), other.act(positions, legal))
+    bot, rival = (RandomAgent(seed) for seed in np.random.SeedSequence(0).spawn(2))
+    assert not np.array_equal(bot.act(positions, legal), rival.act(positions, legal))
 
 
 @pytest.mark.parametrize("spec", ["random", "mcts:20"])

@@ -205,7 +205,7 @@ def test_a_win_that_is_left_open_is_proven_later(monkeypatch: pytest.MonkeyPatch
     for score, plies in ((0.8, None), (0.5, 7), (-0.9, 7)):
         agent = RandomAgent()
         opinions = [Opinion(best, 0.9), Opinion(played, score)]
-        monkeypatch.setattr(agent, "analyse", lambda *_, told=opinions: told, raising=False)
+        monkeypatch.setattr(agent, "analyse", lambda *_, opinions=opinions: opinions, raising=False)
         [reviewed] = review(board, NamedPlayer("opinionated", agent), proof_nodes=400)
         assert (reviewed.played.proof.plies, reviewed.mark) == (plies, "")
 

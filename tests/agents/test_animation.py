@@ -66,17 +66,17 @@ def test_a_film_takes_the_time_of_its_frames(tmp_path: Path) -> None:
 def test_only_a_move_is_told_in_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: Says
 ) -> None:
-    told, game = list[bool](), tmp_path / "game.txt"
+    with_words, game = list[bool](), tmp_path / "game.txt"
     game.write_text("1: 6L* 5L;")
 
     def note(file: Path, board: Board, *, words: bool = False) -> None:
-        told.append(words)
+        with_words.append(words)
         file.touch()
 
     monkeypatch.setattr("bao_agents.cli.animation.write_gif", note)
-    for what in ("start --move 7L*", game):
-        says(f"replay {what} --gif {tmp_path}/new.gif")
-    assert told == [True, False]
+    for game_or_move in ("start --move 7L*", game):
+        says(f"replay {game_or_move} --gif {tmp_path}/new.gif")
+    assert with_words == [True, False]
 
 
 def test_frames_take_their_time() -> None:
@@ -89,8 +89,8 @@ def test_frames_take_their_time() -> None:
     with_words = [1160, 1260, 200, 1000, 1090, 90, 1160, 1090, 90, 90, 1000]
     assert [time for _, time in frames(board, words=True)] == [1200, *with_words, 450]
     sentences = [event.sentence for event in Board.from_text(*MOVE[:2]).trace("3R")]
-    shown = [sentences[number] for number in (0, 1, 1, 2, 3, 3, 4, 5, 5, 5, 6, 6)]
-    for words, texts in ((True, shown), (False, ["South: 3R"] * (len(moved) + 1))):
+    sentences_of_frames = [sentences[number] for number in (0, 1, 1, 2, 3, 3, 4, 5, 5, 5, 6, 6)]
+    for words, texts in ((True, sentences_of_frames), (False, ["South: 3R"] * (len(moved) + 1))):
         for (shapes, _), text in zip([*frames(board, words=words)][1:], texts, strict=True):
             assert text in [shape.text for shape in shapes if isinstance(shape, Text)]
 

@@ -101,9 +101,9 @@ def test_a_job_gets_the_most_promising_open_leaf() -> None:
     ruleset = RULESETS["kujifunza"]
     position = packed_opening(ruleset)
     tree = ProofTree(ruleset, position, {})
-    decided, asked = Node(position, (1, 0)), Node(position, (2, 2), is_asked=True)
+    decided, asked_leaf = Node(position, (1, 0)), Node(position, (2, 2), is_asked=True)
     leaf, later = Node(position, (3, 1)), Node(position, (4, 1))
-    inner = Node(position, after=[decided, tree.root, later, leaf, asked])
+    inner = Node(position, after=[decided, tree.root, later, leaf, asked_leaf])
     tree.root.after = [inner]
     assert tree._pick(tree.root, []) == [tree.root, inner, leaf]
     assert (tree.root.numbers, inner.numbers) == ((1, 1), (1, 2 + 3 // PART))
@@ -292,21 +292,21 @@ def test_steps_of_a_search_grow_to_a_minute_and_saves_are_rare(
 ) -> None:
     ruleset = RULESETS["kujifunza"]
     search = ResumableSearch(ruleset, packed_opening(ruleset), tmp_path / "table", 4, 1)
-    now, steps, saves = 0.0, list[float](), [0.0]
+    clock, steps, saves = 0.0, list[float](), [0.0]
 
     def step(nodes: int | None, end: float) -> None:
-        nonlocal now
-        steps.append(end - now)
-        now = end
+        nonlocal clock
+        steps.append(end - clock)
+        clock = end
 
     monkeypatch.setattr(search, "_step", step)
-    monkeypatch.setattr(search, "save", lambda: saves.append(now))
-    monkeypatch.setattr(resumable_search, "deadline", lambda seconds: now + seconds)
-    monkeypatch.setattr(resumable_search, "nanoseconds", lambda: now)
-    monkeypatch.setattr(resumable_search, "time", SimpleNamespace(monotonic=lambda: now))
-    assert len(list(search.run(seconds=9000.0))) == len(steps) and now == 9000
-    *whole, last = steps
-    assert whole == pytest.approx([min(1.25**i, 60.0) for i in range(len(whole))])
+    monkeypatch.setattr(search, "save", lambda: saves.append(clock))
+    monkeypatch.setattr(resumable_search, "deadline", lambda seconds: clock + seconds)
+    monkeypatch.setattr(resumable_search, "nanoseconds", lambda: clock)
+    monkeypatch.setattr(resumable_search, "time", SimpleNamespace(monotonic=lambda: clock))
+    assert len(list(search.run(seconds=9000.0))) == len(steps) and clock == 9000
+    *full_steps, last = steps
+    assert full_steps == pytest.approx([min(1.25**i, 60.0) for i in range(len(full_steps))])
     assert 0 < last <= 60
     assert [1800 <= end - begin < 1860 for begin, end in pairwise(saves)] == [True] * 4
 

@@ -192,7 +192,7 @@ def test_time_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "told"),
+    ("limit", "order"),
     [
         (None, "movetime 200"),
         (Limit(nodes=5), "movetime 200"),
@@ -200,14 +200,14 @@ def test_time_limit() -> None:
         (Limit.by_clock(Clock(2.0, 3.0)), "clock 2000 3000"),
     ],
 )
-def test_margin(limit: Limit | None, told: str, tmp_path: Path) -> None:
+def test_margin(limit: Limit | None, order: str, tmp_path: Path) -> None:
     """The host waits for longer than the time that it tells the program. What the program used
     before the move is not counted."""
     file = tmp_path / "bot.py"
     file.write_text(
         "import time\nwhile time.process_time() < 0.3: pass\n"
-        + PLAY.replace("; line()\n", "; told = line()\n")
-        + f"time.sleep(0.4)\nif told == 'go {told}\\n': print('move', legal[0], flush=True)\n"
+        + PLAY.replace("; line()\n", "; words = line()\n")
+        + f"time.sleep(0.4)\nif words == 'go {order}\\n': print('move', legal[0], flush=True)\n"
         + "line()"
     )
     agent = load(f"pipe:200ms+30s:{sys.executable} {file}")
@@ -224,21 +224,21 @@ def test_a_program_is_told_its_settings(tmp_path: Path) -> None:
     is asked to quit, and its children are killed."""
     file = tmp_path / "bot.py"
     file.write_text(
-        "import os, sys, time; told = []; child = os.fork()\n"
+        "import os, sys, time; settings = []; child = os.fork()\n"
         "if not child: time.sleep(60)\n"
-        "while (line := sys.stdin.readline()) != 'isready\\n': told.append(line.strip())\n"
-        "print('name', 50 * 'x'); print('version', *told); print('ready', flush=True)\n"
+        "while (line := sys.stdin.readline()) != 'isready\\n': settings.append(line.strip())\n"
+        "print('name', 50 * 'x'); print('version', *settings); print('ready', flush=True)\n"
         "open(sys.argv[1], 'w').write(f'{child} {sys.stdin.read()}')"
     )
     end = tmp_path / "end"
     command = f"{sys.executable} {file} {end}"
-    told = PipeAgent(command, ZANZIBAR, 7, threads=3, memory=50), PipeAgent(command, ZANZIBAR)
-    assert [agent.fingerprint for agent in told] == [
+    agents = PipeAgent(command, ZANZIBAR, 7, threads=3, memory=50), PipeAgent(command, ZANZIBAR)
+    assert [agent.fingerprint for agent in agents] == [
         "bao 1 ruleset zanzibar seed 7 threads 3 memory 50",
         f"bao 1 ruleset zanzibar seed 0 threads {cores()}",
     ]
-    assert told[0].name == 40 * "x"
-    told[0].close()
+    assert agents[0].name == 40 * "x"
+    agents[0].close()
     child, word = end.read_text().split()
     assert word == "quit"
     wait_for_end(int(child))
@@ -470,19 +470,19 @@ def test_our_engine_is_ready_with_its_settings(
     settings: list[str], answers: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While it thinks, it answers at once only if there are no new settings."""
-    lines, thinking, asked = list[str](), threading.Event(), threading.Event()
+    lines, thinking, was_asked = list[str](), threading.Event(), threading.Event()
 
     def choose(board: Board, *limit: Limit | None, **game: int | None) -> int:
         if limit:  # a host has asked for a move
             thinking.set()
-            assert asked.wait(60)
+            assert was_asked.wait(60)
         return 20
 
     def requests() -> Iterator[str]:
         yield from ASK.splitlines()
         assert thinking.wait(60)
         yield from [*settings, "isready"]
-        asked.set()
+        was_asked.set()
 
     player = SimpleNamespace(choose=choose, limit=None, remembers=False)
     monkeypatch.setattr("bao_agents.cli.engine.load", lambda spec, **settings: player)
@@ -492,7 +492,7 @@ def test_our_engine_is_ready_with_its_settings(
 
 
 @pytest.mark.parametrize(
-    ("commit", "mark", "most_games", "told"),
+    ("commit", "mark", "most_games", "facts"),
     [
         ("abc", "", None, ["version abc", "remembers"]),
         ("abc", "mark", 8, ["version abc mark", "remembers 8"]),
@@ -505,7 +505,7 @@ def test_our_engine_says_what_it_is(
     commit: str,
     mark: str | None,
     most_games: int | None,
-    told: list[str],
+    facts: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Without a version, a host plays the games again. Here no games means a player without
@@ -529,7 +529,7 @@ def test_our_engine_says_what_it_is(
     ours, board = EngineProtocol("mine", lines.append), Board()
     ours.serve(requests())
     assert daemons == [True]
-    assert lines == ["info loading", "name mine", *told, "ready"]
+    assert lines == ["info loading", "name mine", *facts, "ready"]
     players[0].choose.assert_called_once_with(board)
     players[1].choose.return_value, players[1].limit = 20, None
     legal = " ".join(map(str, board.legal_actions))

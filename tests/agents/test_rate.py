@@ -247,16 +247,16 @@ def test_a_ladder_is_made_from_a_tournament(tmp_path: Path, says: Says) -> None:
 
 def test_errors_of_anchors_are_correlated() -> None:
     """As in a round robin in which the rating of the anchor at 0 is exact."""
-    elos, others = SMALL.ratings, SMALL.ratings != 0.0
+    elos, estimated = SMALL.ratings, SMALL.ratings != 0.0
     games = np.array([anchor.games for anchor in SMALL.anchors])
     chances = 1 / (1 + 10 ** ((elos - elos[:, None]) / 400))
     links = np.minimum.outer(games, games) * chances * (1 - chances)
     np.fill_diagonal(links, 0.0)
-    inverse = np.linalg.inv((np.diag(links.sum(axis=1)) - links)[np.ix_(others, others)])
-    widths = np.array([anchor.high - anchor.low for anchor in SMALL.anchors])[others]
+    inverse = np.linalg.inv((np.diag(links.sum(axis=1)) - links)[np.ix_(estimated, estimated)])
+    widths = np.array([anchor.high - anchor.low for anchor in SMALL.anchors])[estimated]
     scale = widths / 2 / Z95 / np.sqrt(np.diag(inverse))
     expected = np.zeros((len(elos), len(elos)))
-    expected[np.ix_(others, others)] = inverse * np.outer(scale, scale)
+    expected[np.ix_(estimated, estimated)] = inverse * np.outer(scale, scale)
     assert len(elos) == 3 and pytest.approx(expected, abs=1e-6) == SMALL.covariance
 
 

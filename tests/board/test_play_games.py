@@ -113,14 +113,14 @@ def test_undo_and_redo(client: TestClient) -> None:
 def test_the_latest_side_lines_are_kept(client: TestClient) -> None:
     game, state = start(client)
     play_on(game, state, 8)
-    kept = []
+    numbers_and_lengths = []
     for number in range(7):
         legal = game("goto", ply=0)["state"]["legal"]
         state = game("play", action=legal[(number + 1) % 4]["action"], ply=0)["state"]
         lengths = [len(line["moves"]) for line in state["lines"]]
-        kept.append((len(lengths), max(lengths)))
+        numbers_and_lengths.append((len(lengths), max(lengths)))
     # The page shows six moves of the first line, which is dropped when there are five others.
-    assert kept == [(1, 6), (2, 6), (3, 6), (4, 6), (5, 6), (5, 1), (5, 1)]
+    assert numbers_and_lengths == [(1, 6), (2, 6), (3, 6), (4, 6), (5, 6), (5, 1), (5, 1)]
 
 
 def test_transcripts_go_round(client: TestClient) -> None:

@@ -114,11 +114,11 @@ def test_an_error_leaves_no_thread_at_work() -> None:
 
 
 def test_threads_end_with_their_engine() -> None:
-    engine, others, end = Engine(threads=9), _thread._count(), time.monotonic() + 60
+    engine, threads_before, end = Engine(threads=9), _thread._count(), time.monotonic() + 60
     call(engine, "step", games(engine))
-    assert _thread._count() > others
+    assert _thread._count() > threads_before
     del engine
-    while _thread._count() > others:
+    while _thread._count() > threads_before:
         assert time.monotonic() < end
         time.sleep(0.01)
 

@@ -57,8 +57,8 @@ def send(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         notice.announce(function)
 
     def send(listener: Any, *events: tuple[float, str, int], folder: str | None = "cache") -> None:
-        for now, kind, number in events:
-            monkeypatch.setattr(time, "monotonic", lambda now=now: now)
+        for seconds, kind, number in events:
+            monkeypatch.setattr(time, "monotonic", lambda seconds=seconds: seconds)
             stats = SimpleNamespace(cache_path=folder)
             dispatcher = SimpleNamespace(py_func=FUNCTIONS[number], stats=stats)
             getattr(listener, f"on_{kind}")(SimpleNamespace(data={"dispatcher": dispatcher}))
@@ -103,11 +103,11 @@ def test_numbas_debug_lines_stay_out_of_a_log(send: Callable[..., None]) -> None
     listener._logger = logger
 
     def levels(*events: tuple[str, int]) -> list[int]:
-        seen = []
+        levels_after = []
         for kind, number in events:
             send(listener, (0, kind, number))
-            seen.append(logger.level)
-        return seen
+            levels_after.append(logger.level)
+        return levels_after
 
     nested = ("start", 3), ("start", 0), ("start", 1), ("end", 1), ("end", 3), ("end", 0)
     warned = [logging.NOTSET, *[logging.WARNING] * 4, logging.NOTSET]
@@ -122,7 +122,7 @@ def test_numbas_debug_lines_stay_out_of_a_log(send: Callable[..., None]) -> None
 def test_what_bao_warm_up_runs(monkeypatch: pytest.MonkeyPatch, says: Says, fails: Fails) -> None:
     """Every player that is named without a file chooses a move, which is told in words."""
     monkeypatch.setenv("BAO_ENV_QUIET", "1")
-    observed, chosen, updates = list[str](), list[str](), list[str]()
+    observed, traced, updates = list[str](), list[str](), list[str]()
 
     def player(name: str) -> SimpleNamespace:
         return SimpleNamespace(choose=lambda board: name)
@@ -130,11 +130,11 @@ def test_what_bao_warm_up_runs(monkeypatch: pytest.MonkeyPatch, says: Says, fail
     monkeypatch.setattr(warm_up, "games", observed.append)
     monkeypatch.setattr(warm_up, "training", lambda: updates.append("all"))
     monkeypatch.setattr(warm_up, "load", player)
-    monkeypatch.setattr(Board, "trace", lambda board, move: chosen.append(move))
+    monkeypatch.setattr(Board, "trace", lambda board, move: traced.append(move))
     says("warm-up")
     assert observed == [*OBSERVATIONS] and updates == ["all"]
-    others = {name for name in PLAYERS if name not in chosen}
-    assert chosen and all(re.match(r"runs/|pipe:|package\.", name) for name in others)
+    left_out = {name for name in PLAYERS if name not in traced}
+    assert traced and all(re.match(r"runs/|pipe:|package\.", name) for name in left_out)
     monkeypatch.setattr(warm_up, "not_kept", {test_what_bao_warm_up_runs})
     assert "set NUMBA_CACHE_DIR to a writable folder" in fails("warm-up")
     assert len(observed) == len(OBSERVATIONS)  # it fails at once
