@@ -398,7 +398,10 @@ def test_results_do_not_need_notices(line: str) -> None:
     hello = "isready\nseed 2\nisready\n"
     with Path("/dev/full").open("w") as full:
         result = subprocess.run(command, input=hello, stdout=PIPE, stderr=full, text=True)
-        error = subprocess.run(command, input=hello, stdout=full, stderr=PIPE, text=True)
+        buffered = os.environ | {"PYTHONUNBUFFERED": ""}
+        error = subprocess.run(
+            command, input=hello, stdout=full, stderr=PIPE, text=True, env=buffered
+        )
     assert result.returncode == 0 and result.stdout.count("\n") > 1
     assert error.returncode == 2 and "Traceback" not in error.stderr
     assert error.stderr.endswith("error: [Errno 28] No space left on device\n")

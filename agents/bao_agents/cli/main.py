@@ -104,7 +104,10 @@ def report_errors(run: Callable[[], int | None]) -> int:
     """
     try:
         with _environment_kept():
-            return run() or 0
+            status = run() or 0
+            if sys.stdout is not None:
+                sys.stdout.flush()  # results that cannot be written are an error
+            return status
     except KeyboardInterrupt as stop:
         say(f"\nstopped{': ' + str(stop) if str(stop) else ''}")
         return 130
@@ -136,7 +139,7 @@ def report_errors(run: Callable[[], int | None]) -> int:
     except SystemExit as end:  # argparse has printed help
         return int(end.code or 0)
     finally:
-        with optional(sys.stderr):  # a failed flush must not change the exit status
+        with optional(sys.stdout), optional(sys.stderr):  # a failed flush changes no status
             pass
 
 
