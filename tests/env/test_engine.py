@@ -1,6 +1,5 @@
 """Test the engine on a batch: invalid arrays, threads, processes and the cache."""
 
-import _thread
 import multiprocessing
 import os
 import subprocess
@@ -9,12 +8,14 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 import pytest
 
 from bao_env import Engine, game
+from bao_env.compiled import threads
 from bao_env.engine import batch
 from bao_env.engine.position import PLY
 from bao_env.engine.sampling import random_states
@@ -113,14 +114,19 @@ def test_an_error_leaves_no_thread_at_work() -> None:
     assert done.is_set()
 
 
-def test_threads_end_with_their_engine() -> None:
-    engine, threads_before, end = Engine(threads=9), _thread._count(), time.monotonic() + 60
+def test_threads_end_with_their_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended, serve = SimpleQueue[None](), threads._serve
+
+    def serve_and_note(jobs: SimpleQueue[threads.Job | None]) -> None:
+        serve(jobs)
+        ended.put(None)
+
+    monkeypatch.setattr(threads, "_serve", serve_and_note)
+    engine = Engine(threads=9)
     call(engine, "step", games(engine))
-    assert _thread._count() > threads_before
     del engine
-    while _thread._count() > threads_before:
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    for _ in range(8):
+        ended.get(timeout=30)
 
 
 def test_only_long_calls_release_the_gil() -> None:
