@@ -144,6 +144,10 @@ def test_own_rules_borrow_the_nearest_tables() -> None:
     own = RULESETS["kujifunza"].replace(name="mine", sow_limit=500)
     for rules in (own, RULESETS["kujifunza"]):
         assert load_tables(rules).cells is tables._fitted()["kujifunza"]
+    switches = {"lone_kichwa_takasa": "loses", "first_player": "random", "takasia": "none"}
+    opening = {"opening_front": (6, 0, 0, 0, 6, 0, 0, 0), "opening_back": (2,) * 8}
+    with_namua = RULESETS["zanzibar"].replace(opening_store=4, **opening, **switches, house_min=5)
+    assert load_tables(with_namua).cells is tables._fitted()["zanzibar"]  # kujifunza has no namua
 
 
 @pytest.mark.parametrize(

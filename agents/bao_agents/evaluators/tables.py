@@ -84,7 +84,8 @@ def _fitted() -> dict[str, Int16Array]:
 def load_tables(ruleset: Ruleset) -> PairTables:
     """Return the fitted tables of a rule set.
 
-    A rule set without tables gets the tables of the most similar rule set.
+    A rule set without tables gets the tables of the most similar rule set. Both play namua, or
+    neither does: tables fitted to mtaji alone know nothing of namua.
 
     Raises:
         ValueError: the file is damaged.
@@ -92,8 +93,10 @@ def load_tables(ruleset: Ruleset) -> PairTables:
     fitted = _fitted()
     settings = ruleset.to_dict()
 
-    def differences(name: str) -> int:
+    def differences(name: str) -> tuple[bool, int]:
         switches = RULESETS[name].to_dict()
-        return sum(switches[key] != value for key, value in settings.items() if key != "name")
+        has_other_stages = bool(switches["opening_store"]) != bool(ruleset.opening_store)
+        changed = [key for key, value in settings.items() if switches[key] != value]
+        return has_other_stages, len(changed)
 
     return PairTables(fitted[min(fitted, key=differences)])
