@@ -19,6 +19,7 @@ from PIL import Image
 
 from bao_agents.arena.elo import wilson_interval
 from bao_agents.arena.openings import (
+    ANY_BALANCE,
     BALANCED,
     MatchOpenings,
     draw_openings,
@@ -96,7 +97,8 @@ def test_openings_of_kujifunza_are_different_games(tmp_path: Path) -> None:
     openings = draw_openings("kujifunza", 200, 3, seed=1, balance=None)
     keys = {game_key(openings, i) for i in range(200)}
     assert len(keys) == 200 and not openings.starting_seats.any()
-    late = draw_openings("kujifunza", 300, 40, seed=1, balance=None)
+    late = draw_openings("kujifunza", 300, 40, seed=1, balance=ANY_BALANCE)
+    assert (late.positions == draw_openings("kujifunza", 300, 40, 1, balance=None).positions).all()
     legal = np.empty(300, np.uint64)
     Engine("kujifunza").find_legal(late.positions, legal, np.empty(300, np.int8))
     assert legal.all()  # none ends the game

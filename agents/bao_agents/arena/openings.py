@@ -37,6 +37,8 @@ OPENING_PLIES = 8
 """Default length of an opening."""
 BALANCE = 1.0
 """The largest advantage, in logits of winning, that a search may see for a side in an opening."""
+ANY_BALANCE = 100.0
+"""As the largest advantage, this leaves out no opening, not even one that is proven to be won."""
 BALANCED = Path(__file__).with_name("balanced") / "zanzibar.tsv"
 """Balanced openings of zanzibar; ``docs/known.md`` says how they were chosen."""
 _SEARCH_DEPTH = 6
@@ -82,7 +84,7 @@ def draw_openings(
         plies: actions in each; an opening that ends the game is replaced.
         seed: the same seed gives the same openings; a smaller ``count`` gives the first of them.
         balance: drop openings whose value by alpha-beta of depth 6 exceeds this for either side,
-            in logits; None keeps all.
+            in logits; None or :data:`ANY_BALANCE` keeps all.
 
     Raises:
         ValueError: ``balance`` is below 0, ``count`` or ``plies`` is out of range or not an
@@ -120,7 +122,7 @@ def draw_openings(
             f", of which a search finds {len(drawn)} balanced for both sides "
             f"(balance={balance:g}, in logits)"
         )
-        remedy = "allow less balanced openings (--balance 100 allows all), or "
+        remedy = f"allow less balanced openings (--balance {ANY_BALANCE:g} allows all), or "
     raise ValueError(
         f"rule set {engine.ruleset.name!r} has only {openings_in_words} of {length}{uneven}, but "
         f"{count} are needed: {remedy}ask for longer openings or fewer games"
@@ -164,9 +166,9 @@ def _balance_test(
 
     Args:
         ruleset: the rules.
-        balance: the largest advantage of a side, in logits; None for any.
+        balance: the largest advantage of a side, in logits; None or :data:`ANY_BALANCE` for any.
     """
-    if balance is None:
+    if balance is None or balance >= ANY_BALANCE:
         return lambda positions, legal: np.ones(len(legal), np.bool_)
     from bao_agents.search.alphabeta.player import AlphaBetaAgent  # slow to import
     from bao_agents.search.limits import Limit

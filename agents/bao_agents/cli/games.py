@@ -14,6 +14,7 @@ from typing import Any
 
 from bao_agents.arena.event import Event
 from bao_agents.arena.openings import (
+    ANY_BALANCE,
     BALANCE,
     OPENING_PLIES,
     MatchOpenings,
@@ -76,8 +77,8 @@ def add_openings(parser: argparse.ArgumentParser, pairs: int, balance: float | N
         type=float,
         default=balance,
         help="leave out openings in which a search gives either side a larger advantage than "
-        "this, in logits; 100 leaves out none "
-        f"(default: {BALANCE}{'' if balance else ' if a player searches, else 100'})",
+        f"this, in logits; {ANY_BALANCE:g} leaves out none (default: {BALANCE}"
+        f"{'' if balance else f' if a player searches, else {ANY_BALANCE:g}'})",
     )
     parser.add_argument(
         "--openings",
