@@ -277,9 +277,9 @@ ONLY_AT_THE_END = "evaluate_every=0 checkpoint_every=1e9"
 """Settings with which a run is evaluated and saved only at its end."""
 
 
-def test_a_rule_file_and_a_seed(tmp_path: Path, says: Says) -> None:
+def test_a_rule_file_and_a_seed(tmp_path: Path, says: Says, fails: Fails) -> None:
     rules = tmp_path / "mine.toml"
-    rules.write_text('base = "kibao"\ncapture_limit = 63')
+    rules.write_text(f'base = "kibao"\nopening_back = {[0] * 7 + [1]}\nopening_store = 21')
     words = f"--set steps=1024 --ruleset {rules} --seed 7 --out {tmp_path} --run r"
     lines = says(f"train {NEW} {options(ONLY_AT_THE_END)} {words}").splitlines()
     final = tmp_path / "r" / "final.safetensors"
@@ -290,6 +290,8 @@ def test_a_rule_file_and_a_seed(tmp_path: Path, says: Says) -> None:
     assert row["steps"] == "1024" and row["score_against_greedy"]
     assert lines[0].startswith(f"{tmp_path / 'r'}: 1,024 steps in 0.")
     assert f"  bao match {final.parent} alphabeta:4" == lines[-1]
+    notices = fails(f"train {NEW} {options(ONLY_AT_THE_END)} {words} --resume", 0)
+    assert "resumed" in notices and "the configuration has other" not in notices
     for opponent in TdTrainer.OPPONENTS:
         assert any(f"against {opponent.name}, 2 games" in line for line in lines)
     assert all(len(line.replace(str(tmp_path), "runs")) <= 80 for line in lines)

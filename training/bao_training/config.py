@@ -233,7 +233,8 @@ def ruleset_settings(ruleset: Ruleset) -> dict[str, Any]:
     """Return the settings ``ruleset`` and ``rules`` that describe a rule set."""
     if ruleset.is_shipped:
         return {"ruleset": ruleset.name, "rules": {}}
-    changed = {"name": ruleset.name, **ruleset.changed_switches()}
+    switches = ruleset.to_dict()  # lists, as in run.json
+    changed = {"name": ruleset.name} | {key: switches[key] for key in ruleset.changed_switches()}
     return {"ruleset": Ruleset().name, "rules": changed}
 
 
