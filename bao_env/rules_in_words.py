@@ -95,8 +95,8 @@ not start from that hole.""",
 TAKASIA. A takasa in mtaji may bar a hole of the next player. It does so if the next player cannot \
 capture, and the player who made the takasa, if it were their turn again, could begin a capture of \
 exactly one hole. The next player may not start from that hole, and their takasa ends when a \
-sowing of it ends there. A house that is still owned, the only filled front hole, and the only \
-front hole with two seeds or more are never barred{spared}.""",
+sowing of it ends there. {house} only filled front hole, and the only front hole with two seeds or \
+more are never barred{spared}.""",
 }
 
 _NAMES = """\
@@ -119,8 +119,9 @@ def rules_in_words(ruleset: Ruleset) -> str:
     if ruleset.house:
         sections.append(_house(ruleset))
     if ruleset.takasia != "none":
+        house = "A house that is still owned, the" if ruleset.house else "The"
         spared = ", nor is a hole with a single seed" if ruleset.takasia_spares_singletons else ""
-        sections.append(_TAKASIA[ruleset.takasia].format(spared=spared))
+        sections.append(_TAKASIA[ruleset.takasia].format(house=house, spared=spared))
     sections.append(_names(ruleset))
     return "\n\n".join(sections)
 

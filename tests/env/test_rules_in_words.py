@@ -37,3 +37,7 @@ def other_rules(switch: str) -> list[Ruleset]:
 def test_each_value_of_a_switch_changes_the_page(switch: str) -> None:
     rules = [ZANZIBAR, *other_rules(switch)]
     assert len({rules_in_words(ruleset) for ruleset in rules}) == len(rules) > 1
+
+
+def test_a_game_without_houses_does_not_mention_them() -> None:
+    assert "house" not in rules_in_words(ZANZIBAR.replace(house=False)).lower()
