@@ -26,6 +26,14 @@ export function offer(select, options, otherwise) {
   if (select.selectedIndex < 0) select.selectedIndex = otherwise;
 }
 
+// Fills a box anew. A button that the keyboard has reached keeps the focus, by its place in the box.
+export function refill(box, ...children) {
+  const had = document.activeElement;
+  const place = had.matches(":focus-visible") ? [...box.querySelectorAll("button")].indexOf(had) : -1;
+  box.replaceChildren(...children);
+  box.querySelectorAll("button")[place]?.focus({ preventScroll: true });
+}
+
 // Sets what each button does when it is pressed; `works` has the functions by button id.
 export function onClick(works) {
   for (const [id, work] of Object.entries(works)) $(id).addEventListener("click", work);

@@ -1,7 +1,7 @@
 // Reviews a game: a graph of South's chance, and the mistakes with the better moves.
 
 import { make } from "./board.js";
-import { $, button, element, scrollToBoard } from "./dom.js";
+import { $, button, element, refill, scrollToBoard } from "./dom.js";
 import { Latest } from "./latest.js";
 import { numberOf, spelling } from "./moves.js";
 import { announce, caption, say } from "./say.js";
@@ -94,7 +94,7 @@ export class Review {
     $("graph-end").textContent = t("graph_move", { number: numberOf(game, game.length - 1) });
     $("learn-mistakes").hidden = done < game.length || !this.mistakes().length;
     this.showGraph(mistakes);
-    $("mistakes").replaceChildren(...mistakes.map((mistake) => this.mistake(mistake)));
+    refill($("mistakes"), ...mistakes.map((mistake) => this.mistake(mistake)));
   }
 
   // Draws the graph. The light part is South's chance. A stroke is a mistake, a thick stroke a

@@ -142,7 +142,7 @@ export class Table {
   // Marks moves in the list, by ply.
   mark(marks) {
     this.marks = marks;
-    if (this.state) this.showMoves();
+    if (this.state) this.pits.keepFocus(() => this.showMoves());
   }
 
   // Does some work, and keeps its kind in `pending` until it ends.
