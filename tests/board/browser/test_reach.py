@@ -151,6 +151,14 @@ def test_set_up_by_touch(open_page: Open) -> None:
     see(page, ".pit.legal").not_to_have_count(0)
 
 
+@pytest.mark.parametrize("width", [360, 320])
+def test_long_words_fit_a_narrow_phone(open_page: Open, width: int) -> None:
+    page = open_page(**SMALL | {"viewport": {"width": width, "height": 740}}, locale="sw-TZ")
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    wide = "(all) => all.filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.innerText)"
+    assert page.eval_on_selector_all(".row button", wide) == []
+
+
 def test_the_level_follows_the_player(open_page: Open) -> None:
     page = open_page()
     last = "1,9,0,9,1,11,1,0/1,1,3,0,4,1,0,3/0,0,1,0,0,0,0,0/6,3,1,5,1,0,0,2 0,0 - S -"
