@@ -347,6 +347,9 @@ def test_back_and_unknown_games(open_page: Open) -> None:
     page.go_back()
     see(page, "#moves button").to_have_count(2)
     assert moves(page) == before
+    page = open_page(allowed="400", path="#puzzle=malawi/1")
+    see(page, "#message").to_contain_text("there are no puzzles for malawi")
+    see(page, ".pit.legal").to_have_count(2)
 
 
 def test_reduced_motion(open_page: Open) -> None:

@@ -65,7 +65,9 @@ export class Addresses {
     const options = { replace: true };
     const { lesson, puzzle, game, ...content } = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
     if (lesson) await learn.lesson(lesson - 1);
-    else if (puzzle) await learn.puzzle(puzzle);
+    else if (puzzle) {
+      if (!(await learn.puzzle(puzzle)) && !table.id) await this.startInstead($("message").textContent);
+    }
     else if (game) {
       if (game === table.id) return;
       const seats = history.state?.seats ?? HUMANS; // a link from elsewhere does not start a bot

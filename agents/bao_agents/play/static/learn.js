@@ -165,18 +165,20 @@ export class Learn {
 
   // Shows the puzzle of an address, for example "zanzibar/3"; without a number, the next one to
   // solve.
+  // Returns whether the server has the puzzle.
   async puzzle(address) {
     const [ruleset, chosen] = address.split("/");
     const number = Math.trunc(chosen ?? remembered(`puzzle ${ruleset}`)) || 1;
     await this.load();
     this.end();
     const answer = await this.newGame.begin({ ruleset, number }, { path: "api/puzzles", task: `puzzle=${ruleset}/${number}` });
-    if (!answer) return;
+    if (!answer) return false;
     const next = (number % answer.count) + 1;
     const { plies: length, count, rating } = answer;
     this.task = { kind: "puzzle", plies: length, who: answer.state.mover, ruleset, number, count, next, rating };
     $("lesson").style.minHeight = "";
     this.showPuzzle("puzzle_text");
+    return true;
   }
 
   showPuzzle(result) {
