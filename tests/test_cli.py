@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 import gc
 import io
 import math
@@ -486,6 +487,9 @@ def test_a_host_has_its_family_of_addresses(monkeypatch: pytest.MonkeyPatch) -> 
         create_server.assert_called_with((host, 65535), family=family)
     with pytest.raises(ValueError, match="a port of at most 65535"):
         play._listen("::1", 65536)
+    create_server.side_effect = OSError(errno.EADDRINUSE, "Address already in use")
+    with pytest.raises(ValueError, match="already in use; --port gives the board another port"):
+        play._listen("::1", 8017)
 
 
 @pytest.mark.parametrize("owns_process", [False, True])

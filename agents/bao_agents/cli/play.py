@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 import gc
 import os
 import re
@@ -141,7 +142,11 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        raise ValueError(f"cannot listen on {host} port {port}: {error}") from error
+        in_use = error.errno == errno.EADDRINUSE
+        remedy = (
+            "; --port gives the board another port, and --port 0 any free one" if in_use else ""
+        )
+        raise ValueError(f"cannot listen on {host} port {port}: {error}{remedy}") from error
 
 
 def _serve(server: uvicorn.Server, listener: socket.socket, *, owns_process: bool) -> None:
