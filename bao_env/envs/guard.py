@@ -45,6 +45,15 @@ class Guard(Exclusive):
                 else "call reset() before step()"
             )
 
+    def check_begun(self) -> None:
+        """Check that there are games to look at; an interrupted one is.
+
+        Raises:
+            ResetNeeded: none has begun.
+        """
+        if not self._begun:
+            raise ResetNeeded("there is no game yet: call reset()")
+
     def __enter__(self) -> None:
         """Enter a block that changes games.
 

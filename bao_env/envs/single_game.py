@@ -272,12 +272,22 @@ class SingleGameEnv:
 
     @property
     def position(self) -> Position:
-        """The position in plain Python."""
+        """The position in plain Python.
+
+        Raises:
+            ResetNeeded: no game has begun.
+        """
+        self._game.guard.check_begun()
         return unpack(self._game.positions[0])
 
     @property
     def board(self) -> Board:
-        """The game since its start as a :class:`bao_env.Board`, a copy."""
+        """The game since its start as a :class:`bao_env.Board`, a copy.
+
+        Raises:
+            ResetNeeded: no game has begun.
+        """
+        self._game.guard.check_begun()
         return self._game.board()
 
     def action_masks(self) -> Flags:
@@ -317,6 +327,7 @@ class SingleGameEnv:
 
         Raises:
             DependencyNotInstalled: pygame is missing, and the mode needs it.
+            ResetNeeded: no game has begun.
         """
         if self.render_mode is None:
             warn_of_no_render_mode(self.metadata)

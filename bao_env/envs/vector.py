@@ -215,7 +215,12 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
         return actions
 
     def board(self, game: int) -> Board:
-        """Return a game's current position as a :class:`bao_env.Board`, without earlier moves."""
+        """Return a game's current position as a :class:`bao_env.Board`, without earlier moves.
+
+        Raises:
+            ResetNeeded: no game has begun.
+        """
+        self.guard.check_begun()
         batch = self._batch
         return Board.from_packed(batch.state.positions[game], self.ruleset, batch.outcome(game))
 
@@ -238,10 +243,12 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 
         Raises:
             DependencyNotInstalled: pygame is missing, and the mode needs it.
+            ResetNeeded: no game has begun.
         """
         if self._pictures is None:
             warn_of_no_render_mode(self.metadata)
             return None
+        self.guard.check_begun()
         return tuple(map(self._pictures.draw, range(self.num_envs)))
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
@@ -249,7 +256,8 @@ class BaoVectorEnv(VectorEnv[Observation, npt.NDArray[Any], npt.NDArray[Any]]):
 
         Code that is written for Gymnasium's own vector environments uses this.
         """
-        return tuple(getattr(self, name)(*args, **kwargs))
+        results = getattr(self, name)(*args, **kwargs)
+        return (None,) * self.num_envs if results is None else tuple(results)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """Return an attribute, which all games share, once for each game; see :meth:`call`."""

@@ -51,6 +51,7 @@ def test_games_are_gymnasiums_own(mode: AutoresetMode, arguments: dict[str, Any]
     assert cut > 5
     assert same(ours.call("action_masks"), sync.call("action_masks"))
     assert ours.get_attr("ruleset") == sync.get_attr("ruleset")
+    assert ours.call("close") == sync.call("close")
     assert (ours.seats == (result[-1]["seat"] if arguments["opponent"] else -1)).all()
 
 
