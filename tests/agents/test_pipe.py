@@ -49,6 +49,7 @@ HOSTILE = {
     "late": (
         "import time\nwhile time.process_time() < 0.2: pass\n"  # this time is not counted
         + PLAY
+        + "print('info', flush=True)\n"
         + "begun = time.process_time()\nwhile time.process_time() < begun + 0.2: pass\n"
         "time.sleep(60)",
         # It gets as much processor time as the machine has to spare.
@@ -74,6 +75,11 @@ HOSTILE = {
         READY + "sys.stdout.buffer.write('ready\\n'.encode('utf-16')); sys.stdout.flush(); line()",
         r"wrote '\\\\xff\\\\xfer\\x00",
     ),
+    "unflushed": (
+        PLAY + "print('move ' + legal[0]); time.sleep(60)",
+        "gave no answer within 0.5 s, and .*: does it flush every line",
+    ),
+    "killed": (PLAY + "import os; os.kill(os.getpid(), 9)", r"crashed: signal 9 \(Killed\)$"),
     "dies": (PLAY + "sys.exit(3)", "crashed: exit status 3"),
     "unfinished": (PLAY + "sys.stdout.write('info bye')", "ended: exit status 0"),
     "closes": (PLAY + "import os; os.close(1); time.sleep(60)", "closed its output"),

@@ -58,6 +58,10 @@ _SLICE = 0.1
 """Seconds between two checks for Ctrl-C, which does not interrupt a longer wait on Windows."""
 _WAITING = 16
 """Most chunks of output in the queue; when it is full, the program's writes block."""
+_ADVICE = (
+    "expected a program in PATH, or its path with a slash, such as ./bot; a path with blanks needs "
+    "quotes of its own"
+)
 _HINT = "does it flush every line that it writes, and read without waiting for more input?"
 
 
@@ -328,12 +332,15 @@ class _Program:
                 creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
             )
         except (OSError, ValueError) as error:
-            raise ValueError(f"player {self._name} cannot be started: {error}") from error
+            is_missing = isinstance(error, FileNotFoundError)
+            advice = f"; {_ADVICE}" if is_missing else ""
+            raise ValueError(f"player {self._name} cannot be started: {error}{advice}") from error
         assert self._process.stdout is not None
         self._output: queue.Queue[list[bytes]] = queue.Queue(_WAITING)
         self._lines: deque[bytes] = deque()
         self._last = ""
-        self._silent = True
+        self._silent: bool = True
+        """Whether it has written nothing since the last request."""
         pipe = os.pipe()
         reader = threading.Thread(
             target=_pass_on, args=(self._process.stdout, pipe[0], self._output), daemon=True
@@ -372,6 +379,7 @@ class _Program:
             self._process.stdin.flush()
         except OSError:
             self._fail_ended("input")
+        self._silent = True
 
     def read(self, seconds: float, *, waiting_for: str = "") -> tuple[str, str]:
         """Return the first word and the rest of the next line that is not an info line.
@@ -390,7 +398,8 @@ class _Program:
             remaining = start + seconds - time.monotonic()
             if remaining <= 0:
                 used_seconds = max(0.0, self.processor_seconds() - processor_start)
-                hint = f": {_HINT}" if self._silent else ""
+                is_idle = self._silent and used_seconds < seconds / 4
+                hint = f": {_HINT}" if is_idle else ""
                 self.fail(
                     f"gave no answer within {seconds:g} s, and used {used_seconds:.2f} s of "
                     f"processor time{hint}"
@@ -437,8 +446,12 @@ class _Program:
             self._process.wait(_PATIENCE)
         status = self._process.returncode
         self.crashed = bool(status)
-        verb = "crashed" if status else "ended"
-        self.fail(f"closed its {stream}" if status is None else f"{verb}: exit status {status}")
+        if status is None:
+            self.fail(f"closed its {stream}")
+        end = f"exit status {status}"
+        if status < 0:
+            end = f"signal {-status} ({signal.strsignal(-status)})"
+        self.fail(f"{'crashed' if status else 'ended'}: {end}")
 
     def fail(self, cause: str) -> NoReturn:
         """Stop the program, and raise PlayerFault with the cause."""
