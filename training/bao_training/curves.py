@@ -157,6 +157,18 @@ def student_t(freedom: float) -> float:
     return float(np.sqrt(freedom) * np.tan(angle))
 
 
+def metrics_of(line: Line) -> list[str]:
+    """Return the columns of a line's tables that have numbers, without the ends of intervals."""
+    rows = [row for table in line.runs.values() for row in table]
+    columns = dict.fromkeys(column for row in rows for column in row)
+    return [
+        column
+        for column in columns
+        if column and not column.endswith(("_low", "_high"))  # cells beyond the head have no column
+        if any(np.isfinite(_number(row.get(column))) for row in rows)
+    ]
+
+
 def is_percentage(metric: str) -> bool:
     """Return whether a metric is shown in percent; its columns have shares."""
     return metric.startswith(_PERCENT)

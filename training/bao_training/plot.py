@@ -9,7 +9,8 @@ import numpy as np
 
 from bao_agents.arena.report import markdown_table
 from bao_agents.support.figures import line_style
-from bao_training.curves import Curve, curve_of, difference_of, is_percentage
+from bao_env.suggestions import did_you_mean
+from bao_training.curves import Curve, curve_of, difference_of, is_percentage, metrics_of
 from bao_training.run_tables import Line
 
 if TYPE_CHECKING:
@@ -58,9 +59,11 @@ class Curves:
             else:
                 panels[metric] = curves
         if missing and (metrics or not panels):
+            choices = [metric for metric in metrics_of(lines[0]) if metric not in X_AXES]
+            advice = f"; --metrics may draw {', '.join(choices)}" if choices else ""
             raise ValueError(
                 f"{next(iter(lines[0].runs))} has nothing to draw: expected numbers in the columns "
-                f"{x} and {missing[0]}"
+                f"{x} and {missing[0]}{did_you_mean(missing[0], choices)}{advice}"
             )
         self._notes = [
             note for curves in panels.values() for curve in curves for note in curve.notes
