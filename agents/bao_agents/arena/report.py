@@ -287,7 +287,7 @@ def heading(style: str, caption: str, source: Mapping[str, str]) -> str:
     """
     lines = [f"{key}: {' '.join(text.split())}" for key, text in source.items() if text]
     if style == "latex":
-        return "\n".join(f"% {line}" for line in [caption, *lines])
+        return "\n".join(f"% {line}" for line in [caption, *lines, r"needs: \usepackage{booktabs}"])
     comment = "\n".join(line.replace(">", "&gt;") for line in lines)
     return f"{escaped(caption)}\n\n<!--\n{comment}\n-->\n"
 
