@@ -223,6 +223,19 @@ def settle_rules(agent: object, ruleset: Ruleset) -> None:
         )
 
 
+def as_agent(player: object) -> Agent | None:
+    """Return an agent, or the agent that plays as a function; None for anything else.
+
+    Args:
+        player: an object with :meth:`Agent.act`, or a function that does the same.
+    """
+    if isinstance(player, type):
+        return None
+    if callable(getattr(player, "act", None)):
+        return cast(Agent, player)
+    return SimpleNamespace(act=player) if callable(player) else None
+
+
 def get_agent(
     opponent: Opponent,
     ruleset: str | Ruleset | None = "zanzibar",
@@ -254,13 +267,12 @@ def get_agent(
             f"opponent={opponent!r} is a class: expected an object of it, such as "
             f"{opponent.__name__}()"
         )
-    if callable(getattr(opponent, "act", None)):
-        if ruleset is not None:
-            settle_rules(opponent, get_ruleset(ruleset))
-        return cast(Agent, opponent)
-    if callable(opponent):
-        return SimpleNamespace(act=opponent)
-    raise ValueError(
-        f"opponent={opponent!r}: expected a name, an object with act(positions, legal), or a "
-        "function of positions and legal actions"
-    )
+    agent = as_agent(opponent)
+    if agent is None:
+        raise ValueError(
+            f"opponent={opponent!r}: expected a name, an object with act(positions, legal), or a "
+            "function of positions and legal actions"
+        )
+    if ruleset is not None:
+        settle_rules(agent, get_ruleset(ruleset))
+    return agent

@@ -433,6 +433,12 @@ def test_an_error_names_the_module_that_was_imported(
     (tmp_path / "broken_bot.py").write_text("None.seeds")
     with pytest.raises(ValueError, match=r"cannot be imported: AttributeError.*; expected MODULE:"):
         bao_agents.load("broken_bot:player")
+    (tmp_path / "script_bot.py").write_text("raise SystemExit")
+    with pytest.raises(ValueError, match=r"cannot be imported: SystemExit.* below if __name__ =="):
+        bao_agents.load("script_bot:player")
+    (tmp_path / "exiting_bot.py").write_text("def player(ruleset, seed): raise SystemExit(3)")
+    with pytest.raises(ValueError, match=r"cannot be loaded: SystemExit: 3$"):
+        bao_agents.load("exiting_bot:player")
     (tmp_path / "empty_bot.py").touch()
     with pytest.raises(ValueError, match=r"from .*empty_bot\.py: expected it to define that name"):
         bao_agents.load("empty_bot:player")
@@ -475,8 +481,7 @@ def test_a_player_refuses_a_board_with_other_rules(
     plays by any rules."""
     (tmp_path / "silent.py").write_text(SILENT)
     (tmp_path / "any_rules.py").write_text(
-        "from types import SimpleNamespace\nfrom bao_env import RandomAgent\n"
-        "def player(ruleset, seed): return SimpleNamespace(act=RandomAgent(seed).act)\n"
+        "from bao_env import RandomAgent\ndef player(ruleset, seed): return RandomAgent(seed).act\n"
     )
     (tmp_path / "no_rules.py").write_text(
         "from bao_env import GreedyAgent\ndef player(ruleset, seed): return GreedyAgent()\n"

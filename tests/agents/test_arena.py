@@ -207,7 +207,7 @@ def test_match_is_fair_and_reproducible(ruleset: str) -> None:
 
 
 def test_long_games_are_draws() -> None:
-    players = RandomAgent(1), RandomAgent(2)
+    players = RandomAgent(1), RandomAgent(2).act
     ended = list[int]()
     match = play_match(*players, pairs=20, max_plies=10, names=("a", "b"), progress=ended.append)
     assert match.score.draws > 20 and match.plies.max() == 10
@@ -319,7 +319,7 @@ def test_tables_for_papers_and_programs(says: Says, fails: Fails) -> None:
     source |= {"player": "random", "zero": "the opponent"}
     title = "random, zanzibar; Elo 0 is the opponent\n"
     latex = says(line + "--format latex")
-    assert latex.startswith(f"% {title}")
+    assert latex.startswith(f"% {title}") and "\\usepackage{booktabs}\n" in latex
     assert latex.count("\\\\\n") == 3 and r"score, \%" in latex
     assert all(f"% {name}: {value}\n" in latex for name, value in source.items())
     markdown = says(line + "--format markdown")

@@ -44,21 +44,32 @@ from pathlib import Path
 
 import numpy as np
 
+from bao_agents.players.faults import PlayerFault
+
 class Lowest:
     def act(self, positions, legal):
         lowest = legal & (~legal + np.uint64(1))
         return np.log2(np.maximum(lowest, np.uint64(1)).astype(float)).astype(np.int64)
 
 class Broken:
+    def __init__(self, error):
+        self.error = error
+
     def act(self, positions, legal):
-        raise TypeError("my mistake")
+        raise self.error
 
 def lowest(ruleset, seed, file=None):
     assert file is None or Path(file).read_text() == "weights"
     return Lowest()
 
 def broken(ruleset, seed):
-    return Broken()
+    return Broken(TypeError("my mistake"))
+
+def exits(ruleset, seed):
+    return Broken(SystemExit(0))
+
+def late(ruleset, seed):
+    return Broken(PlayerFault("me", "gave up"))
 """
 
 
@@ -390,9 +401,21 @@ def test_a_name_of_an_anchor_is_taken(ladder: Path, fails: Fails) -> None:
     assert "give alphabeta:3 another name" in fails(f"rate random=alphabeta:3 --ladder {ladder}")
 
 
-def test_player_that_fails(ladder: Path, tmp_path: Path, fails: Fails) -> None:
-    error = fails(f"rate mine:broken --ladder {ladder} --path {tmp_path} --threads 1")
-    assert re.search("mine:broken failed against .*: TypeError: my mistake", error, re.DOTALL)
+@pytest.mark.parametrize(
+    ("player", "cause"), [("broken", "TypeError: my mistake"), ("exits", "SystemExit: 0")]
+)
+def test_player_that_fails(
+    player: str, cause: str, ladder: Path, tmp_path: Path, fails: Fails
+) -> None:
+    error = fails(f"rate mine:{player} --ladder {ladder} --path {tmp_path} --threads 1")
+    assert re.search(f"mine:{player} failed against .*: {cause}", error, re.DOTALL)
+
+
+def test_a_fault_in_each_position_stops_no_match(tmp_path: Path, ladder: Path, says: Says) -> None:
+    """Nor does the one in the move that compiles, before the first game."""
+    says(f"match mine:late random --pairs 2 --path {tmp_path} --json {tmp_path / 'json'}")
+    [row] = json.loads((tmp_path / "json").read_text())["results"]
+    assert row["lost"] == 4 and row["faults"] == ["gave up"] * 4
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -245,15 +245,16 @@ class Failing:
         self.answer = answer
 
     def act(self, positions: Any, legal: Any) -> Any:
-        if self.answer == "raises":
-            raise ZeroDivisionError("out of seeds")
+        if isinstance(self.answer, BaseException):
+            raise self.answer
         return self.answer
 
 
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        ("raises", "ZeroDivisionError: out of seeds"),
+        (ZeroDivisionError("out of seeds"), "ZeroDivisionError: out of seeds"),
+        (SystemExit(3), "SystemExit: 3"),
         ([0], "chose action 0, which is illegal"),
         ([1 << 70], "expected 1 integers"),
         ([20, 20], "expected 1 integers"),

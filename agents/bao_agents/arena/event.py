@@ -21,7 +21,7 @@ from bao_agents.arena.openings import MatchOpenings, write_openings
 from bao_agents.arena.pairs import Pairs, play_pairs
 from bao_agents.arena.plan import Part
 from bao_agents.arena.resumable import keep_part, part_file, read_part
-from bao_agents.players import registry
+from bao_agents.players import plugins, registry
 from bao_agents.players.fingerprint import fingerprint
 from bao_agents.players.player import NamedPlayer
 from bao_agents.search.limits import Clock
@@ -117,7 +117,7 @@ class Event:
             )
         except Interrupted:
             raise
-        except Exception as error:  # a player may raise anything
+        except plugins.ERRORS as error:
             raise ValueError(
                 f"{first} failed against {second}: {type(error).__name__}: {error}"
             ) from error

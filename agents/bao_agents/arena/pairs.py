@@ -17,7 +17,7 @@ from bao_agents.players.player import as_player
 from bao_agents.search.limits import LEAST_SECONDS, MAX_CLOCK, MAX_SECONDS, Clock
 from bao_agents.support.array_types import Float64Array, Int64Array
 from bao_agents.support.files import printable
-from bao_env.bots import Agent
+from bao_env.bots import ActFunction, Agent
 from bao_env.engine.argument_checks import MAX_COUNT, as_integer
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
@@ -145,8 +145,8 @@ class _Plain(BaseModel):
 
 
 def play_match(
-    first: Agent,
-    second: Agent,
+    first: Agent | ActFunction,
+    second: Agent | ActFunction,
     *,
     ruleset: str | Ruleset = "zanzibar",
     pairs: int,
@@ -219,8 +219,8 @@ def _check_clock(clock: Clock | None) -> None:
 
 
 def play_pairs(
-    first: Agent,
-    second: Agent,
+    first: Agent | ActFunction,
+    second: Agent | ActFunction,
     openings: MatchOpenings,
     engine: Engine,
     *,

@@ -14,7 +14,7 @@ from bao_agents.arena.openings import play_opening
 from bao_agents.exact.solved_positions import without_seats
 from bao_agents.players.player import as_player
 from bao_agents.support.array_types import Int64Array, Uint8Array
-from bao_env.bots import Agent
+from bao_env.bots import ActFunction, Agent
 from bao_env.engine.batch import Engine
 from bao_env.engine.layout import NORTH, SOUTH
 from bao_env.engine.position import PLY, WORDS, Legal, PackedPositions
@@ -38,8 +38,8 @@ class Sample(NamedTuple):
 
 def games(
     ruleset: str | Ruleset,
-    player: Agent,
-    opponent: Agent,
+    player: Agent | ActFunction,
+    opponent: Agent | ActFunction,
     count: int,
     *,
     opening_plies: tuple[int, int] = (0, 8),

@@ -19,7 +19,7 @@ from bao_agents.players.player import as_player
 from bao_agents.search.solver.proof_number import LOSS, WIN
 from bao_agents.support.array_types import Int8Array, Int16Array
 from bao_agents.support.files import write_atomically
-from bao_env.bots import Agent
+from bao_env.bots import ActFunction, Agent
 from bao_env.engine.action import actions_of
 from bao_env.engine.batch import Engine
 from bao_env.engine.bits import BYTE
@@ -123,11 +123,11 @@ class SolvedPositions:
         """Return the positions for tests, or those to learn from; see :func:`is_for_tests`."""
         return self[is_for_tests(self.positions) == test]
 
-    def mistakes(self, player: Agent) -> Flags:
+    def mistakes(self, player: Agent | ActFunction) -> Flags:
         """Return in which positions a player gives a win away, bool[N]; see :meth:`ask`."""
         return self.ask(player)[0]
 
-    def ask(self, player: Agent) -> tuple[Flags, list[str]]:
+    def ask(self, player: Agent | ActFunction) -> tuple[Flags, list[str]]:
         """Ask a player for its action in each position.
 
         Returns:

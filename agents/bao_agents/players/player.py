@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from itertools import count, islice
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from bao_agents.search.player import MAX_GAME
 from bao_agents.support.array_types import Int64Array
 from bao_agents.support.opinion import Opinion
 from bao_env.board import Board
-from bao_env.bots import Agent, check_actions, settle_rules
+from bao_env.bots import ActFunction, Agent, as_agent, check_actions, settle_rules
 from bao_env.engine.argument_checks import as_integer
 from bao_env.engine.position import Actions, Legal, PackedPositions
 from bao_env.engine.ruleset import Ruleset
@@ -105,11 +105,6 @@ class Player:
 
 
 _DEFAULTS = Player()
-
-
-def is_agent(candidate: object) -> TypeGuard[Agent]:
-    """Return whether an object has a method ``act``."""
-    return callable(getattr(candidate, "act", None))
 
 
 class NamedPlayer(Player):
@@ -250,8 +245,22 @@ class NamedPlayer(Player):
         return f"<player {self.name}>"
 
 
-def as_player(agent: Agent, name: str) -> NamedPlayer:
-    """Return an agent as a player, with the given name if it has none; return players unchanged."""
+def as_player(agent: Agent | ActFunction, name: str) -> NamedPlayer:
+    """Return an agent or a function as a player; return players unchanged.
+
+    Args:
+        agent: the agent, or a function that does what its ``act`` does.
+        name: its name if it has none.
+
+    Raises:
+        ValueError: ``agent`` is neither.
+    """
     if isinstance(agent, NamedPlayer):
         return agent
-    return NamedPlayer(getattr(agent, "name", "") or name, agent)
+    checked = as_agent(agent)
+    if checked is None:
+        raise ValueError(
+            f"{name} is {agent!r:.200}: expected an object with act(positions, legal), or a "
+            "function of positions and legal actions"
+        )
+    return NamedPlayer(getattr(checked, "name", "") or name, checked)

@@ -11,6 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+ERRORS = (Exception, SystemExit)
+"""What users' code may raise. An uncaught SystemExit would end the command without a word."""
+
 
 def find(name: str) -> Any:
     """Import and return the object ``package.module:name``.
@@ -22,13 +25,15 @@ def find(name: str) -> Any:
     module, _, function = name.partition(":")
     try:
         imported = getattr(importlib.import_module(module), function)
-    except Exception as error:  # foreign code may raise anything
+    except ERRORS as error:
         advice = (
             "expected MODULE:NAME, with --path FOLDER for the module's folder, or that folder in "
             "PYTHONPATH"
         )
         if isinstance(error, AttributeError) and module in sys.modules:
             advice = _where(module)
+        if isinstance(error, SystemExit):
+            advice = f"put the main code of {module} below if __name__ == '__main__'"
         raise ValueError(
             f"{name:.200} cannot be imported: {type(error).__name__}: {error!s:.200}; {advice}"
         ) from error

@@ -11,6 +11,7 @@ import operator
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from itertools import chain
@@ -19,11 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 from bao_agents.nets.checkpoint_files import OWN_CODE, beside, find_checkpoint, shipped
 from bao_agents.players import plugins
+from bao_agents.players.faults import PlayerFault
 from bao_agents.players.names import Kind, PlayerName, Setting, Unit
 from bao_agents.players.pipe import PipeAgent, read_time
-from bao_agents.players.player import NamedPlayer, is_agent
+from bao_agents.players.player import NamedPlayer
 from bao_env.board import Board
-from bao_env.bots import Agent, GreedyAgent, RandomAgent, settle_rules
+from bao_env.bots import Agent, GreedyAgent, RandomAgent, as_agent, settle_rules
 from bao_env.engine.ruleset import Ruleset, get_ruleset
 from bao_env.player_packages import load_from_packages, packages
 from bao_env.suggestions import did_you_mean
@@ -87,15 +89,16 @@ def _function(name: PlayerName, setting: Setting) -> Agent:
         )
     plugins.check_parameters(name.function, make, ["ruleset", "seed", *options])
     try:
-        agent = make(ruleset=setting.ruleset, seed=setting.seed, **options)
-    except Exception as error:  # foreign code may raise anything
+        player = make(ruleset=setting.ruleset, seed=setting.seed, **options)
+    except plugins.ERRORS as error:
         raise ValueError(
             f"player {name!s:.200} cannot be loaded: {type(error).__name__}: {error!s:.400}"
         ) from error
-    if not is_agent(agent):
+    agent = as_agent(player)
+    if agent is None:
         raise ValueError(
-            f"player {name!s:.200} returned {agent!r:.200}: expected an object with "
-            "act(positions, legal)"
+            f"player {name!s:.200} returned {player!r:.200}: expected an object with "
+            "act(positions, legal), or a function of positions and legal actions"
         )
     settle_rules(agent, setting.ruleset)
     return agent
@@ -370,7 +373,8 @@ def load_ours(name: str, **options: Any) -> NamedPlayer:
 def warm_up(player: str | PlayerName, ruleset: Ruleset) -> None:
     """Compile what a player needs, so that its first move takes no longer than the others.
 
-    A separate player of this name makes the move, so no random numbers of others are used up.
+    A separate player of this name makes the move, so no random numbers of others are used up. Its
+    fault loses no game.
 
     Args:
         player: the name for :func:`load`.
@@ -378,4 +382,6 @@ def warm_up(player: str | PlayerName, ruleset: Ruleset) -> None:
     """
     parsed = parse(player) if isinstance(player, str) else player
     if not parsed.kind.is_program:
-        load(parsed, ruleset=ruleset).choose(Board(ruleset))
+        loaded_player = load(parsed, ruleset=ruleset)
+        with suppress(PlayerFault):
+            loaded_player.choose(Board(ruleset))
