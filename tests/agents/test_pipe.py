@@ -409,6 +409,25 @@ def test_our_engine_keeps_the_time_of_the_host(
     assert seconds == [pytest.approx(0.78), 3, pytest.approx(2 * (1.76 / 12 + 0.8 * 0.1))]
 
 
+FAILING = """
+import bao_env
+class player(bao_env.GreedyAgent):
+    def __init__(self, ruleset, seed): super().__init__(ruleset)
+    def act(self, positions, legal):
+        if (positions != bao_env.Board().packed).any(): raise ValueError("lost the thread")
+        return super().act(positions, legal)
+"""
+"""A player that knows no position but the first."""
+
+
+def test_a_player_that_fails_in_our_engine_loses_one_game(tmp_path: Path) -> None:
+    """Its error would else stop the match, and so the tournament of a class."""
+    (tmp_path / "failing.py").write_text(FAILING)
+    program = load(f"pipe:{OURS} failing:player --path {tmp_path}")
+    match = play_match(load("greedy"), program, pairs=1, seed=1)
+    assert match.points.tolist() == [[1.0, 1.0]]
+
+
 def test_our_engine_answers_what_a_file_asks() -> None:
     """The engine answers commands from a file. test_rules_of_your_own shows that errors reach the
     host."""

@@ -155,6 +155,8 @@ class EngineProtocol:
 
         Raises:
             ValueError: no player is ready, or the host plays by other rules.
+            RuntimeError: the player fails. It ends this program, so in a match it loses one game,
+                whatever the player itself has raised.
         """
         if self._player is None:
             raise ValueError(
@@ -166,7 +168,10 @@ class EngineProtocol:
                 f"the host plays by other rules: here the legal actions of {self._position} are "
                 f"{board.legal_actions}"
             )
-        return self._player.choose(board, self._limit(limit_text), game=self._game)
+        try:
+            return self._player.choose(board, self._limit(limit_text), game=self._game)
+        except ValueError as error:
+            raise RuntimeError(str(error)) from error
 
     def _limit(self, limit_text: str) -> Limit | None:
         """Return the limit that the host sets for a move; None to apply the limit in the name.
