@@ -7,8 +7,9 @@ A move text leaves out what follows from the position, so reading and writing ne
     8>         8+          namua capture at 8, where the side is forced; plays the house
     A6R  b7R   A6>  b7>    mtaji: the row letter is required, lower case for North
     A4R**      A4>**       a takasa that bars one of the opponent's holes by takasia
+    A6R        A6>#        kibao may mark a move that wins; it is read, and never written
 
-Sources: Donkers part 5; the appendix of the kibao rules.
+Sources: Donkers part 5; the appendix of the kibao rules, and the notation on kibao.org.
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ from bao_env.engine.layout import HOUSE, KICHWA, KIMBI, LEFT, RIGHT
 from bao_env.engine.position import PackedPositions, Position, unpack
 from bao_env.engine.ruleset import Ruleset
 from bao_env.engine.starts import startable
-from bao_env.game import SEAT_NAMES, Stage, legal_actions, stage_of
+from bao_env.game import SEAT_NAMES, Stage, legal_actions, make_move, stage_of
 from bao_env.notation.positions import NotationError, hole_name, quoted
 
 _SIGNS = {"donkers": ("LR", ">"), "kibao": ("<>", "+")}
 """The signs for left and right, and for playing the house."""
+_WIN_SIGNS = {"donkers": "", "kibao": "#?"}
+"""A pattern of the sign that may end a move that wins."""
 SPELLINGS = tuple(_SIGNS)
 
 
@@ -211,11 +214,11 @@ def read_move(
         spelling: ``"donkers"`` or ``"kibao"``; None means the one that gives a legal move. Only
             ``>`` has two meanings: it plays the house, or goes to the right. If both are legal, it
             plays the house: the side is then forced, and neither spelling writes it.
-        strict: whether wrong stars on a takasa, wrong case and spaces are errors; otherwise they
-            are ignored. A star on a capture is always an error.
+        strict: whether wrong stars on a takasa, a wrong ``#``, wrong case and spaces are errors;
+            otherwise they are ignored. A star on a capture is always an error.
 
     Raises:
-        NotationError: the text is malformed, illegal, or has wrong stars; the error lists the legal
+        NotationError: the text is malformed, illegal, or has wrong signs; the error lists the legal
             moves.
         ValueError: the spelling is unknown.
     """
@@ -225,7 +228,8 @@ def read_move(
     errors: dict[str, NotationError] = {}
     for candidate in SPELLINGS if spelling is None else (spelling,):
         sides, house_sign = _SIGNS[candidate]
-        pattern = rf"([ABab]?)([1-8])([{sides}]?)([{house_sign}]?)(\*{{0,2}})"
+        win_sign = _WIN_SIGNS[candidate]
+        pattern = rf"([ABab]?)([1-8])([{sides}]?)([{house_sign}]?)(\*{{0,2}})({win_sign})"
         match = re.fullmatch(pattern, stripped)
         if match is None:
             continue
@@ -251,7 +255,7 @@ def _resolve(
     Raises:
         NotationError: the text names no legal action; the error does not list the legal moves.
     """
-    row, hole, side, house, written_stars = match.groups()
+    row, hole, side, house, written_stars, win_sign = match.groups()
     position = unpack(packed)
     mover = position.mover
     captures = bool(startable(ruleset.kernel, packed)[0])
@@ -285,4 +289,8 @@ def _resolve(
             "**": "is a takasa that bars a hole by takasia, so it is written with two stars",
         }[expected_stars]
         raise NotationError(f"the move {kind} (Donkers part 5)")
+    if strict and win_sign:
+        _, outcome = make_move(packed.copy(), ruleset, action)
+        if outcome is None or outcome.winner != mover:
+            raise NotationError("the move does not win, so it is written without # (kibao)")
     return action

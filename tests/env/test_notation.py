@@ -44,7 +44,7 @@ GAMES = sorted((DATA / "games").glob("*.txt"))
 EXAMPLE = Path(bao_agents.__file__).parent / "play" / "static" / "donkers-example.txt"
 ZANZIBAR = RULESETS["zanzibar"]
 
-near_moves = st.text("ABab12345678LR<>+*/ 9-", max_size=12)
+near_moves = st.text("ABab12345678LR<>+*#/ 9-", max_size=12)
 near_positions = st.text("0123456789,/ SNsnabAB-:", max_size=120)
 near_transcripts = st.lists(
     st.one_of(
@@ -154,6 +154,24 @@ def test_moves_come_back(ruleset: str, spelling: str, seed: int) -> None:
                     read_move(f"{typed}*", packed, rules, spelling=spelling, strict=False)
             with pytest.raises(ValueError, match="unknown spelling 'runes'; expected donkers or"):
                 read_move(text, packed, rules, spelling="runes")
+
+
+def test_a_kibao_move_may_say_that_it_wins() -> None:
+    winning = "1,0,6,0,3,1,4,2/0,8,1,6,8,3,4,3/1,0,0,0,0,1,0,0/5,1,2,1,0,1,0,2 0,0 - S -"
+    packed = to_packed(parse_position(winning, ZANZIBAR))
+    assert read_move("A7<#", packed, ZANZIBAR) == move_to_action("A7L")
+    assert read_move("a7 < #", packed, ZANZIBAR, strict=False) == move_to_action("A7L")
+    with pytest.raises(NotationError, match="not a move"):
+        read_move("A7L#", packed, ZANZIBAR)
+    with pytest.raises(NotationError, match="does not win"):
+        read_move("6<*#", to_packed(parse_position(OPENING, ZANZIBAR)), ZANZIBAR)
+
+    rules = RULESETS["kujifunza"]  # the mover may empty their own front row, and loses
+    losing = "2,0,0,0,0,0,0,0/4,0,2,2,2,2,2,2/6,6,6,6,6,6,6,4/0,0,0,0,0,0,0,0 0,0 - S -"
+    packed = to_packed(parse_position(losing, rules))
+    assert read_move("A1<*", packed, rules) == move_to_action("A1L")
+    with pytest.raises(NotationError, match="does not win"):
+        read_move("A1<*#", packed, rules)
 
 
 def test_where_a_move_may_start() -> None:
