@@ -29,6 +29,7 @@ from bao_agents.arena.plan import FIRST_PARTS, cut
 from bao_agents.cli.engine import EngineProtocol
 from bao_agents.cli.main import main
 from bao_agents.players import pipe
+from bao_agents.players.faults import PlayerFault
 from bao_agents.players.pipe import PipeAgent
 from bao_agents.players.registry import load, parse
 from bao_agents.search.limits import Clock, Limit
@@ -514,6 +515,19 @@ def test_our_engine_is_ready_with_its_settings(
     monkeypatch.setattr("bao_agents.cli.engine.fingerprint", lambda *player: None)
     EngineProtocol("mine", lines.append).serve(requests())
     assert lines == ["info loading", "name mine", "ready", *answers]
+
+
+def test_our_engine_answers_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its player then loses one game, as in a match without a program."""
+
+    def choose(*board: object, **game: object) -> int:
+        raise PlayerFault("mine", "out of time")
+
+    lines, player = list[str](), SimpleNamespace(choose=choose, limit=None, remembers=False)
+    monkeypatch.setattr("bao_agents.cli.engine.load", lambda spec, **settings: player)
+    monkeypatch.setattr("bao_agents.cli.engine.fingerprint", lambda *player: None)
+    EngineProtocol("mine", lines.append).serve(iter(ASK.splitlines()))
+    assert lines[-3:] == ["ready", "info out of time", "move none"]
 
 
 @pytest.mark.parametrize(

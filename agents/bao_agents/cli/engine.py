@@ -16,8 +16,10 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from bao_agents.cli.options import Run, add_player_options, at_least
+from bao_agents.players.faults import PlayerFault
 from bao_agents.players.fingerprint import fingerprint
 from bao_agents.players.pipe import PROTOCOL
 from bao_agents.players.player import NamedPlayer
@@ -121,9 +123,9 @@ class EngineProtocol:
         elif word == "legal":
             self._legal = [_number(word, action, 6) for action in argument.split()]
         elif word == "go":
-            action, self._game = self._choose(argument), None
+            move, self._game = self._choose(argument), None
             self._thinking = False
-            self._write(f"move {action}")
+            self._write(f"move {move}")
 
     def _load(self) -> NamedPlayer:
         return load(
@@ -137,7 +139,8 @@ class EngineProtocol:
     def _get_ready(self) -> None:
         self._write("info loading")  # the host then knows that its lines arrive
         player = self._load()
-        player.choose(Board(self._ruleset))  # compiles what it needs before a clock runs
+        with suppress(PlayerFault):
+            player.choose(Board(self._ruleset))  # compiles what it needs before a clock runs
         self._write(f"name {self._spec}")
         mark, commit = fingerprint(self._spec, player, self._ruleset), current_commit()
         if mark is not None and commit != "unknown" and not commit.endswith("dirty"):
@@ -147,16 +150,17 @@ class EngineProtocol:
         self._player = self._load()  # again, because the first one has drawn random numbers
         self._write("ready")
 
-    def _choose(self, limit_text: str) -> int:
-        """Return the action that the player chooses, in answer to ``go``.
+    def _choose(self, limit_text: str) -> str:
+        """Return the action that the player chooses, or ``none`` after a fault, in answer to
+        ``go``.
 
         Args:
             limit_text: what follows ``go`` (:meth:`_limit`).
 
         Raises:
             ValueError: no player is ready, or the host plays by other rules.
-            RuntimeError: the player fails. It ends this program, so in a match it loses one game,
-                whatever the player itself has raised.
+            RuntimeError: the player fails otherwise. It ends this program, so in a match it loses
+                one game, whatever the player itself has raised.
         """
         if self._player is None:
             raise ValueError(
@@ -169,7 +173,10 @@ class EngineProtocol:
                 f"{board.legal_actions}"
             )
         try:
-            return self._player.choose(board, self._limit(limit_text), game=self._game)
+            return str(self._player.choose(board, self._limit(limit_text), game=self._game))
+        except PlayerFault as fault:  # the player can go on with the next game
+            self._write(f"info {fault.cause}")
+            return "none"
         except ValueError as error:
             raise RuntimeError(str(error)) from error
 
