@@ -575,6 +575,7 @@ def test_a_replaced_report_is_named(tmp_path: Path, fails: Fails) -> None:
     assert "replace" not in fails(line, status=0) + fails(line, status=0)
     note = f"note: these reports replace those in {tmp_path} of `bao {line}`"
     assert note in fails(f"{line} --seed 2", status=0)
+    assert "replace" not in fails(f"{line} --anchor nobody")
 
 
 def test_tables() -> None:

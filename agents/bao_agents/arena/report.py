@@ -167,7 +167,10 @@ def notes(
     if few:
         yield f"Too few games for a reliable 95% interval: {', '.join(few)}."
     if any(row["elo"] is None for row in rated):
-        yield "A player who won or lost all games has no rating, only a lower or an upper bound."
+        yield (
+            "A player who won or lost all games against those with a rating has only a lower or an "
+            "upper bound."
+        )
     if other_commits := sorted(commits - {current_commit()}):
         yield (
             f"Some games were played by other versions of the code, {', '.join(other_commits)}; "

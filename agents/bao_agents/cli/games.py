@@ -155,7 +155,6 @@ def make_event(
             "may have changed. To keep them, give its agent a string `fingerprint` that changes "
             "whenever its play does."
         )
-    _note_earlier_report(args)
     openings = openings or _openings(args, ruleset)
     return Event(
         named,
@@ -268,6 +267,7 @@ def play_plans(
             workers = stack.enter_context(Workers(args.threads, args.ray))
             if args.out:
                 stack.enter_context(hold(args.out, _GAMES_FILES, *_REPORTS))
+                _note_earlier_report(args)
             for name, (event, plan) in events.items():
                 games = played[name] = Played()
                 try:
