@@ -203,14 +203,17 @@ class SolvedPositions:
             if not may_be_empty and not len(arrays["legal"]):
                 raise ValueError("it has no positions")
             _check_content(arrays, rules)
-            if ruleset is not None and ruleset != rules:
-                raise ValueError(f"it follows the rules of {rules.contrast(ruleset)}")
         except Exception as error:  # zip, zlib, numpy and json raise a dozen kinds
             names = ", ".join(sorted(path.stem for path in SHIPPED.glob("*.npz")))
             raise ValueError(
                 f"{path} cannot be used as a file of solved positions ({error!s:.100}): make a "
                 f"file with bao solve --sample, or choose one of: {names}"
             ) from error
+        if ruleset is not None and ruleset != rules:
+            raise ValueError(
+                f"{path} has positions of other rules: {rules.contrast(ruleset)}; give its rules "
+                "(--ruleset), or another file"
+            )
         return cls(rules, **arrays, metadata=metadata)
 
 
