@@ -391,9 +391,8 @@ def test_the_command_passes_on_its_limits(
     [
         (Solution(0, 2, True, (20, 22), 9), "South wins in 2 plies (9 positions visited)\nA6L A6R"),
         (
-            Solution(1, 1, False, (20, 22), 9),
-            "North wins within 1 plies (9 positions visited)\n"
-            "the moves of the first proof:\nA6L A6R",
+            Solution(1, 1, False, (20, 22), 1),
+            "North wins within 1 ply (1 position visited)\nthe moves of the first proof:\nA6L A6R",
         ),
     ],
 )
