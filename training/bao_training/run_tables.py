@@ -81,6 +81,8 @@ def read_runs(path: Path) -> dict[str, Rows]:
         OSError, ValueError: the file cannot be read, or is not a CSV table in UTF-8.
     """
     file = path / "metrics.csv" if path.is_dir() else path
+    if path.is_dir() and not file.exists():
+        raise ValueError(f"{path} has no metrics.csv: expected the folder of a run")
     rules = _rules_of(path)
     runs: dict[str, list[dict[str, str]]] = {}
     try:
