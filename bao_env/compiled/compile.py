@@ -28,12 +28,23 @@ if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
 def jit(function: F, **options: Any) -> F:
     """Compile ``function`` with numba on its first call, cache it on disk, and release the GIL.
 
-    A function that Python calls must not return a NamedTuple or a tuple with arrays. Numba runs
-    Python code to make one, and Ctrl-C at that moment crashes the process or raises SystemError.
+    The function must not make an array; its caller passes the arrays that it fills. So numba need
+    not count the references to arrays, which would take two atomic instructions in each function
+    that receives one. ``_nrt``, numba's runtime, does that counting.
+
+    A function that Python calls must not return an array, a NamedTuple or a tuple with arrays.
+    Numba runs Python code to make one, and Ctrl-C at that moment crashes the process or raises
+    SystemError.
 
     ``options`` are passed on to numba.
     """
-    options = {"nogil": True, **options, "error_model": "numpy", "no_cfunc_wrapper": True}
+    options = {
+        "nogil": True,
+        "_nrt": False,
+        **options,
+        "error_model": "numpy",
+        "no_cfunc_wrapper": True,
+    }
     compiled = numba.njit(**options)(function)
     if compiled is not function:  # numba returns it as it is with NUMBA_DISABLE_JIT
         announce(function)

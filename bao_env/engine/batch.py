@@ -170,6 +170,7 @@ def _play_random(
     opening: PackedPositions,
     opening_legal: U,
     plies: int,
+    actions: Actions,
     scratch: Scratch,
 ) -> int:
     """Play random legal actions, restart games that end, and return how many ended.
@@ -180,10 +181,10 @@ def _play_random(
         opening: uint64[6], the position in which ended games restart.
         opening_legal: the legal actions of ``opening``.
         plies: number of actions to play in each game.
+        actions: int64[BLOCK], overwritten.
         scratch: the arrays of :func:`make_scratch`, one set per thread.
     """
     ended = 0
-    actions = np.empty(BLOCK, np.int64)
     for _ in range(plies):
         for low in range(0, positions.shape[0], BLOCK):
             block = slice(low, low + BLOCK)
@@ -344,7 +345,8 @@ class Engine:
 
             def work(part: slice, count: int = count) -> None:
                 state = positions[part], legal[part], winners[part], rng[part]
-                counts.append(_play_random(self.rules, *state, *opening, count, _thread_scratch()))
+                arrays = np.empty(BLOCK, np.int64), _thread_scratch()
+                counts.append(_play_random(self.rules, *state, *opening, count, *arrays))
 
             self.run_in_blocks(size, work)
         return sum(counts)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bao_env.compiled.compile import jit, jit_inline
+from bao_env.compiled.compile import jit
 from bao_env.engine.action import NUM_ACTIONS, IllegalMoveError, actions_of
 from bao_env.engine.bits import BYTE, ONE, ZERO, U, spread_bits
 from bao_env.engine.position import Actions, Flags, Legal
@@ -32,14 +32,6 @@ def _unpack_masks(legal: Legal, masks: npt.NDArray[np.uint64]) -> None:
             masks[i, k] = spread_bits((legal[i] >> U(8 * k)) & BYTE)
 
 
-@jit_inline
-def _allows(legal: U, action: np.int64) -> bool:
-    """Return True if ``action``, int64, is legal or the game is over (``legal`` is 0)."""
-    inside = action >= 0 and action < NUM_ACTIONS
-    return legal == ZERO or bool(inside and (legal >> U(action)) & ONE != ZERO)
-
-
-@jit
 def is_legal(actions: Actions, legal: Legal) -> Flags:
     """Return which actions are legal, bool[B]; where a game is over, any action is.
 
@@ -47,22 +39,27 @@ def is_legal(actions: Actions, legal: Legal) -> Flags:
         actions: int64[B].
         legal: uint64[B], the legal actions; 0 where the game is over.
     """
-    flags = np.empty(legal.shape[0], np.bool_)
-    for i in range(legal.shape[0]):
-        flags[i] = _allows(legal[i], actions[i])
-    return flags
+    inside = (actions >= 0) & (actions < NUM_ACTIONS)
+    bits = (legal >> np.where(inside, actions, 0).astype(np.uint64)) & ONE
+    return (legal == ZERO) | (inside & (bits != ZERO))
 
 
 @jit
+def are_legal(actions: Actions, legal: Legal) -> bool:
+    """Return whether all actions are legal; see :func:`is_legal`."""
+    for i in range(legal.shape[0]):
+        inside = actions[i] >= 0 and actions[i] < NUM_ACTIONS
+        if legal[i] != ZERO and not (inside and (legal[i] >> U(actions[i])) & ONE != ZERO):
+            return False
+    return True
+
+
+_NO_GAMES = np.empty(0, np.int64)
+
+
 def illegal_games(actions: Actions, legal: Legal) -> npt.NDArray[np.int64]:
     """Return the games whose action is not legal, int64[n], ascending; see :func:`is_legal`."""
-    games = np.empty(legal.shape[0], np.int64)
-    count = 0
-    for i in range(legal.shape[0]):
-        if not _allows(legal[i], actions[i]):
-            games[count] = i
-            count += 1
-    return games[:count]
+    return _NO_GAMES if are_legal(actions, legal) else np.flatnonzero(~is_legal(actions, legal))
 
 
 def check_in_space(actions: Actions, legal: Legal) -> None:

@@ -67,6 +67,7 @@ def _play_randomly(
     legal: Legal,
     plies: npt.NDArray[np.int64],
     states: RandomStates,
+    start: PackedPositions,
 ) -> None:
     """Play random legal plies; a game that ends on the way restarts.
 
@@ -76,8 +77,8 @@ def _play_randomly(
         legal: uint64[n], their legal actions; become those of the new positions.
         plies: int64[n], the number of plies.
         states: uint64[n], random states, none of them zero.
+        start: uint64[6], overwritten with each game's opening.
     """
-    start = np.empty(WORDS, np.uint64)
     for g in range(legal.shape[0]):
         for word in range(WORDS):  # a slice would also compile its error messages
             start[word] = positions[g, word]
@@ -134,7 +135,8 @@ class Openings:
         if high:
             plies = rng.integers(low, high + 1, size=count)
             states = rng.integers(1, 2**64, size=count, dtype=np.uint64)
-            _play_randomly(self._rules, positions, legal, plies, states)
+            start = np.empty(WORDS, np.uint64)
+            _play_randomly(self._rules, positions, legal, plies, states, start)
         return positions, legal
 
     def from_texts(self, texts: Sequence[str]) -> tuple[PackedPositions, Legal]:

@@ -46,7 +46,11 @@ _ROW_STARTS = np.array([24, 16, 0, 8])  # where rows 0 to 3 begin in a board of 
 
 @jit
 def write_planes(
-    positions: PackedPositions, viewers: Seats, scale: Scale, out: npt.NDArray[Any]
+    positions: PackedPositions,
+    viewers: Seats,
+    scale: Scale,
+    board: npt.NDArray[np.uint8],
+    out: npt.NDArray[Any],
 ) -> None:
     """Write the planes of positions.
 
@@ -54,9 +58,9 @@ def write_planes(
         positions: uint64[B, 6], C-contiguous.
         viewers: int8[B], the seat that sees each position; below 0, the player to move.
         scale: multiplies the seeds: uint64 1 for uint8 ``out``, else a float32.
+        board: uint8[1, OBSERVATION_SIZE], overwritten.
         out: uint8 or float32 [B, 16, 4, 8], filled.
     """
-    board = np.empty((1, OBSERVATION_SIZE), np.uint8)
     for g in range(positions.shape[0]):
         observe_one(positions, g, viewers[g], ONE, board, 0)
         out[g, 1:STORES] = 0
@@ -90,4 +94,5 @@ class Planes(SeedObserver):
         arrays: npt.NDArray[Any],
     ) -> None:
         """Write the planes; see :meth:`bao_env.observation.observer.Observer.fill`."""
-        write_planes(positions, viewers, self._scale, arrays)
+        board = np.empty((1, OBSERVATION_SIZE), np.uint8)
+        write_planes(positions, viewers, self._scale, board, arrays)

@@ -135,6 +135,12 @@ def test_only_long_calls_release_the_gil() -> None:
     assert [function.targetoptions["nogil"] for function in options] == [True, False]
 
 
+def test_compiled_functions_count_no_references_to_arrays() -> None:
+    """Counting them would slow down every function that receives an array."""
+    function: Any = batch.step_batch
+    assert not function.targetoptions["_nrt"]
+
+
 def test_functions_for_compiled_code_refuse_python() -> None:
     inner: Any = batch._restart_finished
     with pytest.raises(TypeError, match=r"^_restart_finished\(\) has no Python wrapper"):

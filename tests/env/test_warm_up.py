@@ -35,8 +35,8 @@ def run(code: str, cache: Path, quiet: str = "") -> subprocess.CompletedProcess[
 
 
 LEGAL = (
-    "import numpy as np; from bao_env.engine.masks import is_legal; "
-    "print(is_legal(np.array([1]), np.array([2], np.uint64)).sum())"
+    "import numpy as np; from bao_env.engine.masks import are_legal; "
+    "print(int(are_legal(np.array([1]), np.array([2], np.uint64))))"
 )
 """Code that compiles little, and prints 1."""
 
@@ -161,7 +161,7 @@ def test_compiling_prints_notices(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("suffix", "length"), [("nbi", 40), ("nbc", 0)])
 def test_damaged_cache_is_written_again(suffix: str, length: int, tmp_path: Path) -> None:
     run(LEGAL, tmp_path)
-    [file] = tmp_path.rglob(f"*is_legal*.{suffix}")
+    [file] = tmp_path.rglob(f"*are_legal*.{suffix}")
     file.write_bytes(file.read_bytes()[:length])
     second, third = (run(f"{HASTE}; {LEGAL}", tmp_path) for _ in range(2))
     assert second.stdout == "1\n" and "compiling" in second.stderr

@@ -100,7 +100,11 @@ def encode_successors(
 
 @jit
 def _encode_afterstates(
-    rules: KernelRules, positions: PackedPositions, legal_actions: Int64Array, encodings: Uint8Array
+    rules: KernelRules,
+    positions: PackedPositions,
+    legal_actions: Int64Array,
+    packed: PackedPositions,
+    encodings: Uint8Array,
 ) -> None:
     """Encode the board after each legal action.
 
@@ -108,9 +112,9 @@ def _encode_afterstates(
         rules: the :class:`KernelRules`.
         positions: uint64[B, 6].
         legal_actions: int64[K], position * 64 + action.
+        packed: uint64[6], overwritten.
         encodings: uint8[K or more, ENCODING_SIZE], filled.
     """
-    packed = np.empty(WORDS, np.uint64)
     for k in range(legal_actions.shape[0]):
         for word in range(WORDS):
             packed[word] = positions[legal_actions[k] >> 6, word]
@@ -138,5 +142,5 @@ def encode(
     indptr, legal_actions = list_legal_actions(legal)
     rows = -(-len(legal_actions) // step) * step
     encodings = np.zeros((rows, ENCODING_SIZE), np.uint8)
-    _encode_afterstates(rules, positions, legal_actions, encodings)
+    _encode_afterstates(rules, positions, legal_actions, np.empty(WORDS, np.uint64), encodings)
     return encodings, legal_actions, indptr

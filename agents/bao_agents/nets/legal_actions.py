@@ -51,7 +51,6 @@ def _list_actions(legal: Legal, legal_actions: Int64Array) -> None:
             k += 1
 
 
-@jit
 def best_legal_actions(logits: Float32Array, indptr: Int64Array, legal: Legal) -> Actions:
     """Return the legal action with the highest logit of each position, int64[B].
 
@@ -62,7 +61,14 @@ def best_legal_actions(logits: Float32Array, indptr: Int64Array, legal: Legal) -
         indptr: int64[B + 1].
         legal: uint64[B].
     """
-    actions = np.zeros(legal.shape[0], np.int64)
+    actions = np.zeros(len(legal), np.int64)
+    _choose_best(logits, indptr, legal, actions)
+    return actions
+
+
+@jit
+def _choose_best(logits: Float32Array, indptr: Int64Array, legal: Legal, actions: Actions) -> None:
+    """Write the actions of :func:`best_legal_actions` where a position has legal actions."""
     for i in range(legal.shape[0]):
         best = indptr[i]
         for k in range(indptr[i], indptr[i + 1]):
@@ -70,7 +76,6 @@ def best_legal_actions(logits: Float32Array, indptr: Int64Array, legal: Legal) -
                 best = k
         if legal[i] != ZERO:
             actions[i] = np.int64(select_bit(legal[i], U(best - indptr[i])))
-    return actions
 
 
 def probabilities(logits: npt.NDArray[Any]) -> Float64Array:

@@ -53,7 +53,6 @@ from bao_agents.search.alphabeta.transposition import (
 from bao_agents.search.alphabeta.workspace import MARKS, MAX_SEARCH_PLIES
 from bao_agents.search.limits import is_late
 from bao_agents.search.masks import keep_actions
-from bao_agents.search.uncounted import uncounted
 from bao_agents.support.array_types import Int8Array, Uint64Array
 from bao_env.compiled.compile import jit, jit_inline, jit_merged
 from bao_env.engine.bits import FULL, ONE, ZERO, U, trailing_zeros
@@ -108,7 +107,6 @@ def search(
         the value for the mover, int64; meaningless once ``work.stopped`` is set.
     """
     guided = guide.is_present
-    evaluator, table, marks = uncounted(evaluator), uncounted(table), uncounted(marks)
     work.iteration = depth
     _ask(work.frames[0], 0, depth, -_INFINITY, _INFINITY, 0)
     ply: Index = np.int64(0)

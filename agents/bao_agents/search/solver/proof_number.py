@@ -44,7 +44,6 @@ import numpy as np
 from bao_agents.evaluators.tables import SCALE, PairTables, tables_value
 from bao_agents.search.limits import is_late
 from bao_agents.search.prefetch import prefetch
-from bao_agents.search.uncounted import uncounted
 from bao_agents.support.array_types import Int16Array, Int32Array, Int64Array, Uint64Array
 from bao_env.compiled.compile import jit, jit_inline
 from bao_env.engine.bits import ONE, ZERO, U, popcount
@@ -505,7 +504,6 @@ def prove(rules: KernelRules, table: Table, work: np.record, packed: PackedPosit
         int64: WIN, LOSS or UNKNOWN, for the player to move. In a bounded search the other player
         counts as the winner if the attacker cannot win within the bound.
     """
-    table = uncounted(table)
     work.nodes = 0
     work.look_at = 0
     work.phi, work.delta, work.plies = INFINITE, np.int64(0), 0
