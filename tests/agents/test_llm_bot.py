@@ -1,4 +1,4 @@
-"""Test the example that plays with a language model: what it reads in an answer."""
+"""Test the example that plays with a language model: its version, and how it reads an answer."""
 
 from __future__ import annotations
 
@@ -23,3 +23,17 @@ def test_answers(monkeypatch: pytest.MonkeyPatch) -> None:
         ("", "none"),
     ):
         assert read_move(text, {"A6L": 20, "A6R": 22}) == move, text
+
+
+def test_a_continued_match_keeps_the_games_of_the_same_model(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A match plays games again unless the program reports a version, the same as before."""
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1")
+    versions = []
+    for model in ("small", "small", "large"):
+        monkeypatch.setenv("OPENAI_MODEL", model)
+        monkeypatch.setattr(sys, "stdin", io.StringIO("ruleset zanzibar\nisready\n"))
+        runpy.run_path(str(EXAMPLE))
+        versions += [line for line in capsys.readouterr().out.splitlines() if "version" in line]
+    assert versions[0] == versions[1] != versions[2]

@@ -4,17 +4,20 @@ export OPENAI_BASE_URL=http://127.0.0.1:8000/v1 OPENAI_MODEL=NAME OPENAI_API_KEY
 bao match "pipe:300s:python training/examples/llm_bot.py" greedy
 """
 
+import hashlib
 import json
 import os
 import sys
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 from bao_env import Board, Ruleset, action_to_move, get_ruleset
 from bao_env.rules_in_words import rules_in_words
 
 URL, MODEL = os.environ.get("OPENAI_BASE_URL", ""), os.environ.get("OPENAI_MODEL", "")
 KEY = os.environ.get("OPENAI_API_KEY", "none").strip()
+PAGE = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8]  # changes with what it asks
 FORM = """\
 On the board, [6] is a house that is still owned, (3) a hole that takasia bars, <4> a capture \
 whose direction is still to be chosen. Think as long as you like, then end with one of the legal \
@@ -65,7 +68,7 @@ def play() -> None:
             if not (URL and MODEL):
                 raise ValueError("set OPENAI_BASE_URL and OPENAI_MODEL")
             Board(rules)  # compile the rules before the clock runs
-            answer(f"name {MODEL}\nready")
+            answer(f"name {MODEL}\nversion {MODEL} {PAGE}\nready")
         elif word == "position":
             board = Board.from_text(arguments, rules)
         elif word == "legal":
