@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Route, expect
@@ -105,6 +106,17 @@ def test_a_new_visitor_is_left_at_the_board(open_page: Open) -> None:
     page.keyboard.press("Enter")
     see(page, "#lesson").to_be_hidden()
     assert page.evaluate(f"{FOCUS}.classList.contains('pit')")
+
+
+def test_the_form_draws_who_begins_where_the_rules_do(open_page: Open) -> None:
+    page = open_page(new=True)
+    see(page, "#first-player").to_have_value("south")
+    page.click("#lesson button >> text=Play kujifunza")
+    see(page, "#first-player").to_have_value("random")
+    rules = quote('{"first_player": "random"}')
+    page = open_page(path=f"#ruleset=mine&rules={rules}&position={quote(HOUSE)}")
+    see(page, "#players").to_contain_text("mine")
+    see(page, "#first-player").to_have_value("random")
 
 
 def test_pressed_buttons_show_in_forced_colours(open_page: Open) -> None:

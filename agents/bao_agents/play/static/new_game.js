@@ -20,6 +20,7 @@ export class NewGame {
       return player;
     });
     for (const { name } of setup.rulesets) $("ruleset").add(new Option(name));
+    this.noteFirstPlayer();
     onClick({
       "change-seats": () => table.change("seats", { seats: this.seats() }, false),
       rematch: () => this.again(table.game.seats.toReversed()),
@@ -37,7 +38,7 @@ export class NewGame {
     });
     $("ruleset").addEventListener("change", () => {
       this.noteRules();
-      $("first-player").value = this.ruleset().first_player;
+      this.noteFirstPlayer();
     });
   }
 
@@ -49,6 +50,10 @@ export class NewGame {
   noteRules() {
     $("ruleset-note").textContent = rulesetWords(this.ruleset());
     for (const player of this.players) player.play(this.ruleset().name);
+  }
+
+  noteFirstPlayer() {
+    $("first-player").value = this.ruleset().first_player;
   }
 
   seats() {
@@ -66,11 +71,14 @@ export class NewGame {
     const { seats, ruleset, rules } = this.table.game;
     let index = this.rulesets.findIndex((offered) => offered.name === ruleset && offered.rules === rules);
     if (index < 0) {
-      index = this.rulesets.push({ name: ruleset, rules, first_player: "south" }) - 1;
+      const first = JSON.parse(rules)?.first_player ?? "south";
+      index = this.rulesets.push({ name: ruleset, rules, first_player: first }) - 1;
       $("ruleset").add(new Option(ruleset));
     }
+    const hasOtherRules = $("ruleset").selectedIndex !== index;
     $("ruleset").selectedIndex = index;
     this.noteRules();
+    if (hasOtherRules) this.noteFirstPlayer();
     this.shown(ruleset);
     seats.forEach((spec, seat) => { this.players[seat].spec = spec; });
   }
