@@ -595,6 +595,9 @@ def test_resume_keeps_the_settings_of_the_run(
     assert changed == before["config"] | {"steps": 3072, "device": "cpu", "keep_every": 1024}
     assert [row["steps"] for row in metrics(tmp_path)] == ["0", "1024", "2048", "3072"]
     assert (note.parent / "step-3072.safetensors").exists()
+    (note.parent / "last.safetensors").unlink()  # it would begin again, in place of its results
+    assert "holds the result of a run, final.safetensors, but no last" in run("--resume")
+    assert len(metrics(tmp_path)) == 4
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])

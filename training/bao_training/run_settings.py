@@ -45,7 +45,9 @@ NOTE = "run.json"
 """The name of the file in a run's folder that holds its settings."""
 LAST = "last.safetensors"
 """The name of the file in a run's folder that holds everything needed to resume it."""
-_RESULTS = "final.safetensors", "metrics.csv", "curves.png", "step-*.safetensors"
+FINAL = "final.safetensors"
+"""The name of the file in a run's folder that holds the trained network, once the run has ended."""
+_RESULTS = FINAL, "metrics.csv", "curves.png", "step-*.safetensors"
 """Files that a new run would replace, as patterns (``glob``). It does not start beside them."""
 
 
@@ -167,8 +169,14 @@ def config_of_resumed_run(folder: Path, overrides: Mapping[str, Any]) -> tuple[T
             have no effect.
 
     Raises:
-        ConfigError: the settings cannot be used, or the run may not change them.
+        ConfigError: the settings cannot be used, the run may not change them, or it has ended and
+            could only begin again, in place of its results.
     """
+    if (folder / FINAL).exists() and not (folder / LAST).exists():
+        raise ConfigError(
+            f"{folder} holds the result of a run, {FINAL}, but no {LAST} to continue from: bao "
+            "train repeats a run by its folder, under another --run"
+        )
     settings = read_note(folder)["config"]
     new_settings = settings | dict(overrides)
     for table in settings.keys() & METHOD_CONFIGS:

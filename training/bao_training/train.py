@@ -45,6 +45,7 @@ from bao_training.inputs import COPIES, Inputs, copies_for, read_inputs
 from bao_training.metrics import Metrics
 from bao_training.plot import Curves
 from bao_training.run_settings import (
+    FINAL,
     LAST,
     NOTE,
     config_of_resumed_run,
@@ -294,7 +295,7 @@ def run(
     if not trainer.finished:
         return signals.received or signal.SIGINT  # another process was stopped
     if first:
-        trainer.save_policy(folder / "final.safetensors")
+        trainer.save_policy(folder / FINAL)
         try_to_save_figure(
             lambda: Curves([Line(folder.name, read_runs(folder))]).draw(), folder / "curves.png"
         )

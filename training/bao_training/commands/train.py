@@ -17,6 +17,7 @@ from bao_agents.cli.options import Run, add_options
 from bao_training.config import SHIPPED, ConfigError, describe_settings, ruleset_settings
 from bao_training.memory import memory_errors
 from bao_training.run_settings import (
+    FINAL,
     LAST,
     config_of_run,
     find_run,
@@ -165,7 +166,7 @@ def closing_table(trainer: Trainer[Any, Any], folder: Path) -> str:
         [
             *lines,
             "",
-            f"  {folder / 'final.safetensors'}  the player",
+            f"  {folder / FINAL}  the player",
             f"  {folder / 'curves.png'}  the learning curves; metrics.csv has the numbers",
             "",
             f"  bao match {strongest} {rival}",
