@@ -87,7 +87,7 @@ def test_a_game_stays_the_same_in_a_wider_batch(arguments: dict[str, Any]) -> No
         env.reset(seed=7)
         steps = [env.step(env.sample_legal_actions()) and env.positions[3] for _ in range(100)]
         positions.append(np.stack(steps))
-    np.testing.assert_array_equal(*positions)
+    np.testing.assert_array_equal(positions[0], positions[1])
 
 
 @pytest.mark.parametrize("kind", [BaoEnv, partial(BaoVectorEnv, 2)])
