@@ -17,6 +17,7 @@ import pytest
 import bao_agents
 from bao_agents.arena import games
 from bao_agents.arena.pairs import play_match
+from bao_agents.players.faults import PlayerFault
 from bao_agents.search.alphabeta.player import AlphaBetaAgent
 from bao_agents.search.alphabeta.transposition import PROVEN
 from bao_agents.search.limits import Clock, Limit
@@ -184,6 +185,16 @@ def test_a_player_whose_time_is_used_up_has_lost(monkeypatch: pytest.MonkeyPatch
     assert pairs.moves.tolist() == [12, 14] and pairs.seconds[0] == pytest.approx(16 * 0.4)
     assert seconds_left == sorted(seconds_left) and times_ready == 14
     assert seconds_left[::2] == [1.0, 1.0, 1.125, 1.125, 1.25, 1.25, 1.375]
+    assert all("\nend: lost on time\n" in game for game in pairs.games)
+
+    class Silent(Told):
+        def act(self, *arguments: Any, limit: Limit | None = None) -> Any:
+            for _ in range(3):
+                wait()
+            raise PlayerFault("silent", "gave no answer")
+
+    pairs = play_match(Silent(1), Slow(2), pairs=1, balance=None, clock=clock, names=names)
+    assert pairs.faults[0] == ["gave no answer"] * 2
     assert all("\nend: lost on time\n" in game for game in pairs.games)
 
 

@@ -145,8 +145,9 @@ class _Side:
                 player, positions[part], legal[part], numbers[part], limit
             )
             seconds = left.seconds - (time.perf_counter() - start)
-            if not faults and seconds < 0:
-                actions[part], faults = _LATE, [f"lost on time, by {-seconds:.3f} s"]
+            if seconds < 0:  # also if it then gave up, as a program does that gives no answer
+                actions[part] = _LATE
+                faults = faults or [f"lost on time, by {-seconds:.3f} s"]
             causes += faults
             clocks[game] = left._replace(seconds=max(0.0, seconds) + left.increment)
         return actions, causes
