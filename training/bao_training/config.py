@@ -331,6 +331,8 @@ def _validate(table: type[S], settings: Any, prefix: str, names: Sequence[str]) 
     should = re.sub("^(Input|Tuple) should", "should", fault["msg"]).replace("tuple", "list")
     if fault["type"] == "model_type":
         should = "should be a table"
+    if fault["type"] == "tuple_type":
+        should = "should be a list, such as [256, 128]"
     raise ConfigError(f"{key.rstrip('.')}={fault['input']!r:.200} {should}")
 
 
