@@ -188,6 +188,7 @@ def test_faults_are_told_and_ctrl_c_keeps_the_results_so_far(
         "    def __init__(self, error): self.error = error\n"
         "    def act(self, positions, legal): raise self.error\n"
         "def late(ruleset, seed): return Faulty(PlayerFault('late', 'out of time'))\n"
+        "def exits(ruleset, seed): return Faulty(SystemExit(0))\n"
         "def stopped(ruleset, seed): return Faulty(KeyboardInterrupt())\n"
     )
     options = ["--ruleset=kujifunza", f"--positions={tmp_path}/solved.npz", f"--path={tmp_path}"]
@@ -200,6 +201,8 @@ def test_faults_are_told_and_ctrl_c_keeps_the_results_so_far(
         f"faulty:late had faults in {len(solved.won)} positions, which count as mistakes where one "
         "is possible: out of time\n"
     ) in err
+    assert main(["blunders", "faulty:exits", *options]) == 2
+    assert "error: faulty:exits failed: SystemExit: 0\n" in capsys.readouterr().err
     [result] = json.loads((tmp_path / "json").read_text())["results"]
     assert result["player"] == "faulty:late"
     assert result["faults"] == ["out of time"] * len(solved.won)

@@ -21,7 +21,7 @@ from bao_agents.cli.options import (
 )
 from bao_agents.exact.blunders import Share, classify
 from bao_agents.exact.solved_positions import SolvedPositions, find, shipped_won_positions
-from bao_agents.players import registry
+from bao_agents.players import plugins, registry
 from bao_agents.players.fingerprint import fingerprint
 from bao_agents.support.interrupts import signals_interrupt
 from bao_agents.support.provenance import digest, facts, provenance
@@ -104,7 +104,10 @@ def _run(args: argparse.Namespace) -> None:
     try:
         for spec, mark in zip(args.players, fingerprints, strict=True):
             player = players.pop(0)  # the memory of the one before is free then
-            mistakes, faults = won.ask(player)
+            try:
+                mistakes, faults = won.ask(player)
+            except plugins.ERRORS as error:
+                raise ValueError(f"{spec} failed: {type(error).__name__}: {error}") from error
             blunders = {
                 by: {name: counts.to_dict() for name, counts in classes.items()}
                 for by, classes in classify(won, mistakes).items()
