@@ -269,8 +269,8 @@ class Lines:
             line = file, mutant.statement
         tests = sorted(self.lines.get(line, ()), key=lambda test: (self.sizes[test], test))
         # What a line did before the tests, such as a constant, may be used by other tests.
-        others = [test for test in in_file if test not in tests]
-        return [*tests, *(others if line in self.before_tests else ())]
+        tests_elsewhere = [test for test in in_file if test not in tests]
+        return [*tests, *(tests_elsewhere if line in self.before_tests else ())]
 
 
 def try_mutant(mutant: Mutant, tests: list[str], folder: Path, seconds: int) -> str:
@@ -362,9 +362,12 @@ def main() -> None:
                 results[result] += 1
                 if result != "killed" or options.all:
                     print(f"| {mutant} | {result}, {len(tests)} tests |", flush=True)
-            used = resource.getrusage(resource.RUSAGE_CHILDREN)
+            children = resource.getrusage(resource.RUSAGE_CHILDREN)
             print(f"\n{dict(results)}", end=" ")
-            print(f"So far {used.ru_utime + used.ru_stime:.0f} s of processor time.", flush=True)
+            print(
+                f"So far {children.ru_utime + children.ru_stime:.0f} s of processor time.",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

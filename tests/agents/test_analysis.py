@@ -131,15 +131,15 @@ def test_an_analysis_joins_opinions_and_proofs(seat: int, monkeypatch: pytest.Mo
     after = {action: board.copy() for action in (a, b, c, d, e, f)}
     for action, board_after in after.items():
         board_after.push(action)
-    known, noted = dict[bytes, Solution](), list[Any]()
+    proofs, noted = dict[bytes, Solution](), list[Any]()
     line: tuple[int, ...] = ()
 
     def know(position: Board, winner: int, plies: int, *line: int) -> Solution:
-        return known.setdefault(position.packed.tobytes(), Solution(winner, plies, True, line, 9))
+        return proofs.setdefault(position.packed.tobytes(), Solution(winner, plies, True, line, 9))
 
     class Known(Solver):
         def solve(self, *position: Any, **settings: Any) -> Solution:
-            return known.get(position[0].tobytes(), UNPROVEN)
+            return proofs.get(position[0].tobytes(), UNPROVEN)
 
     class Continuing:
         def __init__(self, *rules: Any, **settings: Any) -> None:
@@ -172,12 +172,12 @@ def test_an_analysis_joins_opinions_and_proofs(seat: int, monkeypatch: pytest.Mo
         ((c,), -1.0, 6),
     ]
     assert won[:2] == (1.0, Solution(seat, 3, False, (b, 3), 9)) and not noted
-    known.clear()
+    proofs.clear()
     proof = know(board, loser, 8, c, 4)
     know(after[d], loser, 9)
     lost = analyse(board, player, lines=2)
     assert lost[:2] == (-1.0, proof) and [line.actions for line in lost.lines] == [(c, 4), (f,)]
-    known.clear()
+    proofs.clear()
     unknown = analyse(board, player)
     assert unknown[:2] == (0.9, UNPROVEN)
     assert [line.actions for line in unknown.lines] == [(d, 7, 8), (c,), (f,)]

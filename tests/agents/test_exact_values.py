@@ -203,8 +203,8 @@ def test_the_command_passes_on_its_settings(
     monkeypatch.setattr(exact_values, "describe", lambda *_: "")
     out = tmp_path / "values.npz"
     says(f"solve --sample 3 --threads 2 --out {out} {options}")
-    name, *others = expected
-    assert passed == [(DatasetSettings(RULESETS[name], *others), 3, out, 2)]
+    name, *dataset_settings = expected
+    assert passed == [(DatasetSettings(RULESETS[name], *dataset_settings), 3, out, 2)]
 
 
 def test_in_a_terminal(tmp_path: Path, says: Says, fails: Fails) -> None:

@@ -71,9 +71,9 @@ def test_a_limit_of_time_is_used_and_a_clock_is_saved() -> None:
     shares: tuple[list[float], list[float]] = [], []
     positions, legal = draw("zanzibar", 20, 12, seed=3)
     for packed in positions:
-        for asked, seconds in zip((None, limit), shares, strict=True):
+        for search_limit, seconds in zip((None, limit), shares, strict=True):
             start = time.perf_counter()
-            result = agent.search(packed, asked)
+            result = agent.search(packed, search_limit)
             if abs(result.value) < PROVEN:
                 seconds.append((time.perf_counter() - start) / 0.05)
     limited, by_clock = shares
@@ -98,9 +98,9 @@ def test_clocks(text: str, clock: Clock) -> None:
     assert Clock.parse(text) == clock == Clock.parse(str(clock))
     seconds, moves = clock.seconds, 0
     while seconds > 0.01 and moves < 200:  # even its longest move never uses up the clock
-        most = clock._replace(seconds=seconds).most_seconds
-        assert most < seconds
-        seconds, moves = seconds - most + clock.increment, moves + 1
+        most_seconds = clock._replace(seconds=seconds).most_seconds
+        assert most_seconds < seconds
+        seconds, moves = seconds - most_seconds + clock.increment, moves + 1
     assert moves > 15
 
 

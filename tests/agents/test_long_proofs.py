@@ -169,12 +169,12 @@ def test_an_answer_of_another_proof_is_refused(tmp_path: Path, fails: Fails) -> 
         moved.push(moved.legal_actions[0])
     for file, position in zip(files, (packed_opening(ruleset), moved.packed), strict=True):
         prove(ruleset, position, file, answers=2)
-    file, (_, *others) = files[0], files[1].read_bytes().splitlines(keepends=True)
+    file, (_, *other_answers) = files[0], files[1].read_bytes().splitlines(keepends=True)
     refusal = fails(f"solve --ruleset kujifunza --pieces {files[1]}")
     assert f"{files[1]}, line 2: " in refusal and "choose another name" in refusal
     answers = file.read_bytes()
     answers += answers.splitlines(keepends=True)[-1]  # the same answer may be there twice
-    file.write_bytes(answers + b"".join(others))
+    file.write_bytes(answers + b"".join(other_answers))
     line = f"line {len(answers.splitlines()) + 1}: "  # one answer may be the proof
     assert f"{file}, {line}" in fails(f"solve --ruleset kujifunza --pieces {file}")
     with pytest.raises(ValueError, match=line):

@@ -186,11 +186,11 @@ def test_nearest_anchors_are_played() -> None:
 
 def test_the_clock_starts_with_the_first_game(monkeypatch: pytest.MonkeyPatch) -> None:
     """A part that is cut short does not count."""
-    now = 0.0
+    clock = 0.0
 
     def wait(seconds: float) -> None:
-        nonlocal now
-        now += seconds
+        nonlocal clock
+        clock += seconds
 
     def slow(event: Event, part: Part, threads: int, progress: Callable[[int], None]) -> Pairs:
         for _ in range(2):
@@ -198,7 +198,7 @@ def test_the_clock_starts_with_the_first_game(monkeypatch: pytest.MonkeyPatch) -
             progress(1)
         return Pairs(points=np.array([[1.0, 0.0]]))
 
-    monkeypatch.setattr(scheduler, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(scheduler, "time", SimpleNamespace(monotonic=lambda: clock))
     monkeypatch.setattr(registry, "warm_up", lambda *player: wait(5))
     monkeypatch.setattr(Event, "play", slow)
     names = {name: name for name in ("greedy", "random")}
@@ -207,7 +207,7 @@ def test_the_clock_starts_with_the_first_game(monkeypatch: pytest.MonkeyPatch) -
     with Workers(1) as workers, Progress(disable=True) as bar, pytest.raises(TimeoutError):
         scheduler.play(event, Gauntlet("greedy", ["random"], 16), workers, bar, results, 5)
     assert [len(pairs) for pairs in results.values()] == [1, 1]
-    assert now == 15.0  # it takes ten seconds until both players are ready
+    assert clock == 15.0  # it takes ten seconds until both players are ready
 
 
 @pytest.mark.parametrize("pairs", [4, 5])

@@ -221,9 +221,9 @@ def test_memory_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     begin.assert_called_once()  # a position is solved once
     allow.assert_called_once_with(16)  # 5 MiB
     assert [check_memory(memory) for memory in (None, 1, 64)] == [None, 1 << 20, 64 << 20]
-    for memory, most in ((6 << 20, 6 << 20), (None, 16 << 20)):  # a fourth of the free memory
+    for memory, most_bytes in ((6 << 20, 6 << 20), (None, 16 << 20)):  # a fourth of the free memory
         bits = table_bits(Limit(nodes=10**9), 1, memory)
-        assert SLOT_BYTES << bits <= most < SLOT_BYTES << bits + 1
+        assert SLOT_BYTES << bits <= most_bytes < SLOT_BYTES << bits + 1
 
 
 @pytest.mark.parametrize(

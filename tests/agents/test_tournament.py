@@ -139,9 +139,9 @@ def test_a_gauntlet_stops_where_it_is_decided() -> None:
     assert plan.next_round(results) == []
     assert plan.is_stopped("even", results)
     assert not replace(plan, pairs=52).is_stopped("even", results)
-    whole = Part("me", "even", tuple(range(400)))
+    all_pairs = Part("me", "even", tuple(range(400)))
     weak_results = {part: pairs for part, pairs in results.items() if part.second == "weak"}
-    assert not plan.is_stopped("even", {whole: drawn(whole, 1.0, 0.0)} | weak_results)
+    assert not plan.is_stopped("even", {all_pairs: drawn(all_pairs, 1.0, 0.0)} | weak_results)
     for pairs, is_due in ((49, False), (50, True)):
         part = Part("me", "even", tuple(range(pairs)))
         assert plan.is_decided({part: drawn(part, 1.0, 1.0)}) == is_due

@@ -308,8 +308,8 @@ def test_the_state_is_all_that_the_page_shows(client: TestClient) -> None:
     assert [fresh["must"], waiting["must"]] == ["takasa", "side"]
     assert {option["choice"] for option in waiting["legal"]} == {"end"}
     capture = start(client, position=LAST_CAPTURE)[1]
-    for way in (fresh, late, capture):
-        assert {option["choice"] for option in way["legal"]} == {"way"}
+    for state in (fresh, late, capture):
+        assert {option["choice"] for option in state["legal"]} == {"way"}
     assert [late["has_store"], learner["has_store"]] == [True, False]
 
 

@@ -278,8 +278,11 @@ def test_only_a_client_without_a_game_is_a_newcomer(monkeypatch: pytest.MonkeyPa
     game, _ = start(client)
     game("look")
     start(client)
-    newcomer, known = [(0.025, "testclient"), (0.1, "")] * 2, [(0.1, "testclient")] * 2
-    assert noted == newcomer * 3 + known * 4
+    uses_of_newcomer, uses_of_player = (
+        [(0.025, "testclient"), (0.1, "")] * 2,
+        [(0.1, "testclient")] * 2,
+    )
+    assert noted == uses_of_newcomer * 3 + uses_of_player * 4
 
 
 FLOODS = {

@@ -338,8 +338,10 @@ def test_swahili_words_of_the_game_are_not_used_in_their_plain_sense() -> None:
     pairs = [(lesson["en"][key], text) for lesson in lessons for key, text in lesson["sw"].items()]
     pairs += [(ENGLISH[key], text) for key, text in SWAHILI.items() if key in ENGLISH]
     for english, swahili in (pair for pair in pairs if isinstance(pair[0], str)):
-        used, meant = (set(terms.findall(text.casefold())) for text in (swahili, english))
-        assert used <= meant, swahili
+        swahili_terms, english_terms = (
+            set(terms.findall(text.casefold())) for text in (swahili, english)
+        )
+        assert swahili_terms <= english_terms, swahili
 
 
 def test_lessons_are_what_the_engine_says() -> None:

@@ -226,8 +226,8 @@ def test_replay_prints_all_of_a_position_a_move_and_a_game(
     position = f"{start}\nposition: {OPENING}\n{legal}"
     assert says("replay start start") == f"{position}\n{position}"
     events = [f"{number:4}. {event}\n" for number, event in enumerate(start.trace("7L*"), 1)]
-    shown = f"{after}\nposition: {after.text()}\n"
-    assert says("replay start --move 7L*") == f"{start}\n{''.join(events)}{shown}"
+    board_after = f"{after}\nposition: {after.text()}\n"
+    assert says("replay start --move 7L*") == f"{start}\n{''.join(events)}{board_after}"
     assert "no files" in fails("replay start start --move 7L*")
     learner = Board("kujifunza")
     for option in ("", f"--move {learner.legal_moves[0]}"):
@@ -239,7 +239,7 @@ def test_replay_prints_all_of_a_position_a_move_and_a_game(
             file.write_text(f"{file.read_text() if games else ''}{head}{winner}1: 7L*;\n")
             says_winner = winner and "; the header says: Omar"
             result = f"result: unfinished{says_winner}\n"
-            games.append(f"{name}: 1 moves, all legal\n{shown}{result}")
+            games.append(f"{name}: 1 moves, all legal\n{board_after}{result}")
     assert says(f"replay {file}") == "\n".join(games)
     file.write_text("1: 7L;\n")  # without its star
     assert "7L" in fails(f"replay {file}")

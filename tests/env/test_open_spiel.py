@@ -40,8 +40,10 @@ def test_the_game_describes_itself() -> None:
     assert kind.provides_information_state_string and not kind.provides_information_state_tensor
     assert kind.provides_observation_string and kind.provides_observation_tensor
     for perfect_recall, observer in (False, BaoObserver), (True, IIGObserverForPublicInfoGame):
-        asked = pyspiel.IIGObservationType(public_info=True, perfect_recall=perfect_recall)
-        assert type(game.make_py_observer(asked)) is observer
+        observation_type = pyspiel.IIGObservationType(
+            public_info=True, perfect_recall=perfect_recall
+        )
+        assert type(game.make_py_observer(observation_type)) is observer
     with pytest.raises(ValueError, match="call it without state"):
         game.new_initial_state("state")
 

@@ -221,10 +221,10 @@ def test_a_board_keeps_head_and_comments() -> None:
     later.pop()
     later.pop()
     assert later.record().opening_plies == 1
-    begun = Board.from_transcript("0: ; hello\n")
+    game = Board.from_transcript("0: ; hello\n")
     for move in ("7L", "5R", "6R"):
-        begun.push(move)
-    assert begun.transcript() == "ruleset: zanzibar\n1: 7L* 5R; hello\n2: 6R*;\n"
+        game.push(move)
+    assert game.transcript() == "ruleset: zanzibar\n1: 7L* 5R; hello\n2: 6R*;\n"
 
 
 @EVERY_RULESET

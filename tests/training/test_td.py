@@ -191,9 +191,9 @@ def test_random_numbers_depend_on_seed_update_and_worker() -> None:
         first_weight = trainer.network.trunk[0].weight[0, 0].item()
         return [first_weight, *(generator.random() for generator in generators)]
 
-    (weight, *numbers), second, other = draws(1, 0), draws(1, 1), draws(2, 0)
-    assert draws(1, 0) == [weight, *numbers] and second[0] == weight != other[0]
-    assert len({*numbers, *second[1:], *other[1:]}) == 6
+    (weight, *numbers), second_update, other_seed = draws(1, 0), draws(1, 1), draws(2, 0)
+    assert draws(1, 0) == [weight, *numbers] and second_update[0] == weight != other_seed[0]
+    assert len({*numbers, *second_update[1:], *other_seed[1:]}) == 6
 
 
 def test_the_policy_is_the_values() -> None:

@@ -35,8 +35,8 @@ def imports() -> None:
         "import bao_env, bao_agents, bao_training, bao_agents.cli.main as c; print(c.__file__)"
     )
     command = [sys.executable, "-W", "error", "-c", program]
-    place = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert place.startswith(sys.prefix), place
+    imported_from = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert imported_from.startswith(sys.prefix), imported_from
 
 
 def description() -> None:
@@ -135,8 +135,10 @@ def train() -> None:
     small = ("steps=20_000", "envs=256", "evaluate_pairs=1", "search_guided.nodes=20")
     bao("train", "quick", *(word for setting in small for word in ("--set", setting)))
     bao("train", "runs/quick", "--run", "again")
-    first, again = (Path("runs", name, "final.safetensors") for name in ("quick", "again"))
-    assert first.read_bytes() == again.read_bytes()
+    weights, weights_again = (
+        Path("runs", name, "final.safetensors") for name in ("quick", "again")
+    )
+    assert weights.read_bytes() == weights_again.read_bytes()
     made_with = json.loads(Path("runs/again/run.json").read_text(encoding="utf-8"))["made_with"]
     assert made_with["commit"] == os.environ["BAO_COMMIT"]
     for name in ("runs/quick", "runs/quick/final.safetensors", "zanzibar"):
