@@ -118,9 +118,9 @@ class Event:
         except Interrupted:
             raise
         except plugins.ERRORS as error:
-            raise ValueError(
-                f"{first} failed against {second}: {type(error).__name__}: {error}"
-            ) from error
+            players_that_failed = getattr(error, "__notes__", [])
+            cause = ": ".join([*players_that_failed, f"{type(error).__name__}: {error}"])
+            raise ValueError(f"{first} against {second}: {cause}") from error
         return replace(played, commits=frozenset([current_commit()]))
 
     def specs(self, part: Part) -> tuple[str, str]:

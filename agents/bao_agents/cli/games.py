@@ -153,7 +153,7 @@ def make_event(
         say(
             f"note: earlier games of {', '.join(changing)} are played again, because the player "
             "may have changed. To keep them, give its agent a string `fingerprint` that changes "
-            "whenever its play does."
+            "whenever its play does; a program writes it as its `version`."
         )
     openings = openings or _openings(args, ruleset)
     return Event(

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from bao_agents.players import plugins
 from bao_agents.search.limits import Limit
 from bao_agents.search.player import MAX_GAME
 from bao_agents.support.array_types import Int64Array
@@ -176,6 +177,7 @@ class NamedPlayer(Player):
 
         ``games`` are integers from 0 to 2^63 - 1 (:func:`new_games`), and ignored unless
         :attr:`remembers` is True. ``together`` is ignored unless :attr:`searches_together` is True.
+        A note on the agent's own error names the player.
 
         Raises:
             TypeError, ValueError: ``games`` is wrong, or there is a limit but the player takes
@@ -193,7 +195,11 @@ class NamedPlayer(Player):
                     "'alphabeta:6'"
                 )
             options["limit"] = limit
-        actions: Actions = self._agent.act(positions, legal, **options)
+        try:
+            actions: Actions = self._agent.act(positions, legal, **options)
+        except plugins.ERRORS as error:
+            error.add_note(f"player {self.name} failed")
+            raise
         return actions
 
     def choose(self, board: Board, limit: Limit | None = None, *, game: int | None = None) -> int:
