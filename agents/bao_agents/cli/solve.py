@@ -79,9 +79,9 @@ def command(parser: argparse.ArgumentParser) -> Run:
     )
     many = parser.add_argument_group(
         "a file of exact values",
-        "Half of the positions come from random games, and half from games between two\n"
-        "searches. After a stop, the same command continues, and a larger N adds\n"
-        "positions (both need FILE.parts).",
+        f"The first {exact_values.CHUNK} positions come from random games, the next from games\n"
+        f"between two searches, and so on in turns of {exact_values.CHUNK}. After a stop, the\n"
+        "same command continues, and a larger N adds positions (both need FILE.parts).",
     )
     many.add_argument(
         "--sample",

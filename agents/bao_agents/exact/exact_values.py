@@ -2,8 +2,8 @@
 
     bao solve --sample 100000 --out kujifunza.npz --ruleset kujifunza
 
-Half of the positions come from random games, half from games between two searches. The solver
-proves who wins after each action. The file holds
+Parts of :data:`CHUNK` positions come from random games and from games between two searches, in
+turns. The solver proves who wins after each action. The file holds
 :class:`~bao_agents.exact.solved_positions.SolvedPositions`.
 """
 
