@@ -34,7 +34,7 @@ def ask(system: str, question: str, seconds: float) -> str:
     """Return the model's text; it is empty if the answer was cut off.
 
     Raises:
-        ValueError: the server refuses the request.
+        ValueError: the server refuses the request; the message quotes it.
     """
     messages = {"role": "system", "content": system}, {"role": "user", "content": question}
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"}
@@ -42,9 +42,13 @@ def ask(system: str, question: str, seconds: float) -> str:
     request = urllib.request.Request(f"{URL.rstrip('/')}/chat/completions", body, headers)
     try:
         with urllib.request.urlopen(request, timeout=seconds) as response:
-            choice = json.load(response)["choices"][0]
+            content = response.read()
     except urllib.error.HTTPError as refusal:
         raise ValueError(f"{refusal}: {refusal.read(200).decode(errors='replace')}") from None
+    try:
+        choice = json.loads(content)["choices"][0]
+    except (ValueError, LookupError, TypeError):  # some servers send their errors with status 200
+        raise ValueError(f"the server answered {content[:200].decode(errors='replace')}") from None
     return (choice["message"]["content"] or "") if choice["finish_reason"] == "stop" else ""
 
 
@@ -78,7 +82,10 @@ def play() -> None:
             text = ask(
                 f"{rules_in_words(rules)}\n\n{FORM}", question, int(arguments.split()[1]) / 1000
             )
-            answer(f"move {read_move(text, moves)}")
+            move = read_move(text, moves)
+            if move == "none":
+                print(f"{MODEL} named no legal move: ...{text[-200:]!a}", file=sys.stderr)
+            answer(f"move {move}")
         elif word == "quit":
             break
 
