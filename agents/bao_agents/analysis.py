@@ -7,6 +7,7 @@ solver tries to prove who wins. Its proofs are certain; a player's scores are no
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 from bao_agents.players import registry
@@ -231,16 +232,32 @@ def review_move(
     threads: int | None = None,
 ) -> Reviewed:
     """Analyse the move of a game at ``ply``, 0 for the first one; see :func:`review`."""
+    solver = partial(Solver, board.ruleset, nodes=proof_nodes, threads=threads)
     board_before, actions = board.copy(), board.move_stack
     for _ in actions[ply:]:
         board_before.pop()
     analysis = analyse(board_before, player, lines=None, proof_nodes=proof_nodes, threads=threads)
     played = next(line for line in analysis.lines if line.action == actions[ply])
     reviewed = Reviewed(ply, board_before.turn, played, analysis)
+    if reviewed.mark and ply and analysis.proof.winner is None:
+        # A position that was proven lost one move earlier has no mistakes.
+        reviewed = reviewed._replace(analysis=_with_earlier_loss(analysis, board_before, solver()))
     if reviewed.leaves_win_open and analysis.score - played.score >= MISTAKE:
         # Before the move is marked, the solver may spend as much on it as on the position.
-        solver = Solver(board.ruleset, nodes=proof_nodes, threads=threads)
-        proof = _prove(solver, board_before, played.action, proof_nodes)
+        proof = _prove(solver(), board_before, played.action, proof_nodes)
         played = _with_proof(played, proof, board_before.turn)
         reviewed = reviewed._replace(played=played)
     return reviewed
+
+
+def _with_earlier_loss(analysis: Analysis, board: Board, solver: Solver) -> Analysis:
+    """Return the analysis of a position as lost, if the solver can prove that from the one before.
+
+    What it learns about the earlier position may settle this one within the limit of nodes.
+    """
+    earlier = board.copy()
+    earlier.pop()
+    solver.solve(earlier.packed, shortest=True)
+    proof = solver.solve(board.packed, shortest=True)
+    is_lost = proof.winner == 1 - board.turn
+    return analysis._replace(score=-1.0, proof=proof) if is_lost else analysis

@@ -210,6 +210,37 @@ def test_a_win_that_is_left_open_is_proven_later(monkeypatch: pytest.MonkeyPatch
         assert (reviewed.played.proof.plies, reviewed.mark) == (plies, "")
 
 
+@pytest.mark.parametrize(("winner", "mark"), [(0, ""), (1, "??"), (None, "??")])
+def test_a_loss_that_was_proven_before_is_not_marked(
+    winner: int | None, mark: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The solver needs what it has learnt about the position before."""
+    board = Board("kujifunza")
+    earlier = board.packed.tobytes()
+    board.push(board.legal_actions[0])
+    before = board.packed.tobytes()
+    board.push(board.legal_actions[-1])
+
+    class Learning(Solver):
+        learnt = False
+
+        def solve(self, *position: Any, **settings: Any) -> Solution:
+            known = self.learnt and position[0].tobytes() == before and "nodes" not in settings
+            self.learnt |= position[0].tobytes() == earlier
+            return Solution(winner, 6, False, (), 9) if known else UNPROVEN
+
+    def opinions(board: Board, *limit: Any) -> list[Opinion]:
+        first, *others = board.legal_actions
+        return [Opinion(first, 0.9), *(Opinion(action, -0.9) for action in others)]
+
+    monkeypatch.setattr(analysis, "Solver", Learning)
+    agent = RandomAgent()
+    monkeypatch.setattr(agent, "analyse", opinions, raising=False)
+    _, reviewed = review(board, NamedPlayer("opinionated", agent), proof_nodes=400)
+    assert (reviewed.seat, reviewed.mark) == (1, mark)
+    assert reviewed.analysis.proof.plies == (6 if winner == 0 else None)
+
+
 @pytest.mark.parametrize(("seat", "values"), [(0, ("+0.50", "+0.25")), (1, ("-0.50", "-0.25"))])
 def test_a_review_values_positions_for_south(
     seat: int, values: tuple[str, str], monkeypatch: pytest.MonkeyPatch
