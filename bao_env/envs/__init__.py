@@ -22,8 +22,13 @@ set ``dutch`` may a player choose the side of a later capture in a further actio
   Its dtype is not bool, so ``~mask`` does not invert it: write ``mask == 0``, or use
   :meth:`action_masks`, bool[64].
 
-``flat=True`` returns just the ``"observation"`` array. :meth:`sample_legal_actions` draws a legal
-action. Gymnasium's environments also give a copy of the mask in ``infos["action_mask"]``.
+``flat=True`` returns just the ``"observation"`` array. Gymnasium's environments also give a copy of
+the mask in ``infos["action_mask"]``.
+
+``env.action_space.sample(observation["action_mask"])`` draws a legal action, in PettingZoo
+``env.action_space(agent).sample(...)``. So does :meth:`sample_legal_actions`, for all games of a
+batch, too. An environment of ``gymnasium.make`` hides its own methods behind wrappers:
+``env.unwrapped.sample_legal_actions()``.
 
 **Opponent.** ``BaoEnv`` and ``BaoVectorEnv`` play against ``opponent``, by default ``"random"``:
 each step is the learner's ply and the opponent's answers, and observations and rewards are the
