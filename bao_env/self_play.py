@@ -48,7 +48,8 @@ class PolicyAgent(Bot):
         dtype: ``np.float32`` or ``np.uint8``, for an observation given by name.
 
     Raises:
-        ValueError: the observation, the dtype or the rule set is unknown.
+        ValueError: the observation, the dtype or the rule set is unknown, or ``choose`` cannot be
+            called.
     """
 
     def __init__(
@@ -58,6 +59,10 @@ class PolicyAgent(Bot):
         ruleset: str | Ruleset | None = None,
         dtype: npt.DTypeLike = np.float32,
     ) -> None:
+        if not callable(choose):
+            raise ValueError(
+                f"choose={choose!r:.200}: expected a function of observations and action masks"
+            )
         self._choose, self._observation, self._dtype = choose, observation, dtype
         self._observer = get_observer(observation, ruleset or "zanzibar", dtype)
         self.ruleset = None if ruleset is None else get_ruleset(ruleset)

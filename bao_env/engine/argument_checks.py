@@ -113,12 +113,17 @@ def as_actions(answer: object, size: int, player: str) -> Actions:
         TypeError: the actions are not integers.
         ValueError: there are more or fewer actions than positions.
     """
-    actions = np.asarray(answer)
+    try:
+        actions = np.asarray(answer)
+    except ValueError:  # parts of different lengths, such as a tuple of actions and states
+        actions = np.asarray(None)
     integers = actions.dtype.kind in "iu"
     if not integers or actions.shape != (size,):
         error = ValueError if integers else TypeError
         actual = f"{actions.dtype}{list(actions.shape)}"
-        raise error(f"{player}: expected {size} integers, not {actual}")
+        if actions.dtype == object:
+            actual = f"{' '.join(repr(answer).split()):.80}"
+        raise error(f"{player}: expected {size} integer{'s' * (size != 1)}, not {actual}")
     return np.ascontiguousarray(actions, np.int64)
 
 

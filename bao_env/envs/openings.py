@@ -7,7 +7,7 @@ make games differ.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -139,15 +139,18 @@ class Openings:
             _play_randomly(self._rules, positions, legal, plies, states, start)
         return positions, legal
 
-    def from_texts(self, texts: Sequence[str]) -> tuple[PackedPositions, Legal]:
+    def from_texts(self, texts: Sequence[Any]) -> tuple[PackedPositions, Legal]:
         """Return the positions of position texts, uint64[n, 6], and their legal actions uint64[n].
 
         Raises:
+            TypeError: a text is not a string.
             ValueError: a string is not a position, or the game is over there.
         """
-        starts = {}
-        for text in dict.fromkeys(texts):
-            packed = to_packed(parse_position(text, self._ruleset))
+        starts: dict[str, tuple[PackedPositions, np.uint64]] = {}
+        for text in texts:
+            if isinstance(text, str) and text in starts:
+                continue
+            packed = to_packed(parse_position(text, self._ruleset))  # refuses what is no string
             starts[text] = packed, legal_of(self._rules, packed)
             if not starts[text][1]:
                 raise ValueError(

@@ -106,7 +106,10 @@ def parse_position(text: str, ruleset: Ruleset, *, finished: bool = False) -> Po
         TypeError: ``text`` is not a string.
     """
     if not isinstance(text, str):
-        raise TypeError(f"position {text!r:.80}: expected a string, not {type(text).__name__}")
+        raise TypeError(
+            f"position {text!r:.80}: expected a string, such as board.text(), not "
+            f"{type(text).__name__}"
+        )
     plain = re.sub("^position: *", "", _bare(text), flags=re.IGNORECASE)
     if plain == "start":
         return opening(ruleset)
