@@ -30,6 +30,8 @@ def find(name: str) -> Any:
             "expected MODULE:NAME, with --path FOLDER for the module's folder, or that folder in "
             "PYTHONPATH"
         )
+        if module.endswith(".py"):
+            advice = f"leave out .py: {module.removesuffix('.py')}:{function}"
         if isinstance(error, AttributeError) and module in sys.modules:
             advice = _where(module)
         if isinstance(error, SystemExit):
