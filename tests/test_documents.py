@@ -88,7 +88,7 @@ def test_examples(name: str) -> None:
     results = doctest.testfile(
         str(ROOT / name), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE
     )
-    assert results.attempted > 5 and results.failed == 0
+    assert results.attempted and results.failed == 0
 
 
 @pytest.mark.parametrize("module", MODULES_WITH_EXAMPLES)

@@ -30,5 +30,5 @@ def test_the_pages_have_every_rule_set_and_command() -> None:
         PAGES[name].read_text(encoding="utf-8")
         for name in ("docs/rules-in-words.md", "docs/commands.md")
     )
-    assert all(f"<!-- rules {name} -->" in rules for name in RULESETS)
-    assert all(f"\n## bao {name}\n" in commands for name in COMMANDS)
+    assert [name for name in RULESETS if f"<!-- rules {name} -->" not in rules] == []
+    assert [name for name in COMMANDS if f"\n## bao {name}\n" not in commands] == [], REMAKE
