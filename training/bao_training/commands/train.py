@@ -75,11 +75,14 @@ def _run(args: argparse.Namespace) -> int:
     name = args.run or _name_of_run(args.config, repeated)
     if not (args.resume and holds_run(args.out / name)):
         _check_shipped(args.config)
-    if len(Path(name).parts) != 1 or not Path(name).name.strip(".") or len(name) > 200:
+    is_folder = len(Path(name).parts) == 1 and Path(name).name.strip(".")
+    if not (is_folder and len(name) <= 200 and name.isprintable()):
         raise ConfigError(
-            f"--run {name!r:.200}: expected the name of a folder, of at most 200 characters, "
-            "without slashes; --out gives the folder that it lies in"
+            f"--run {name!r:.200}: expected the name of a folder, of at most 200 printable "
+            "characters, without slashes; --out gives the folder that it lies in"
         )
+    if args.resume and repeated and not args.run:
+        _check_resumed(args.out / name, repeated)
     options = ruleset_settings(args.ruleset) if args.ruleset else {}
     options |= {} if args.seed is None else {"seed": args.seed}
     assigned = read_settings(None, args.set)
@@ -205,6 +208,20 @@ def _check_shipped(config: str | None) -> None:
         raise ConfigError(
             f"{config} is a shipped configuration, and a run in this folder: name the run "
             f".{os.sep}{config}, or go to another folder"
+        )
+
+
+def _check_resumed(folder: Path, repeated: Path) -> None:
+    """Check that --resume with the folder of a run, but without --run, continues that run.
+
+    Raises:
+        ConfigError: it would continue or begin another run, in ``folder``.
+    """
+    run = repeated.resolve()
+    if folder.resolve() != run:
+        raise ConfigError(
+            f"--resume would continue {folder}, not {repeated}: continue that run with "
+            f"{_resume_command(run.parent, run.name)}, or name its repetition with --run"
         )
 
 
