@@ -212,13 +212,6 @@ def test_a_folder_that_takes_no_files_is_refused(
         new_file("x" * 201)
 
 
-def test_games_are_not_written_to_a_file_called_minus(capsys: Capsys) -> None:
-    """``--json -`` and ``--csv -`` print."""
-    assert bao(["match", "random", "greedy", "--pairs", "1", "--games", "-"]) == 2
-    assert capsys.readouterr().err == "error: --games -: the games cannot be printed: name a file\n"
-    assert not Path("-").exists()
-
-
 @pytest.mark.parametrize("name", ["match random greedy --pairs 1", "blunders random"])
 @pytest.mark.parametrize("options", ["--json - --format latex", "--csv - --json -"])
 def test_only_one_form_of_the_results_is_printed(

@@ -86,15 +86,22 @@ def check_results(args: argparse.Namespace) -> None:
 
     Raises:
         ValueError: a file is named twice, is one of the reports, or exists and is a network or
-            another input; or the games would be printed, or more than one form of the results.
+            another input; the games' file is a number; or the games would be printed, or more than
+            one form of the results.
     """
     printed = [option for option in ("json", "csv") if getattr(args, option, None) == "-"]
     if printed:
         refuse_unused(args, "with --json - or --csv -", "format")
     if len(printed) > 1:
         raise ValueError("--json - and --csv - exclude each other: only one of them can be printed")
-    if getattr(args, "games", None) == "-":
+    games = getattr(args, "games", None)
+    if games == "-":
         raise ValueError("--games -: the games cannot be printed: name a file")
+    if games and games.isdecimal():
+        raise ValueError(
+            f"--games {games:.80}: expected a file for the games, such as games.txt, and not their "
+            "number"
+        )
     named = [os.path.realpath(word.rpartition("=")[2]) for word in args.words]
     # The texts of players: guided:FILE:5ms, module:function@FILE, pipe:python FILE.
     texts = [re.sub("^[^:=]*=", "", word) for word in args.words if not word.startswith("-")]
