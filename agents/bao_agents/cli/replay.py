@@ -116,8 +116,13 @@ def _is_position(word: str) -> bool:
 
 
 def _read(file: str) -> list[Transcript]:
-    """Read the games of a file; raise NotationError if it has none."""
-    games = parse_transcripts(read_text(file), file)
+    """Read the games of a file; raise NotationError if it has none or does not exist."""
+    try:
+        games = parse_transcripts(read_text(file), file)
+    except FileNotFoundError as error:
+        raise NotationError(
+            "there is no such file, and the text of a position has commas", file=file
+        ) from error
     if not games:
         raise NotationError("no game in this file", file=file)
     return games
