@@ -202,7 +202,10 @@ def test_faults_are_told_and_ctrl_c_keeps_the_results_so_far(
         "is possible: out of time\n"
     ) in err
     assert main(["blunders", "faulty:exits", *options]) == 2
-    assert "error: faulty:exits failed: SystemExit: 0\n" in capsys.readouterr().err
+    assert (
+        "error: faulty:exits failed: RuntimeError: act() raised SystemExit: 0\n"
+        in capsys.readouterr().err
+    )
     [result] = json.loads((tmp_path / "json").read_text())["results"]
     assert result["player"] == "faulty:late"
     assert result["faults"] == ["out of time"] * len(solved.won)

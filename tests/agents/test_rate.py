@@ -402,7 +402,8 @@ def test_a_name_of_an_anchor_is_taken(ladder: Path, fails: Fails) -> None:
 
 
 @pytest.mark.parametrize(
-    ("player", "cause"), [("broken", "TypeError: my mistake"), ("exits", "SystemExit: 0")]
+    ("player", "cause"),
+    [("broken", "TypeError: my mistake"), ("exits", "RuntimeError: act() raised SystemExit: 0")],
 )
 def test_player_that_fails(
     player: str, cause: str, ladder: Path, tmp_path: Path, fails: Fails

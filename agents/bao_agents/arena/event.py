@@ -21,7 +21,7 @@ from bao_agents.arena.openings import MatchOpenings, write_openings
 from bao_agents.arena.pairs import Pairs, play_pairs
 from bao_agents.arena.plan import Part
 from bao_agents.arena.resumable import keep_part, part_file, read_part
-from bao_agents.players import plugins, registry
+from bao_agents.players import registry
 from bao_agents.players.fingerprint import fingerprint
 from bao_agents.players.player import NamedPlayer
 from bao_agents.search.limits import Clock
@@ -117,7 +117,7 @@ class Event:
             )
         except Interrupted:
             raise
-        except plugins.ERRORS as error:
+        except Exception as error:  # a player may raise anything
             players_that_failed = getattr(error, "__notes__", [])
             cause = ": ".join([*players_that_failed, f"{type(error).__name__}: {error}"])
             raise ValueError(f"{first} against {second}: {cause}") from error

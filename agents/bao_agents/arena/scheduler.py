@@ -20,7 +20,7 @@ from bao_agents.arena.event import Event, Interrupted, program
 from bao_agents.arena.pairs import Pairs
 from bao_agents.arena.plan import Part, Plan
 from bao_agents.arena.pools import LocalPool, RayPool, wait_for_others
-from bao_agents.players import plugins, registry
+from bao_agents.players import registry
 from bao_agents.support.progress import Progress
 from bao_env.engine.ruleset import Ruleset
 
@@ -214,6 +214,6 @@ def _play_in_pool(
 def _get_ready(specs: Sequence[str], ruleset: Ruleset) -> None:
     """Compile what players need; in a pool, wait until all its processes have done so."""
     for spec in specs:
-        with suppress(*plugins.ERRORS):  # Event.play raises it again, and names the player
+        with suppress(Exception):  # Event.play raises it again, and names the player
             registry.warm_up(spec, ruleset)
     wait_for_others()

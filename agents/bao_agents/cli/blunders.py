@@ -21,7 +21,7 @@ from bao_agents.cli.options import (
 )
 from bao_agents.exact.blunders import Share, classify
 from bao_agents.exact.solved_positions import SolvedPositions, find, shipped_won_positions
-from bao_agents.players import plugins, registry
+from bao_agents.players import registry
 from bao_agents.players.fingerprint import fingerprint
 from bao_agents.support.interrupts import signals_interrupt
 from bao_agents.support.provenance import digest, facts, provenance
@@ -106,7 +106,7 @@ def _run(args: argparse.Namespace) -> None:
             player = players.pop(0)  # the memory of the one before is free then
             try:
                 mistakes, faults = won.ask(player)
-            except plugins.ERRORS as error:
+            except Exception as error:  # a player may raise anything
                 raise ValueError(f"{spec} failed: {type(error).__name__}: {error}") from error
             blunders = {
                 by: {name: counts.to_dict() for name, counts in classes.items()}

@@ -217,7 +217,7 @@ class Roster:
             raise self.unusable(f"{spec} cannot play", error) from error
         try:
             action = player.choose(board, game=game)
-        except plugins.ERRORS as error:  # an error of a player must not stop it, either
+        except Exception as error:  # an error of a player must not stop it, either
             words = f"{type(error).__name__}: {error}"[:_MAX_WORDS]
             raise Refused(f"{spec} failed: {words}", 502) from error
         with self._lock:

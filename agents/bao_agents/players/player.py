@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from bao_agents.players import plugins
 from bao_agents.search.limits import Limit
 from bao_agents.search.player import MAX_GAME
 from bao_agents.support.array_types import Int64Array
@@ -146,9 +145,20 @@ class NamedPlayer(Player):
         """See :attr:`Player.most_games`; None for a player that remembers no games."""
         return self._of_agent("most_games") if self.remembers else None
 
+    def _call(self, method: str, *arguments: Any, **options: Any) -> Any:
+        """Call a method of the agent.
+
+        Raises:
+            RuntimeError: it raised SystemExit, which would end the command without a word.
+        """
+        try:
+            return self._of_agent(method)(*arguments, **options)
+        except SystemExit as error:
+            raise RuntimeError(f"{method}() raised SystemExit: {error}") from error
+
     def get_ready(self) -> None:
         """See :meth:`Player.get_ready`."""
-        self._of_agent("get_ready")()
+        self._call("get_ready")
 
     def reseed(self, seed: int) -> None:
         """See :meth:`Player.reseed`.
@@ -158,7 +168,7 @@ class NamedPlayer(Player):
         """
         if self.seeded and not hasattr(self._agent, "reseed"):
             raise ValueError(f"player {self.name} keeps its seed: load it again, with another seed")
-        self._of_agent("reseed")(seed)
+        self._call("reseed", seed)
 
     def processor_seconds(self) -> float:
         """Return the processor seconds used so far by this process or the player's program."""
@@ -196,8 +206,8 @@ class NamedPlayer(Player):
                 )
             options["limit"] = limit
         try:
-            actions: Actions = self._agent.act(positions, legal, **options)
-        except plugins.ERRORS as error:
+            actions: Actions = self._call("act", positions, legal, **options)
+        except Exception as error:
             error.add_note(f"player {self.name} failed")
             raise
         return actions
@@ -231,7 +241,7 @@ class NamedPlayer(Player):
             ValueError: the game is over, or the board has other rules than the player.
         """
         self._check(board, "analyse")
-        opinions: list[Opinion] | None = self._of_agent("analyse")(board, limit)
+        opinions: list[Opinion] | None = self._call("analyse", board, limit)
         return opinions
 
     def check_rules(self, ruleset: Ruleset) -> None:
@@ -251,22 +261,22 @@ class NamedPlayer(Player):
         return f"<player {self.name}>"
 
 
-def as_player(agent: Agent | ActFunction, name: str) -> NamedPlayer:
+def as_player(player: Agent | ActFunction, name: str) -> NamedPlayer:
     """Return an agent or a function as a player; return players unchanged.
 
     Args:
-        agent: the agent, or a function that does what its ``act`` does.
+        player: the agent, or a function that does what its ``act`` does.
         name: its name if it has none.
 
     Raises:
-        ValueError: ``agent`` is neither.
+        ValueError: ``player`` is neither.
     """
-    if isinstance(agent, NamedPlayer):
-        return agent
-    checked = as_agent(agent)
-    if checked is None:
+    if isinstance(player, NamedPlayer):
+        return player
+    agent = as_agent(player)
+    if agent is None:
         raise ValueError(
-            f"{name} is {agent!r:.200}: expected an object with act(positions, legal), or a "
+            f"{name} is {player!r:.200}: expected an object with act(positions, legal), or a "
             "function of positions and legal actions"
         )
-    return NamedPlayer(getattr(checked, "name", "") or name, checked)
+    return NamedPlayer(getattr(agent, "name", "") or name, agent)
