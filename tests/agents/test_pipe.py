@@ -530,6 +530,17 @@ def test_our_engine_answers_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines[-3:] == ["ready", "info out of time", "move none"]
 
 
+def test_our_engine_ends_if_its_player_cannot_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only an error before the first game, of the player's packages, is told to the host."""
+    lines, choose = list[str](), MagicMock(side_effect=[20, ImportError("no torch")])
+    player = SimpleNamespace(choose=choose, limit=None, remembers=False)
+    monkeypatch.setattr("bao_agents.cli.engine.load", lambda spec, **settings: player)
+    monkeypatch.setattr("bao_agents.cli.engine.fingerprint", lambda *player: None)
+    with pytest.raises(RuntimeError, match="no torch"):
+        EngineProtocol("mine", lines.append).serve(iter(ASK.splitlines()))
+    assert lines[-1] == "ready"
+
+
 @pytest.mark.parametrize(
     ("commit", "mark", "most_games", "facts"),
     [

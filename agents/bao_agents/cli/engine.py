@@ -177,7 +177,7 @@ class EngineProtocol:
         except PlayerFault as fault:  # the player can go on with the next game
             self._write(f"info {fault.cause}")
             return "none"
-        except ValueError as error:
+        except (ValueError, ImportError) as error:
             raise RuntimeError(str(error)) from error
 
     def _limit(self, limit_text: str) -> Limit | None:
