@@ -30,7 +30,7 @@ def jit(function: F, **options: Any) -> F:
 
     The function must not make an array; its caller passes the arrays that it fills. So numba need
     not count the references to arrays, which would take two atomic instructions in each function
-    that receives one. ``_nrt``, numba's runtime, does that counting.
+    that receives one. ``_nrt``, numba's runtime, does that counting (:func:`jit_with_array`).
 
     A function that Python calls must not return an array, a NamedTuple or a tuple with arrays.
     Numba runs Python code to make one, and Ctrl-C at that moment crashes the process or raises
@@ -60,6 +60,11 @@ def jit_brief(function: F) -> F:
     woken up, and keeps the others waiting for a long time.
     """
     return jit(function, nogil=False)
+
+
+def jit_with_array(function: F) -> F:
+    """Compile a function as :func:`jit` does, but let it make an array, which it may not return."""
+    return jit(function, _nrt=True)
 
 
 def jit_inner(function: F, **options: Any) -> F:

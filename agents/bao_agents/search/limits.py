@@ -8,7 +8,6 @@ than the search.
 
 from __future__ import annotations
 
-import functools
 import re
 import time
 from typing import Any, NamedTuple, Self
@@ -17,7 +16,7 @@ import numpy as np
 from numba import types
 
 from bao_agents.support.cores import cores
-from bao_env.compiled.compile import jit
+from bao_env.compiled.compile import jit, jit_with_array
 from bao_env.engine.argument_checks import as_integer
 from bao_env.engine.batch import MAX_THREADS
 
@@ -158,9 +157,6 @@ def check_threads(threads: object | None) -> int:
     return as_integer(threads, "threads", 1, MAX_THREADS)
 
 
-_jit_with_array = functools.partial(jit, _nrt=True)
-"""Compile a function as ``jit`` does, but let it make an array."""
-
 if hasattr(time, "CLOCK_MONOTONIC"):
     _CLOCK = time.CLOCK_MONOTONIC
     # The C library's clock_gettime writes seconds and nanoseconds.
@@ -168,7 +164,7 @@ if hasattr(time, "CLOCK_MONOTONIC"):
         "clock_gettime", types.int32(types.int32, types.CPointer(types.int64))
     )
 
-    @_jit_with_array
+    @jit_with_array
     def nanoseconds() -> int:
         """Return the time of a monotonic clock, int64, without holding Python's global lock."""
         clock = np.empty(2, np.int64)
@@ -182,7 +178,7 @@ else:  # Windows
     _TICK = round(1e9 * time.get_clock_info("perf_counter").resolution)
     """Nanoseconds between two counts: 100 since Windows 10."""
 
-    @_jit_with_array
+    @jit_with_array
     def nanoseconds() -> int:
         """Return the time of a monotonic clock, int64, without holding Python's global lock."""
         clock = np.empty(1, np.int64)
