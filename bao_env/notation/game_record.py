@@ -222,7 +222,7 @@ def _stated_spelling(transcript: Transcript) -> str | None:
     stated = transcript.get("spelling")
     if stated is None:
         signs = set().union(*(turn.text for turn in transcript.turns))
-        donkers, kibao = bool(signs & set("LR")), bool(signs & set("<+"))
+        donkers, kibao = bool(signs & set("LR")), bool(signs & set("<+#"))
         if donkers == kibao:
             return None
         return "donkers" if donkers else "kibao"
