@@ -239,11 +239,11 @@ def test_replay_prints_all_of_a_position_a_move_and_a_game(
             file.write_text(f"{file.read_text() if games else ''}{head}{winner}1: 7L*;\n")
             says_winner = winner and "; the header says: Omar"
             result = f"result: unfinished{says_winner}\n"
-            games.append(f"{name}: 1 moves, all legal\n{board_after}{result}")
+            games.append(f"{name}: 1 move, all legal\n{board_after}{result}")
     assert says(f"replay {file}") == "\n".join(games)
     file.write_text("1: 7L;\n")  # without its star
     assert "7L" in fails(f"replay {file}")
-    assert "1 moves, all legal" in says(f"replay {file} --any-stars")
+    assert "1 move, all legal" in says(f"replay {file} --any-stars")
 
 
 def test_replay_names_rules_that_the_head_does_not_say(tmp_path: Path, says: Says) -> None:

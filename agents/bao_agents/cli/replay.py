@@ -143,7 +143,9 @@ def _show_games(file: str, options: argparse.Namespace) -> Board:
         if index:
             print()
         names = " - ".join(filter(None, (game.get("south"), game.get("north"))))
-        print(f"{game.get('title') or names or 'game'}: {len(board.move_stack)} moves, all legal")
+        count = len(board.move_stack)
+        moves = f"{count} {'move' if count == 1 else 'moves'}"
+        print(f"{game.get('title') or names or 'game'}: {moves}, all legal")
         stated = _stated_rules(game)
         if stated is not None and stated != board.ruleset:
             print(f"rules: {board.ruleset.contrast(stated)}, which the header says")

@@ -252,19 +252,19 @@ def _prove_in_pieces(board: Board, args: argparse.Namespace) -> None:
     for action, after in zip(board.legal_actions, tree.root.after, strict=True):
         outcome = "unknown"
         if after.winner is not None:
-            plies = counted(after.plies + 1, "ply", "plies")
+            plies = _counted(after.plies + 1, "ply", "plies")
             outcome = f"{SEAT_NAMES[after.winner]} wins within {plies}"
         print(f"{action_to_move(action)}: {outcome}")
 
 
 def describe(solution: Solution) -> str:
     """Return a solution in words: the winner, the number of plies, and a line in moves."""
-    visited = counted(solution.nodes, "position", "positions") + " visited"
+    visited = _counted(solution.nodes, "position", "positions") + " visited"
     if solution.winner is None or solution.plies is None:
         return f"unknown ({visited})"
     winner = SEAT_NAMES[solution.winner]
     preposition = "in" if solution.is_shortest else "within"
-    lines = [f"{winner} wins {preposition} {counted(solution.plies, 'ply', 'plies')} ({visited})"]
+    lines = [f"{winner} wins {preposition} {_counted(solution.plies, 'ply', 'plies')} ({visited})"]
     if solution.line:
         if len(solution.line) > solution.plies:
             lines.append("the moves of the first proof:")
@@ -272,6 +272,6 @@ def describe(solution: Solution) -> str:
     return "\n".join(lines)
 
 
-def counted(count: int, singular: str, plural: str) -> str:
+def _counted(count: int, singular: str, plural: str) -> str:
     """Return a number with its noun, such as 1 ply or 2,000 plies."""
     return f"{count:,} {singular if count == 1 else plural}"
