@@ -17,7 +17,7 @@ from bao_env.rules_in_words import rules_in_words
 
 URL, MODEL = os.environ.get("OPENAI_BASE_URL", ""), os.environ.get("OPENAI_MODEL", "")
 KEY = os.environ.get("OPENAI_API_KEY", "none").strip()
-PAGE = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8]  # changes with what it asks
+PAGE_HASH = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:8]  # changes with what it asks
 FORM = """\
 On the board, [6] is a house that is still owned, (3) a hole that takasia bars, <4> a capture \
 whose direction is still to be chosen. Think as long as you like, then end with one of the legal \
@@ -72,7 +72,7 @@ def play() -> None:
             if not (URL and MODEL):
                 raise ValueError("set OPENAI_BASE_URL and OPENAI_MODEL")
             Board(rules)  # compile the rules before the clock runs
-            answer(f"name {MODEL}\nversion {MODEL} {PAGE}\nready")
+            answer(f"name {MODEL}\nversion {MODEL} {PAGE_HASH}\nready")
         elif word == "position":
             board = Board.from_text(arguments, rules)
         elif word == "legal":

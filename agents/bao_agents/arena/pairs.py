@@ -167,7 +167,8 @@ def play_match(
     >>> elo, low, high = match.score.elo    # the difference, and its 95% interval
 
     Args:
-        first, second: the players; each gets all its positions of a ply in one call.
+        first, second: the players, or functions of positions and legal actions; each gets all its
+            positions of a ply in one call.
         ruleset: the rules.
         pairs: number of openings; twice as many games are played.
         opening_plies: random legal plies in each opening.

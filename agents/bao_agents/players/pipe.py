@@ -58,7 +58,7 @@ _SLICE = 0.1
 """Seconds between two checks for Ctrl-C, which does not interrupt a longer wait on Windows."""
 _WAITING = 16
 """Most chunks of output in the queue; when it is full, the program's writes block."""
-_ADVICE = (
+_PATH_ADVICE = (
     "expected a program in PATH, or its path with a slash, such as ./bot; a path with blanks needs "
     "quotes of its own"
 )
@@ -333,7 +333,7 @@ class _Program:
             )
         except (OSError, ValueError) as error:
             is_missing = isinstance(error, FileNotFoundError)
-            advice = f"; {_ADVICE}" if is_missing else ""
+            advice = f"; {_PATH_ADVICE}" if is_missing else ""
             raise ValueError(f"player {self._name} cannot be started: {error}{advice}") from error
         assert self._process.stdout is not None
         self._output: queue.Queue[list[bytes]] = queue.Queue(_WAITING)

@@ -71,8 +71,8 @@ export class NewGame {
     const { seats, ruleset, rules } = this.table.game;
     let index = this.rulesets.findIndex((offered) => offered.name === ruleset && offered.rules === rules);
     if (index < 0) {
-      const first = JSON.parse(rules)?.first_player ?? "south";
-      index = this.rulesets.push({ name: ruleset, rules, first_player: first }) - 1;
+      const firstPlayer = JSON.parse(rules)?.first_player ?? "south";
+      index = this.rulesets.push({ name: ruleset, rules, first_player: firstPlayer }) - 1;
       $("ruleset").add(new Option(ruleset));
     }
     const hasOtherRules = $("ruleset").selectedIndex !== index;
