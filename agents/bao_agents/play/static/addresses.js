@@ -17,7 +17,8 @@ export class Addresses {
       "link-game": () => this.showLink({ transcript: table.game.transcripts[0] }),
       "link-position": () => this.showLink({ ...rulesOf(table.state), position: table.state.text }),
     });
-    addEventListener("hashchange", () => this.open());
+    // By then a move's answer may have put its game into the address.
+    addEventListener("hashchange", (event) => this.open(new URL(event.newURL).hash));
   }
 
   // Returns a link that contains the game or the position, so that it works on any server.
@@ -59,11 +60,11 @@ export class Addresses {
     }
   }
 
-  // Shows what the address names.
-  async open() {
+  // Shows what an address names, given by the part behind its "#" and the sign itself.
+  async open(hash = location.hash) {
     const { table, learn, newGame } = this;
     const options = { replace: true };
-    const { lesson, puzzle, game, ...content } = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+    const { lesson, puzzle, game, ...content } = Object.fromEntries(new URLSearchParams(hash.slice(1)));
     if (lesson) await learn.lesson(lesson - 1);
     else if (puzzle) {
       if (!(await learn.puzzle(puzzle)) && !table.id) await this.startInstead($("message").textContent);
