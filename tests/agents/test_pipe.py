@@ -176,10 +176,10 @@ def test_silence_is_reported(
 ) -> None:
     """The report does not wait for the time limit; a program that has written anything is not
     reported."""
-    monkeypatch.setattr(pipe, "QUIET_SECONDS", 1.0)  # a busy machine starts a program slowly
+    monkeypatch.setattr(pipe, "QUIET_SECONDS", 2.0)  # a busy machine starts a program slowly
     file = tmp_path / "bot.py"
     for says_something, count in (("", 1), ("print('info', flush=True); ", 0)):
-        file.write_text(f"import time; {says_something}time.sleep(1.5)\n{PLAY}")
+        file.write_text(f"import time; {says_something}time.sleep(2.5)\n{PLAY}")
         agent = PipeAgent(f"{sys.executable} {file}", ZANZIBAR)
         agent.close()
         assert (

@@ -256,8 +256,8 @@ class Failing:
         (ZeroDivisionError("out of seeds"), "ZeroDivisionError: out of seeds"),
         (SystemExit(3), "SystemExit: 3"),
         ([0], "chose action 0, which is illegal"),
-        ([1 << 70], "expected 1 integers"),
-        ([20, 20], "expected 1 integers"),
+        ([1 << 70], "expected 1 integer, "),
+        ([20, 20], "expected 1 integer, "),
     ],
 )
 def test_failing_bot_leaves_the_game_alone(
