@@ -225,13 +225,13 @@ def test_a_loss_that_was_proven_before_is_not_marked(
         learnt = False
 
         def solve(self, *position: Any, **settings: Any) -> Solution:
-            known = self.learnt and position[0].tobytes() == before and "nodes" not in settings
+            is_proven = self.learnt and position[0].tobytes() == before and "nodes" not in settings
             self.learnt |= position[0].tobytes() == earlier
-            return Solution(winner, 6, False, (), 9) if known else UNPROVEN
+            return Solution(winner, 6, False, (), 9) if is_proven else UNPROVEN
 
     def opinions(board: Board, *limit: Any) -> list[Opinion]:
-        first, *others = board.legal_actions
-        return [Opinion(first, 0.9), *(Opinion(action, -0.9) for action in others)]
+        best, *mistakes = board.legal_actions
+        return [Opinion(best, 0.9), *(Opinion(action, -0.9) for action in mistakes)]
 
     monkeypatch.setattr(analysis, "Solver", Learning)
     agent = RandomAgent()
